@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from ._contents import contents_of
 from ._own import StaysOwnError
 from ._triton_private import Source
-from .definition import OUT, Argument, Constant, Plain, Pointer, Scalar, element_bytes
+from .definition import INOUT, OUT, Argument, Constant, Plain, Pointer, Scalar, element_bytes
 
 _FLOATS = ("fp", "bf")
 
@@ -37,24 +38,18 @@ def label(value: Any) -> Plain:
 
 
 class Arguments:
-    """The arguments of one call.
+    """The arguments of one call, before its TTIR tells their roles.
 
-    Tensors are numbered by the memory that they share. roles: one for each parameter that the compiled kernel
-    has.
+    Tensors are numbered by the memory that they share. chosen: parameters that configurations set.
     """
 
-    def __init__(self, source: Source, roles: list[str], chosen: set[str]) -> None:
+    def __init__(self, source: Source, chosen: set[str]) -> None:
         self._source = source
-        self._chosen = chosen  # parameters that configurations set
+        self._chosen = chosen
         self._storages: dict[int, int] = {}
-        self._roles = iter(roles)
-        self._count = len(roles)
 
     def all(self) -> tuple[Argument, ...]:
         """The arguments in order. Raises StaysOwnError for one of a kind that is not known."""
-        passed = sum(kind != "constexpr" for kind in self._source.signature.values())
-        if passed != self._count:
-            raise StaysOwnError(f"has {self._count} parameters in TTIR for {passed} arguments")
         found = [
             self._argument(position, name, kind, self._source.bound[name])
             for position, (name, kind) in enumerate(self._source.signature.items())
@@ -64,10 +59,9 @@ class Arguments:
     def _argument(self, position: int, name: str, kind: Any, value: Any) -> Argument | None:
         if kind == "constexpr":
             return None if name in self._chosen else Constant(name, label(value))
-        role = next(self._roles)
         divisibility = self._divisibility(position)
         if isinstance(kind, str) and kind.startswith("*"):
-            return self._pointer(name, kind[1:].removeprefix("k"), value, role, divisibility)
+            return self._pointer(name, kind[1:].removeprefix("k"), value, divisibility)
         if isinstance(value, (bool, int)):
             return Scalar(name, kind, int(value), divisibility)
         if isinstance(value, float) and kind.startswith(_FLOATS):
@@ -78,7 +72,7 @@ class Arguments:
         told = dict(self._source.attributes.get((position,), []))
         return 16 if told.get("tt.divisibility", 1) == 16 else 1
 
-    def _pointer(self, name: str, type_: str, tensor: Any, role: str, divisibility: int) -> Pointer:
+    def _pointer(self, name: str, type_: str, tensor: Any, divisibility: int) -> Pointer:
         try:
             shape = tuple(int(size) for size in tensor.shape)
             strides = tuple(int(stride) for stride in tensor.stride())
@@ -93,12 +87,32 @@ class Arguments:
             shape,
             strides,
             divisibility,
-            role,
+            INOUT,
             self._storages.setdefault(begin, len(self._storages)),
             address - begin,
             size,
-            None if role == OUT else contents_of(tensor, type_),
+            contents_of(tensor, type_),
         )
+
+
+def with_roles(arguments: tuple[Argument, ...], roles: list[str]) -> tuple[Argument, ...]:
+    """The arguments with the roles of the parameters that the compiled kernel has. Raises StaysOwnError where
+    they are not as many."""
+    passed = sum(not isinstance(argument, Constant) for argument in arguments)
+    if passed != len(roles):
+        raise StaysOwnError(f"has {len(roles)} parameters in TTIR for {passed} arguments")
+    left = iter(roles)
+    return tuple(
+        argument if isinstance(argument, Constant) else _with_role(argument, next(left))
+        for argument in arguments
+    )
+
+
+def _with_role(argument: Argument, role: str) -> Argument:
+    if not isinstance(argument, Pointer):
+        return argument
+    contents = None if role == OUT else argument.contents
+    return dataclasses.replace(argument, role=role, contents=contents)
 
 
 def _storage(

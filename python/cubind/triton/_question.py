@@ -9,7 +9,7 @@ import triton
 
 from . import _triton_private as private
 from . import definition as d
-from ._arguments import Arguments, evaluate_grid, label, plain
+from ._arguments import Arguments, evaluate_grid, label, plain, with_roles
 from ._own import StaysOwnError
 from ._roles import roles_of
 from .worker.toolchain import ptxas_version
@@ -18,8 +18,8 @@ from .worker.toolchain import ptxas_version
 class Question:
     """A call of an autotuned kernel, with the configurations that Triton would measure.
 
-    Raises StaysOwnError, which says why the kernel stays Triton's own. The definition, which takes some
-    milliseconds per configuration, is made when it is first asked for.
+    Raises StaysOwnError, which says why the kernel stays Triton's own. It keeps no tensors. The definition,
+    which takes some milliseconds per configuration, is made when it is first asked for, on any thread.
     """
 
     def __init__(
@@ -27,7 +27,6 @@ class Question:
     ) -> None:
         private.check_environment()
         _check(tuner)
-        self._tuner = tuner
         self._key = _named_key(tuner, key, {*tuner.arg_names[: len(args)], *kwargs})
         self.configurations: list[Any] = tuner.prune_configs(kwargs)
         if len(self.configurations) < 2:
@@ -37,12 +36,17 @@ class Question:
         jit = private.jit_function_of(tuner.fn)
         self.function = f"{jit.__module__}.{jit.__qualname__}"[-d.MAX_NAME :]
         with private.captured_sources(jit) as capture:
-            self._sources = [
+            sources = [
                 capture(tuner.fn.run, *args, **kwargs, **configuration.all_kwargs())
                 for configuration in self.configurations
             ]
-        self._options = [private.options_of(source.options) for source in self._sources]
-        self._grids = [evaluate_grid(source) for source in self._sources]
+        self._options = [private.options_of(source.options) for source in sources]
+        self._grids = [evaluate_grid(source) for source in sources]
+        self._told = Arguments(sources[0], _chosen(sources, self.configurations)).all()
+        self._sources = [source.without_tensors() for source in sources]
+        self._reset_to_zero = tuple(tuner.reset_to_zero)
+        self._restore_value = tuple(tuner.restore_value)
+        self._graph_launch = bool(tuner.use_cuda_graph)
 
     @functools.cached_property
     def hint(self) -> str:
@@ -85,9 +89,9 @@ class Question:
             self._key,
             arguments,
             tuple(configurations),
-            tuple(name for name in self._tuner.reset_to_zero if name in tensors),
-            tuple(name for name in self._tuner.restore_value if name in tensors),
-            bool(self._tuner.use_cuda_graph),
+            tuple(name for name in self._reset_to_zero if name in tensors),
+            tuple(name for name in self._restore_value if name in tensors),
+            self._graph_launch,
             texts,
         )
 
@@ -121,16 +125,20 @@ class Question:
         roles = [roles_of(module) for module in {id(module): module for module in modules}.values()]
         if any(len(each) != len(roles[0]) for each in roles):
             raise StaysOwnError("takes other arguments with other configurations")
-        first, *others = self._sources
-        differing = {
-            name
-            for name, kind in first.signature.items()
-            if kind == "constexpr"
-            for other in others
-            if label(other.bound[name]) != label(first.bound[name])
-        }
-        chosen = differing.union(*(configuration.kwargs for configuration in self.configurations))
-        return Arguments(first, [_union(each) for each in zip(*roles)], chosen).all()
+        return with_roles(self._told, [_union(each) for each in zip(*roles)])
+
+
+def _chosen(sources: list[private.Source], configurations: list[Any]) -> set[str]:
+    """The parameters that configurations set, also those that decorators compute from what they set."""
+    first, *others = sources
+    differing = {
+        name
+        for name, kind in first.signature.items()
+        if kind == "constexpr"
+        for other in others
+        if label(other.bound[name]) != label(first.bound[name])
+    }
+    return differing.union(*(configuration.kwargs for configuration in configurations))
 
 
 def _union(roles: tuple[str, ...]) -> str:

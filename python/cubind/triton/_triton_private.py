@@ -123,6 +123,10 @@ class Source:
         and all options."""
         return f"{self.source.hash()} {self.options.hash()}"
 
+    def without_tensors(self) -> Source:
+        """What TTIR is made from. It may outlive the call, whose memory it does not hold."""
+        return dataclasses.replace(self, bound={}, grid=None)
+
 
 @contextlib.contextmanager
 def captured_sources(jit: JITFunction[Any]) -> Iterator[Callable[..., Source]]:

@@ -1,0 +1,284 @@
+"""From a definition to the spec that the daemon keeps: tuner/spec/spec_triton.cpp reads it.
+
+The spec says less than the definition. Where it cannot say what a measurement needs, the kernel stays
+Triton's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from typing import Any
+
+from . import definition as d
+from ._own import StaysOwnError
+
+# The limits of tuner/spec/spec_fields.hpp, schemas/limits.hpp and server/convert/limits.hpp.
+_MAX_CONFIGURATIONS = 256
+_MAX_ARGUMENTS = 64
+_MAX_DIMS = 16
+_MAX_DIM = 1 << 48
+_MAX_NAME = 64
+_MAX_SPEC_BYTES = 1 << 20
+MAX_MESSAGE_BYTES = 4 << 20
+_MAX_TEXT_BYTES = MAX_MESSAGE_BYTES - 1024  # of TTIR, in a message of its own
+_INT64 = range(-(1 << 63), 1 << 63)
+_EXACT = 1 << 53  # doubles hold every integer up to it
+
+_NAME_DIGITS = 20
+_TUNABLE = "CONFIG"
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_RESERVED = {"cdiv", "min", "max", "abs", "sizeof", "device", "artifact", "scenario", _TUNABLE}
+
+# Triton's types of elements, in the words of specs: unsigned integers are given the bits of signed ones.
+_ELEMENTS = {
+    "fp64": "f64",
+    "fp32": "f32",
+    "fp16": "f16",
+    "bf16": "bf16",
+    "fp8e4nv": "e4m3",
+    "fp8e5": "e5m2",
+    "i64": "i64",
+    "u64": "i64",
+    "i32": "i32",
+    "u32": "i32",
+    "i8": "i8",
+    "u8": "u8",
+    "i1": "u8",
+    "u1": "u8",
+}
+_SCALARS = {name: name for name in ("i64", "u64", "i32", "u32", "i16", "u16", "i8", "u8")} | {
+    "i1": "bool",
+    "u1": "bool",
+    "fp64": "f64",
+    "fp32": "f32",
+    "fp16": "f16",
+    "bf16": "bf16",
+}
+# Configurations add in different orders, and inputs are normally distributed: relative, then absolute.
+_TOLERANCES = {
+    "f64": (1e-9, 1e-9),
+    "f32": (1e-3, 1e-3),
+    "f16": (1e-2, 1e-2),
+    "bf16": (4e-2, 4e-2),
+    "e4m3": (0.13, 0.1),
+    "e5m2": (0.26, 0.1),
+    "i8": (0, 1),  # rounded from sums
+    "u8": (0, 1),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """A spec's name, the problem that it is asked for, its JSON, and its files by path."""
+
+    name: str
+    problem: dict[str, int]
+    json: bytes
+    files: dict[str, bytes]
+
+
+def spec_of(definition: d.Definition) -> Spec:
+    """The spec. Raises StaysOwnError for a call that a spec cannot describe."""
+    code = {
+        "version": definition.triton,
+        "ptxas": definition.ptxas,
+        "architecture": definition.architecture,
+        "entry": _entry(definition),
+        "key": [[name, _key_value(value)] for name, value in definition.key],
+        # Scratch memory, global and of Triton's profiler: of the latter 3.4 knows nothing.
+        "trailing_pointers": 1 if definition.triton.startswith("3.4.") else 2,
+    }
+    configurations = _configurations(definition)
+    arguments = _arguments(definition)
+    name = _name(code, configurations)
+    problem = _problem(definition)
+    fields = {
+        "name": name,
+        "language": "triton",
+        "description": f"{definition.function}, defined by cubind.triton",
+        "triton": code,
+        "problem": {"dims": dict.fromkeys(problem, "of Triton's key")},
+        "configurations": configurations,
+        "arguments": arguments,
+        "tolerance": _tolerances(definition, arguments),
+    }
+    text = json.dumps(fields, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+    if len(text) > _MAX_SPEC_BYTES:
+        raise StaysOwnError(f"has a definition of {len(text)} bytes, at most {_MAX_SPEC_BYTES} are taken")
+    return Spec(name, problem, text, {f"{digest}.ttir": text for digest, text in definition.texts.items()})
+
+
+# ---- What is compiled ----
+
+
+def _entry(definition: d.Definition) -> str:
+    if not _IDENTIFIER.fullmatch(definition.name):
+        raise StaysOwnError(f"has the symbol {definition.name}, which is no name of C")
+    return definition.name
+
+
+def _key_value(value: d.Plain) -> d.Plain:
+    """The daemon reads no fractions and no lists: their text stands for them."""
+    if isinstance(value, str) or value is None or (isinstance(value, int) and value in _INT64):
+        return value
+    return d.canonical(d.plain_number(value) if isinstance(value, float) else value).decode()
+
+
+def _configurations(definition: d.Definition) -> list[dict[str, Any]]:
+    found = [
+        {
+            "index": index,
+            "ttir": configuration.ttir,
+            "options": configuration.options,
+            "grid": list(configuration.grid),
+            "values": configuration.values,
+        }
+        for index, configuration in enumerate(definition.configurations)
+        if configuration.ttir
+    ]
+    if not 2 <= len(found) <= _MAX_CONFIGURATIONS:
+        raise StaysOwnError(
+            f"has {len(found)} configurations, cubind chooses among 2 to {_MAX_CONFIGURATIONS}"
+        )
+    largest = max(map(len, definition.texts.values()))
+    if largest > _MAX_TEXT_BYTES:
+        raise StaysOwnError(f"has {largest} bytes of TTIR")
+    return found
+
+
+def _name(code: dict[str, Any], configurations: list[dict[str, Any]]) -> str:
+    """The entry and a digest of what is compiled and of the key."""
+    identity = {
+        "format": d.FORMAT,
+        "architecture": code["architecture"],
+        "triton": code["version"],
+        "ptxas": code["ptxas"],
+        "key": code["key"],
+        "configurations": [
+            {name: one[name] for name in ("index", "options", "ttir")} for one in configurations
+        ],
+    }
+    digits = d.digest(d.canonical(identity))[:_NAME_DIGITS]
+    return f"{code['entry'][: _MAX_NAME - _NAME_DIGITS - 1]}_{digits}"
+
+
+def _problem(definition: d.Definition) -> dict[str, int]:
+    """The integers of the key, for those who read tables: the name has all of the key."""
+    dims = {
+        name: value
+        for name, value in definition.key
+        if type(value) is int
+        and 1 <= value <= _MAX_DIM
+        and name not in _RESERVED
+        and len(name) <= _MAX_NAME
+        and _IDENTIFIER.fullmatch(name)
+    }
+    return dict(list(dims.items())[:_MAX_DIMS]) or {"calls": 1}
+
+
+# ---- What it is measured with ----
+
+
+def _arguments(definition: d.Definition) -> dict[str, dict[str, Any]]:
+    passed = [argument for argument in definition.arguments if not isinstance(argument, d.Constant)]
+    pointers = [argument for argument in passed if isinstance(argument, d.Pointer)]
+    if len(passed) > _MAX_ARGUMENTS:
+        raise StaysOwnError(f"has {len(passed)} arguments, at most {_MAX_ARGUMENTS} are measured")
+    if all(pointer.role == d.IN for pointer in pointers):
+        raise StaysOwnError("writes no tensor, so there is nothing to verify")
+    _check_apart(pointers)
+    cleared = set(definition.reset_to_zero)
+    found = {}
+    for argument in passed:
+        if len(argument.name) > _MAX_NAME or not _IDENTIFIER.fullmatch(argument.name):
+            raise StaysOwnError(f"has an argument {argument.name[:_MAX_NAME]}, which is no name of C")
+        is_pointer = isinstance(argument, d.Pointer)
+        found[argument.name] = _buffer(argument, cleared) if is_pointer else _scalar(argument)
+    return found
+
+
+def _check_apart(pointers: list[d.Pointer]) -> None:
+    """A measurement gives every tensor memory of its own."""
+    for index, one in enumerate(pointers):
+        for other in pointers[index + 1 :]:
+            if one.storage == other.storage and not one.role == other.role == d.IN and _overlap(one, other):
+                raise StaysOwnError(f"writes memory that {one.name} and {other.name} share")
+
+
+def _overlap(one: d.Pointer, other: d.Pointer) -> bool:
+    return one.offset_bytes < other.offset_bytes + d.extent_bytes(
+        other
+    ) and other.offset_bytes < one.offset_bytes + d.extent_bytes(one)
+
+
+def _buffer(pointer: d.Pointer, cleared: set[str]) -> dict[str, Any]:
+    if pointer.type not in _ELEMENTS:
+        raise StaysOwnError(f"has a tensor {pointer.name} of {pointer.type}, which cubind cannot make")
+    type_ = _ELEMENTS[pointer.type]
+    role = "zero" if pointer.name in cleared and pointer.role != d.IN else pointer.role
+    found: dict[str, Any] = {
+        "buffer": type_,
+        "extent": d.extent_bytes(pointer) // d.element_bytes(pointer.type),
+        "role": role,
+    }
+    if pointer.divisibility > 1:
+        found["align"] = pointer.divisibility
+    if role in (d.IN, d.INOUT) and type_ in ("i64", "i32", "i8", "u8"):
+        found["fill"] = _fill(pointer, type_)
+    return found
+
+
+def _fill(pointer: d.Pointer, type_: str) -> d.Plain:
+    """Integers like those of the call, as far as fills go: of the histogram only a flat one counts."""
+    contents = pointer.contents
+    if contents is None:
+        if 0 in pointer.shape:
+            return {"constant": 0}
+        raise StaysOwnError(f"has a tensor {pointer.name} of {pointer.type}, of which nothing is known")
+    least, most, elements = contents.least, contents.most, math.prod(pointer.shape)
+    if least < 0 <= most and type_ in ("i64", "i32"):
+        least = 0  # a mark among indices: those between it and 0 may be none
+    least, most = (min(max(end, -_EXACT), _EXACT) for end in (least, most))
+    if least == most:
+        return {"constant": least}
+    if most - least == elements - 1 and contents.ascending:
+        return {"iota": {"start": least, "step": 1}}
+    if least == 0 and contents.ascending:
+        return {"offsets": {"total": most}}
+    is_flat = max(contents.histogram) - min(contents.histogram) <= 1
+    if least == 0 and most == elements - 1 and is_flat:
+        return "permutation"
+    return {"uniform": {"low": least, "high": most + 1}}
+
+
+def _scalar(scalar: d.Scalar) -> dict[str, Any]:
+    type_ = _SCALARS.get(scalar.type)
+    if type_ is None:
+        raise StaysOwnError(f"has an argument {scalar.name} of {scalar.type}, which cubind does not pass")
+    if isinstance(scalar.value, float):
+        if not math.isfinite(scalar.value):
+            raise StaysOwnError(f"has {scalar.value} as its argument {scalar.name}")
+        return {"scalar": type_, "from": "caller", "bench": scalar.value}
+    if scalar.value not in _INT64:
+        raise StaysOwnError(f"has {scalar.value} as its argument {scalar.name}")
+    return {"scalar": type_, "expr": scalar.value}
+
+
+def _tolerances(definition: d.Definition, arguments: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    written = [
+        argument
+        for argument in definition.arguments
+        if isinstance(argument, d.Pointer) and argument.role != d.IN
+    ]
+    found: dict[str, Any] = {}
+    for pointer in written:
+        type_ = arguments[pointer.name]["buffer"]
+        relative, absolute = _TOLERANCES.get(type_, (0, 0))
+        found[type_] = {"rtol": relative, "atol": absolute}
+    truths = [pointer.name for pointer in written if pointer.type in ("i1", "u1")]
+    if truths:
+        found["outputs"] = {name: {"u8": {"rtol": 0, "atol": 0}} for name in truths}
+    return found
