@@ -25,6 +25,9 @@ from .errors import (
     UnavailableError,
 )
 
+_INSTEAD = "torch's own operators are used, without cubind's kernels"
+_AGAIN = "from time to time, and at once by cubind.torch.wait()"
+
 PATIENCE = 0.05  # seconds that a launch waits for an answer, once for each question
 _FIRST_DELAY = 1.0  # seconds from a failure of the daemon to the next question; doubled by each one
 _LONGEST_DELAY = 60.0
@@ -67,12 +70,21 @@ class Asker:
     """Asks questions one after the other on a background thread, which lives as long as there are any.
 
     If the daemon fails, no question fails: it is asked again after a while, and the failure is warned of
-    once. Safe on many threads; a forked child begins without questions.
+    once. Safe on many threads; a forked child begins without questions. instead, again: what the warning says
+    of the callers, and of when the daemon is asked again.
     """
 
-    def __init__(self, patience: float = PATIENCE, first_delay: float = _FIRST_DELAY) -> None:
+    def __init__(
+        self,
+        patience: float = PATIENCE,
+        first_delay: float = _FIRST_DELAY,
+        instead: str = _INSTEAD,
+        again: str = _AGAIN,
+    ) -> None:
         self._patience = patience
         self._first_delay = first_delay
+        self._instead = instead
+        self._again = again
         self.waited = 0.0  # seconds that callers have waited in all
         self._start_over()
         _fork.watch(self)
@@ -125,6 +137,11 @@ class Asker:
             self._spent = min(spent + self._rested_at - start, self._patience)
             self.waited += self._rested_at - start
             self._is_silent = not lookup.is_settled
+
+    def wait_for(self, lookup: Lookup, timeout: float) -> None:
+        """Waits for the answer, but no longer than the daemon answers at all."""
+        with self._changed:
+            self._changed.wait_for(lambda: lookup.is_settled or self.failure is not None, timeout)
 
     def wait(self, timeout: float) -> bool:
         """Asks at once and waits until every question is settled. False if the daemon fails or the time is
@@ -245,8 +262,7 @@ class Asker:
                 return
             self._has_warned = True
         warn(
-            f"torch's own operators are used, without cubind's kernels: {failure}. The daemon is asked again "
-            "from time to time, and at once by cubind.torch.wait(); CUBIND=0 turns cubind off"
+            f"{self._instead}: {failure}. The daemon is asked again {self._again}; CUBIND=0 turns cubind off"
         )
 
     # With _changed held.

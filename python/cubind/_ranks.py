@@ -14,3 +14,9 @@ def job_id() -> str:
         return f"slurm-{job}"
     run = os.environ.get("TORCHELASTIC_RUN_ID", "")
     return f"torchrun-{run}" if run not in ("", "none") else ""
+
+
+def are_several() -> bool:
+    """Whether the job has several ranks, which must not diverge silently: WORLD_SIZE above 1."""
+    ranks = os.environ.get("WORLD_SIZE", "")
+    return ranks.isdecimal() and int(ranks) > 1

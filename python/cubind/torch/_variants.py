@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import threading
 import time
 from typing import Any
 
 import torch
 
-from .. import _core, _fork, connect
+from .. import _core, _ranks
+from .._connected import Connected
 from ..client import Client
-from ..errors import InvalidArgumentError, UnavailableError
+from ..errors import InvalidArgumentError
 from ..question import Held
 
 TYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
@@ -30,52 +29,13 @@ def has_kernel(x: torch.Tensor, *others: torch.Tensor) -> bool:
 Key = tuple[torch.dtype, int, tuple[int, ...], tuple[int, ...]]
 
 
-class Settings:
+class Settings(Connected):
     """strict: a kernel that is missing raises CubindError, and calls wait for the daemon's answer; otherwise
-    torch's own function takes its place. client: who is asked; None: cubind.connect(), when the first kernel
-    is needed."""
+    torch's own function takes its place. client: who is asked."""
 
     def __init__(self) -> None:
-        ranks = os.environ.get("WORLD_SIZE", "")
-        self.strict = ranks.isdecimal() and int(ranks) > 1
-        self.client: Client | None = None
-        self._found: Client | None = None  # the client that connected() has made
-        self.after_fork()
-        _fork.watch(self)
-
-    def after_fork(self) -> None:
-        """In the child, where no thread connects."""
-        self._connecting = threading.Lock()
-        self._guard = threading.Lock()  # of client
-
-    def use(self, client: Client | None) -> None:
-        """Another client, from now on."""
-        with self._guard:
-            self.client = client
-
-    def connected(self) -> Client:
-        """The client. Connecting may take as long as a private daemon takes to start."""
-        client = self.client  # use() may have given one while another thread still connects
-        if client is not None:
-            return client
-        with self._connecting:
-            if self.client is not None:
-                return self.client
-            try:
-                made = connect()
-            except UnavailableError as error:
-                raise UnavailableError(error.cause, error.field or "cubind.connect()") from None
-            with self._guard:  # use() may have come in between
-                if self.client is None:
-                    self.client = self._found = made
-                return self.client
-
-    def lost(self, client: Client) -> None:
-        """The daemon of the client does not answer: one that connected() has found is looked for again, since
-        a private daemon that ended has to be started."""
-        with self._guard:
-            if client is self._found and client is self.client:
-                self.client = self._found = None
+        super().__init__()
+        self.strict = _ranks.are_several()
 
 
 settings = Settings()

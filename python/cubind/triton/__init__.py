@@ -1,7 +1,7 @@
 """Triton's autotuned kernels, chosen by a daemon for all processes, without an edit of the program.
 
 import cubind.triton
-cubind.triton.install(daemon)
+cubind.triton.install()
 
 or python -m cubind.triton SCRIPT ARGS
 """

@@ -8,11 +8,13 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from .. import _switch
-from ..errors import FailedPreconditionError
+from .. import _limits, _ranks, _switch
+from .._connection import import_grpc
+from ..errors import FailedPreconditionError, InvalidArgumentError
 from .worker.toolchain import ToolchainError, check_version
 
 if TYPE_CHECKING:
+    from ..client import Client
     from ._patch import Daemon, Patch
 
 
@@ -25,15 +27,25 @@ class _Installed:
 _installed = _Installed()
 
 
-def install(daemon: Daemon | None = None) -> None:
-    """Have Triton's autotuner ask the daemon before it measures.
+def install(client: Client | None = None, *, on_miss: str | None = None, timeout: float = 60.0) -> None:
+    """Have Triton's autotuner ask the daemon instead of measuring in this process.
 
     It may come before or after the kernels' modules are imported. Kernels that only this process can tune
-    stay Triton's own: a RuntimeWarning names each once, and report() counts them. Without a daemon Triton
-    tunes as ever. With CUBIND=0 in the environment nothing is installed. A second call replaces the daemon.
+    stay Triton's own: a RuntimeWarning names each once, and report() counts them. So do all while the daemon
+    does not answer. With CUBIND=0 in the environment nothing is installed. A second call replaces the first.
 
-    Raises FailedPreconditionError if there is no Triton, or one of a version that is not known.
+    client: as cubind.connect() makes one; None: cubind.connect(), when the first kernel is asked for.
+    on_miss: "serve" runs Triton's first configuration until the daemon has tuned the kernel; with "wait" a
+        call waits for that. Default: "wait" in a job of several ranks (WORLD_SIZE above 1), which all run the
+        same configuration then, else "serve".
+    timeout: seconds that a call waits at most, with "wait".
+
+    Raises FailedPreconditionError if there is no Triton, or one of a version that is not known;
+    InvalidArgumentError and TypeError for an argument that cannot be.
     """
+    if on_miss not in (None, "serve", "wait"):
+        raise InvalidArgumentError(f'"{on_miss}" is neither serve nor wait', "on_miss")
+    timeout = _limits.seconds(timeout)
     if _switch.IS_OFF:
         return
     try:
@@ -42,6 +54,15 @@ def install(daemon: Daemon | None = None) -> None:
         check_version(triton.__version__)
     except (ImportError, ToolchainError) as error:
         raise FailedPreconditionError(f"{error}: Triton tunes its kernels itself", "cubind.triton") from None
+    from ._daemon import CubindDaemon
+
+    import_grpc()  # by the background thread, a call would wait for longer than 50 ms
+    waits = on_miss == "wait" or (on_miss is None and _ranks.are_several())
+    put_in(CubindDaemon(client, waits, timeout))
+
+
+def put_in(daemon: Daemon) -> None:
+    """The same with any daemon."""
     from ._patch import Patch
 
     uninstall()
@@ -70,7 +91,9 @@ def report() -> str:
     lines = []
     for name, count in sorted(counts.items()):
         if count.asked:
-            lines.append(f"cubind.triton: {name}: asked {count.asked}, answered {count.answered}")
+            lines.append(
+                f"cubind.triton: {name}: asked {count.asked}, served {count.served}, tuning {count.tuning}"
+            )
         lines += [
             f"cubind.triton: {name}: {times} times Triton's own: it {reason}"
             for reason, times in sorted(count.own.items())

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Own:
+    """reason: the end of a sentence that begins with the kernel's name. is_said: a warning has been given,
+    which named no kernel."""
+
+    reason: str
+    is_said: bool = False
+
 
 class StaysOwnError(Exception):
-    """The reason: the end of a sentence that begins with the kernel's name."""
+    """The same where it is found."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.own = Own(reason)

@@ -3,11 +3,13 @@
 Autotuner.run is replaced on the class by a descriptor, which makes the dictionary of an autotuner's choices a
 Choices, and gives Triton's own run(): a call pays for no function more than before. Triton's run() looks
 whether the key of a call is in the dictionary. If it is missing there, Choices asks, with the arguments of
-that run(). Without an answer Triton goes on as ever. Classes that override run() are left alone.
+that run(). Without an answer Triton goes on as ever; while there is none yet, a provisional choice is given,
+and the next call asks again. Classes that override run() are left alone.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import threading
 import types
@@ -18,37 +20,65 @@ from typing import Any, Protocol
 from .. import _fork
 from .._asking import warn
 from . import _triton_private as private
-from ._own import StaysOwnError
+from ._own import Own, StaysOwnError
 from ._question import Question
 from .definition import Definition
 
 _bound = types.MethodType
 
 
+class Waiting(Protocol):
+    """A question under way."""
+
+    def answer(self) -> int | Own | None:
+        """The configuration, by its position in the definition, or why Triton chooses. None: not yet."""
+        ...
+
+
 class Daemon(Protocol):
-    """What answers for the autotuner. Both calls may raise whatever they want: Triton goes on without it."""
+    """What answers for the autotuner. It may raise whatever it wants: Triton goes on without it."""
 
-    def ask(self, hint: str, definition: Callable[[], Definition]) -> int | None:
-        """The configuration to launch, by its position in the definition. None: Triton chooses.
+    def ask(self, hint: str, definition: Callable[[], Definition]) -> Waiting:
+        """The question for a definition.
 
-        hint: a digest of what the definition is made from. definition: makes it; a daemon that knows the
-            hint need not call it.
+        hint: a digest of what the definition is made from. definition: makes it, on any thread; a daemon that
+            knows the hint need not call it.
         """
         ...
 
-    def offer(self, hint: str, times_ms: list[float | None]) -> None:
-        """What Triton has measured here after ask() gave None: a time per configuration, None where there is
-        none."""
+    def close(self) -> None:
+        """Nothing more is asked."""
         ...
 
 
 class Counts:
-    """What became of one function's calls that Triton had no choice for."""
+    """What became of one function's calls that Triton had no choice for. tuning: what runs provisionally."""
 
     def __init__(self) -> None:
         self.asked = 0
-        self.answered = 0
+        self.served = 0
+        self.tuning = 0
         self.own: dict[str, int] = {}  # how often it stayed Triton's own, by the reason
+
+
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """configurations: what the answer is a position in."""
+
+    waiting: Waiting
+    configurations: list[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Call:
+    """A run() of an autotuner that has no choice for its key."""
+
+    name: str
+    tuner: Any
+    choices: Choices
+    key: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
 
 
 class Choices(dict[Any, Any]):
@@ -58,8 +88,9 @@ class Choices(dict[Any, Any]):
         super().__init__(known)
         self._tuner = weakref.ref(tuner)
         self._patch = patch
-        self.answered: set[Any] = set()
-        self.unanswered: dict[Any, tuple[str, list[Any]]] = {}  # hints and configurations by key
+        self.served: set[Any] = set()
+        self.asked: dict[Any, _Asked] = {}  # without an answer yet
+        self.provisional: dict[Any, Any] = {}  # once chosen, they stay for threads that have seen them
 
     def __contains__(self, key: Any) -> bool:
         if dict.__contains__(self, key):
@@ -67,13 +98,11 @@ class Choices(dict[Any, Any]):
         call = private.call_of(sys._getframe(1))
         return call is not None and self._patch.choose(self._tuner(), self, key, *call)
 
+    def __missing__(self, key: Any) -> Any:
+        return self.provisional[key]
+
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)  # a copy of the autotuner is Triton's own
-
-    def __setitem__(self, key: Any, choice: Any) -> None:
-        dict.__setitem__(self, key, choice)
-        if (question := self.unanswered.pop(key, None)) is not None:
-            self._patch.offer(*question, private.times_of(sys._getframe(1)))
 
 
 class _Run:
@@ -102,11 +131,11 @@ class _Run:
 class Patch:
     """Safe on many threads as far as Triton is."""
 
-    def __init__(self, daemon: Daemon | None) -> None:
-        self._daemon = daemon
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon: Daemon | None = daemon
+        self._tuners: weakref.WeakSet[Any] = weakref.WeakSet()  # guarded by _lock
         self.after_fork()
         _fork.watch(self)
-        self._tuners: weakref.WeakSet[Any] = weakref.WeakSet()  # guarded by _lock
         self._counts: dict[str, Counts] = {}  # guarded by _lock
         self._original: Any = None
         self._run: Any = None
@@ -115,13 +144,14 @@ class Patch:
         """In the child, whose other threads are gone with the locks that they held."""
         self._lock = threading.Lock()
         self._capturing = threading.RLock()  # held while a kernel's run() is replaced
+        for tuner in list(self._tuners):
+            if isinstance(tuner.cache, Choices):
+                tuner.cache.asked.clear()  # the answers come to the parent
 
     # ---- In and out ----
 
     def install(self) -> None:
-        """Replace Autotuner.run, if there is a daemon."""
-        if self._daemon is None:
-            return
+        """Replace Autotuner.run."""
         self._original = vars(private.Autotuner)["run"]
         self._run = _Run(self._original, self._adopt)
         private.Autotuner.run = self._run
@@ -131,12 +161,14 @@ class Patch:
         and this one asks nothing more."""
         if self._run is not None and vars(private.Autotuner)["run"] is self._run:
             private.Autotuner.run = self._original
+        if self._daemon is not None:
+            self._daemon.close()
         self._daemon = None
         with self._lock:
             for tuner in self._tuners:
                 choices = tuner.cache
                 if isinstance(choices, Choices):
-                    tuner.cache = {key: choices[key] for key in choices if key not in choices.answered}
+                    tuner.cache = {key: choices[key] for key in choices if key not in choices.served}
             self._tuners.clear()
 
     def _adopt(self, tuner: Any) -> None:
@@ -154,39 +186,55 @@ class Patch:
         self, tuner: Any, choices: Choices, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> bool:
         """Ask for a choice; whether there is one now."""
-        daemon = self._daemon
-        if daemon is None or tuner is None or kwargs.get("warmup"):
+        if self._daemon is None or tuner is None or kwargs.get("warmup"):
             return False
-        name = _name_of(tuner)
+        call = _Call(_name_of(tuner), tuner, choices, key, args, kwargs)
         try:
-            with self._capturing:
-                question = Question(tuner, key, args, kwargs)
-            self._count(name).asked += 1
-            index = daemon.ask(question.hint, lambda: question.definition)
-            if index is None:
-                choices.unanswered[key] = question.hint, question.configurations
-                return False
-            choice = question.configurations[_checked(index, len(question.configurations))]
+            if private.is_capturing():  # nothing can be asked or loaded
+                return _is_provisional(call)
+            asked = choices.asked.get(key) or self._ask(self._daemon, call)
+            answer = asked.waiting.answer()
+            if answer is None:
+                return self._choose_for_now(call, asked)
+            self._end(call)
+            if not isinstance(answer, Own):
+                self._serve(call, asked.configurations[_checked(answer, len(asked.configurations))])
+                return True
+            self._stays_own(call.name, answer)
         except StaysOwnError as error:
-            self._stays_own(name, str(error))
-            return False
+            self._stays_own(call.name, error.own)
         except Exception as error:
-            warn(f"{name} is tuned by Triton: {type(error).__name__}: {error}", f"triton {name}")
-            return False
-        choices.answered.add(key)
-        dict.__setitem__(choices, key, choice)
-        self._count(name).answered += 1
+            warn(f"{call.name} is tuned by Triton: {type(error).__name__}: {error}", f"triton {call.name}")
+        return False
+
+    def _ask(self, daemon: Daemon, call: _Call) -> _Asked:
+        with self._capturing:
+            question = Question(call.tuner, call.key, call.args, call.kwargs)
+        self._count(call.name).asked += 1
+        return _Asked(daemon.ask(question.hint, lambda: question.definition), question.configurations)
+
+    def _choose_for_now(self, call: _Call, asked: _Asked) -> bool:
+        """The first configuration that can be launched. If there is none, Triton says so."""
+        choices = call.choices
+        if call.key not in choices.provisional:
+            first = private.first_loaded(call.tuner, asked.configurations, call.args, call.kwargs)
+            if first is None:
+                return False
+            choices.provisional[call.key] = first
+        if call.key not in choices.asked:
+            choices.asked[call.key] = asked
+            self._count(call.name).tuning += 1
         return True
 
-    def offer(self, hint: str, configurations: list[Any], times: dict[Any, Any]) -> None:
-        """What Triton has measured. It goes on with it whatever becomes of the offer."""
-        daemon = self._daemon
-        if daemon is None or not times:
-            return
-        try:
-            daemon.offer(hint, [_median(times.get(configuration)) for configuration in configurations])
-        except Exception as error:
-            warn(f"what Triton measured is not kept: {type(error).__name__}: {error}")
+    def _serve(self, call: _Call, choice: Any) -> None:
+        private.load(call.tuner, choice, call.args, call.kwargs)
+        call.choices.served.add(call.key)
+        dict.__setitem__(call.choices, call.key, choice)
+        self._count(call.name).served += 1
+
+    def _end(self, call: _Call) -> None:
+        if call.choices.asked.pop(call.key, None) is not None:
+            self._count(call.name).tuning -= 1
 
     # ---- Counts ----
 
@@ -194,10 +242,11 @@ class Patch:
         with self._lock:
             return self._counts.setdefault(name, Counts())
 
-    def _stays_own(self, name: str, reason: str) -> None:
-        own = self._count(name).own
-        own[reason] = own.get(reason, 0) + 1
-        warn(f"{name} stays Triton's own: it {reason}", f"triton {name} {reason}")
+    def _stays_own(self, name: str, own: Own) -> None:
+        counts = self._count(name).own
+        counts[own.reason] = counts.get(own.reason, 0) + 1
+        if not own.is_said:
+            warn(f"{name} stays Triton's own: it {own.reason}", f"triton {name} {own.reason}")
 
     def counts(self) -> dict[str, Counts]:
         """By the name of the function."""
@@ -216,7 +265,7 @@ def _checked(index: Any, count: int) -> int:
     return index
 
 
-def _median(times: Any) -> float | None:
-    """Triton keeps the median first; a configuration that did not run has an infinite one."""
-    median = times[0] if isinstance(times, (list, tuple)) and times else times
-    return float(median) if isinstance(median, (int, float)) and median != float("inf") else None
+def _is_provisional(call: _Call) -> bool:
+    if call.key in call.choices.provisional:
+        return True
+    raise StaysOwnError("is first called while a CUDA graph is captured")

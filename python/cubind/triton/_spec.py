@@ -28,9 +28,9 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _EXACT = 1 << 53  # doubles hold every integer up to it
 
 _NAME_DIGITS = 20
-_TUNABLE = "CONFIG"
+TUNABLE = "CONFIG"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_RESERVED = {"cdiv", "min", "max", "abs", "sizeof", "device", "artifact", "scenario", _TUNABLE}
+_RESERVED = {"cdiv", "min", "max", "abs", "sizeof", "device", "artifact", "scenario", TUNABLE}
 
 # Triton's types of elements, in the words of specs: unsigned integers are given the bits of signed ones.
 _ELEMENTS = {
@@ -72,9 +72,11 @@ _TOLERANCES = {
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """A spec's name, the problem that it is asked for, its JSON, and its files by path."""
+    """A spec: its name, the positions of its configurations in the definition, the problem that it is asked
+    for, its JSON, and its files by path."""
 
     name: str
+    indices: tuple[int, ...]
     problem: dict[str, int]
     json: bytes
     files: dict[str, bytes]
@@ -108,7 +110,10 @@ def spec_of(definition: d.Definition) -> Spec:
     text = json.dumps(fields, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
     if len(text) > _MAX_SPEC_BYTES:
         raise StaysOwnError(f"has a definition of {len(text)} bytes, at most {_MAX_SPEC_BYTES} are taken")
-    return Spec(name, problem, text, {f"{digest}.ttir": text for digest, text in definition.texts.items()})
+    indices = tuple(one["index"] for one in configurations)
+    return Spec(
+        name, indices, problem, text, {f"{digest}.ttir": text for digest, text in definition.texts.items()}
+    )
 
 
 # ---- What is compiled ----

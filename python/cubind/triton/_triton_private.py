@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import inspect
 import os
+import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime import autotuner
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver
+from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
 
 from ._own import StaysOwnError
@@ -36,10 +38,13 @@ __all__ = [
     "call_of",
     "captured_sources",
     "check_environment",
+    "current_device",
+    "first_loaded",
+    "is_capturing",
     "is_interpreting",
     "jit_function_of",
+    "load",
     "options_of",
-    "times_of",
 ]
 
 # Options that TTIR has taken in: they change nothing behind it.
@@ -96,10 +101,39 @@ def call_of(frame: types.FrameType) -> tuple[tuple[Any, ...], dict[str, Any]] | 
     return found["args"], found["kwargs"]
 
 
-def times_of(frame: types.FrameType) -> dict[Any, Any]:
-    """What Triton has measured, or read from its files, where it keeps its choice."""
-    times = frame.f_locals.get("timings") if frame.f_code.co_filename == autotuner.__file__ else None
-    return times if isinstance(times, dict) else {}
+# ---- Before a launch ----
+
+
+def current_device() -> int:
+    """The GPU that a launch would go to, as CUDA counts them in this process."""
+    return int(driver.active.get_current_device())
+
+
+def is_capturing() -> bool:
+    """Whether this thread captures a CUDA graph with torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+
+
+def load(tuner: Autotuner, configuration: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Compiles and loads the kernel as the launch would. Raises what Triton does where that fails."""
+    kernel = tuner.fn.run(*args, **{**kwargs, "warmup": True}, **configuration.all_kwargs())
+    kernel = kernel.result() if hasattr(kernel, "result") else kernel
+    if kernel is not None:
+        kernel._init_handles()
+
+
+def first_loaded(
+    tuner: Autotuner, configurations: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any | None:
+    """The first configuration that can be loaded: Triton's autotuner passes over the others too."""
+    for configuration in configurations:
+        try:
+            load(tuner, configuration, args, kwargs)
+        except (OutOfResources, CompileTimeAssertionFailure, PTXASError):
+            continue
+        return configuration
+    return None
 
 
 # ---- From a call to the source of its kernel ----

@@ -69,7 +69,7 @@ class Case(unittest.TestCase):
 
     def install(self, answer=None):
         daemon = stub.Daemon(answer)
-        cubind.triton.install(daemon)
+        stub.install(daemon)
         return daemon
 
     def softmax(self, kernel):
@@ -87,12 +87,11 @@ class Choices(Case):
             self.assertEqual(kernel.best_config.kwargs, {"BLOCK": block})
             self.assertFalse(hasattr(kernel, "configs_timings"))
 
-    def test_without_one_triton_measures_and_offers(self):
-        daemon = self.install()
-        self.softmax(tuned(softmax))
-        ((hint, times),) = daemon.offered
-        self.assertEqual((hint, len(times)), (daemon.asked[0], 2))
-        self.assertTrue(all(time > 0 for time in times))
+    def test_without_one_triton_measures(self):
+        self.install()
+        kernel = tuned(softmax)
+        self.softmax(kernel)
+        self.assertEqual(len(kernel.configs_timings), 2)
 
     def test_what_triton_resets_is_right_with_and_without_a_choice(self):
         index = torch.randint(0, 50, (10000,), device="cuda", dtype=torch.int32)

@@ -4,19 +4,22 @@ import dataclasses
 import json
 import unittest
 
-import triton_found  # noqa: F401  first: it looks for a Python with Triton
+import python_found
+
+python_found.require("grpc", "triton")
+import triton_found  # noqa: E402, F401
 
 # isort: split
-import cubind
-import running
-import triton
-import triton.language as tl
-import triton_kernels
-import triton_stub as stub
-from cubind.triton import _spec
-from cubind.triton import definition as d
-from cubind.triton._defining import define
-from cubind.triton._own import StaysOwnError
+import cubind  # noqa: E402
+import running  # noqa: E402
+import triton  # noqa: E402
+import triton.language as tl  # noqa: E402
+import triton_kernels  # noqa: E402
+import triton_stub as stub  # noqa: E402
+from cubind.triton import _spec  # noqa: E402
+from cubind.triton import definition as d  # noqa: E402
+from cubind.triton._defining import define  # noqa: E402
+from cubind.triton._own import StaysOwnError  # noqa: E402
 
 NUMBERS = d.Contents(0, 9, False, (5, 3, 2))
 TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "i32": "int32", "i64": "int64"}

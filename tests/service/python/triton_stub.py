@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import cubind.triton
 import triton
+from cubind.triton import _install
+from cubind.triton._own import Own
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
@@ -95,14 +97,21 @@ def forget():
     Driver.benchmarked = 0
 
 
+@dataclasses.dataclass
+class Waiting:
+    found: object
+
+    def answer(self):
+        return self.found
+
+
 class Daemon:
     """Answers every question with `answer`, or with what it raises, and keeps what it got. It knows a
-    definition by its hint."""
+    definition by its hint. None: Triton chooses."""
 
     def __init__(self, answer=None):
-        self.answer = answer
+        self.answer = Own("is not for this daemon", is_said=True) if answer is None else answer
         self.asked = []
-        self.offered = []
         self.definitions = {}
 
     def ask(self, hint, definition):
@@ -111,16 +120,21 @@ class Daemon:
             self.definitions[hint] = definition()
         if isinstance(self.answer, Exception):
             raise self.answer
-        return self.answer
+        return Waiting(self.answer)
 
-    def offer(self, hint, times_ms):
-        self.offered.append((hint, times_ms))
+    def close(self):
+        pass
+
+
+def install(daemon):
+    """Instead of cubind.triton.install()."""
+    _install.put_in(daemon)
 
 
 def question_of(tuner, *args, **kwargs):
     """The definition of a call."""
     daemon = Daemon(1)
-    cubind.triton.install(daemon)
+    install(daemon)
     try:
         tuner.run(*args, grid=kwargs.pop("grid", (1,)), warmup=False, **kwargs)
     finally:

@@ -85,7 +85,7 @@ class Torch(unittest.TestCase):
 
     def test_a_grid_may_look_at_shapes_and_not_into_tensors(self):
         lengths, daemon = torch.tensor([3, 4]), stub.Daemon(0)
-        cubind.triton.install(daemon)
+        stub.install(daemon)
         gather[lambda v: (v["x"].shape[0] // v["x"].size(0) + lengths.numel(),)](
             self.x, self.index, self.y, 1
         )
@@ -103,7 +103,7 @@ class Torch(unittest.TestCase):
             "from triton_torch_test import *\n"
             "stub.start()\n"
             "daemon = stub.Daemon(1)\n"
-            "cubind.triton.install(daemon)\n"
+            "stub.install(daemon)\n"
             "x, y = torch.rand(100), torch.empty(100)\n"
             "gather[(1,)](x, torch.arange(100), y, 100)\n"
             "print(torch.equal(x, y), daemon.asked, stub.Driver.benchmarked, cubind.triton.report())"

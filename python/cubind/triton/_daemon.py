@@ -1,0 +1,187 @@
+"""What a cubind daemon chooses for Triton's autotuner: it is asked by name, and gets the definition of a name
+that it does not know.
+
+The questions go out on a background thread. A call waits for 50 ms at most, or until the kernel is tuned if
+that is what its caller wants; a daemon that is absent, dies or stops costs no call more.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .. import _fork, _wire
+from .._asking import PATIENCE, Asker, Lookup
+from .._connected import Connected
+from ..client import Client
+from ..errors import DataLossError, DeadlineExceededError, NotFoundError, UnavailableError
+from ..question import Question
+from . import _triton_private as private
+from ._defining import define
+from ._own import Own, StaysOwnError
+from ._spec import TUNABLE, Spec, spec_of
+from .definition import Definition
+
+_CALL_TIMEOUT = 5.0  # seconds: the daemon waits for nothing within such a call
+_LONGEST_TUNING = 600.0  # seconds for which Triton's first configuration runs
+
+
+class Asked:
+    """A question under way, for that many seconds. Safe on many threads."""
+
+    def __init__(self, lookup: Lookup, asker: Asker, seconds: float) -> None:
+        self._lookup = lookup
+        self._asker = asker
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds
+
+    def answer(self) -> int | Own | None:
+        """The configuration, or why Triton chooses; None: not yet."""
+        lookup, failure = self._lookup, self._asker.failure
+        if lookup.answer is not None:
+            found: int | Own = lookup.answer
+            return found
+        if lookup.error is not None:
+            return Own(f"has no answer of the daemon: {lookup.error}")
+        if failure is not None:
+            return Own(f"has no answer of the daemon: {failure}", is_said=True)
+        if time.monotonic() > self._until:
+            return Own(f"was not tuned within {self._seconds:g} s")
+        return None
+
+
+class CubindDaemon:
+    """The daemon of a client, or of cubind.connect() if that is None. Safe on many threads.
+
+    waits: whether a call waits until the kernel is tuned, for timeout seconds at most; else Triton's first
+        configuration runs until then. patience: seconds that a call waits otherwise.
+    """
+
+    def __init__(
+        self, client: Client | None, waits: bool, timeout: float, patience: float = PATIENCE
+    ) -> None:
+        self._connected = Connected()
+        self._connected.use(client)
+        self._waits = waits
+        self._timeout = timeout
+        self._asker = Asker(
+            patience, instead="Triton's own autotuner chooses", again="from time to time, for later kernels"
+        )
+        self.after_fork()
+        _fork.watch(self)
+
+    def after_fork(self) -> None:
+        """In the child, whose questions are under way in the parent."""
+        self._lock = threading.Lock()
+        self._asked: dict[tuple[str, int], Asked] = {}  # by hint and GPU; guarded by _lock
+
+    def close(self) -> None:
+        """Nothing more is asked."""
+        self._asker.close()
+
+    def ask(self, hint: str, definition: Callable[[], Definition]) -> Asked:
+        """The question for a definition, whose hint is a digest of what it is made from."""
+        device = private.current_device()
+        with self._lock:
+            known = self._asked.get((hint, device))
+            if known is not None:
+                return known
+            answering = _Answering(self._connected, definition, device, self._timeout if self._waits else 0.0)
+            lookup = Lookup(answering, lambda _: None)
+            asked = self._asked[hint, device] = Asked(
+                lookup, self._asker, self._timeout if self._waits else _LONGEST_TUNING
+            )
+        self._asker.submit(lookup)
+        if self._waits:
+            self._asker.wait_for(lookup, self._timeout)
+        else:
+            self._asker.wait_briefly(lookup)
+        return asked
+
+
+class _Answering:
+    """Finds the answer to one question, on the background thread.
+
+    longest_wait: in seconds, of a call that waits; 0: it does not.
+    """
+
+    def __init__(
+        self,
+        connected: Connected,
+        definition: Callable[[], Definition],
+        device: int,
+        longest_wait: float,
+    ) -> None:
+        self._connected = connected
+        self._definition = definition
+        self._device = device
+        self._longest_wait = longest_wait
+        self._spec: Spec | Own | None = None
+
+    def __call__(self) -> int | Own:
+        """Raises UnavailableError without a field while the kernel is tuned: it is called again then."""
+        if self._spec is None:
+            self._spec = _specified(self._definition)
+        if isinstance(self._spec, Own):
+            return self._spec
+        client = self._connected.connected()
+        try:
+            return self._ask(client, self._spec)
+        except UnavailableError as error:
+            if error.field == client.address:
+                self._connected.lost(client)
+            raise
+
+    def _ask(self, client: Client, spec: Spec) -> int | Own:
+        question = Question(on_miss="serve")
+        try:
+            reply = self._variant(client, spec, question, _CALL_TIMEOUT)
+        except NotFoundError:
+            define(client._connection, spec)
+            reply = self._variant(client, spec, question, _CALL_TIMEOUT)
+        found = _choice(spec, reply)
+        if found is not None:
+            return found
+        if not self._longest_wait:
+            raise UnavailableError("it is being tuned")
+        try:
+            reply = self._variant(client, spec, Question(on_miss="wait"), self._longest_wait)
+        except DeadlineExceededError:
+            return Own(f"was not tuned within {self._longest_wait:g} s")
+        found = _choice(spec, reply)
+        return Own(f"is not tuned: {reply.why}") if found is None else found
+
+    def _variant(self, client: Client, spec: Spec, question: Question, timeout: float) -> Any:
+        """The reply. The cubin in it is not used: Triton's own launcher has the kernel."""
+        request = client._request(spec.name, dict(spec.problem), question, self._device)
+        request.compile_wait_ms = 0
+        if question.on_miss == "wait":
+            request.ClearField("compile_wait_ms")  # as long as the call may take
+        return client._connection.unary("GetVariant", request, _wire.messages().GetVariantReply, timeout)
+
+
+def _specified(definition: Callable[[], Definition]) -> Spec | Own:
+    """No error of Triton's is one of the daemon's."""
+    try:
+        return spec_of(definition())
+    except StaysOwnError as error:
+        return Own(str(error))
+    except Exception as error:
+        return Own(f"has no definition: {type(error).__name__}: {error}"[:256])
+
+
+def _choice(spec: Spec, reply: Any) -> int | Own | None:
+    """The measured configuration; None while a job measures."""
+    if reply.kernel != spec.name:
+        raise DataLossError(f"asked for {spec.name}, the answer is for {reply.kernel}", "kernel")
+    if reply.provenance.evidence != _wire.messages().NONE:
+        values = {value.name: value.value for value in reply.configuration.values}
+        index = values.get(TUNABLE)
+        if index not in spec.indices:
+            raise DataLossError(f"configuration {index} is none of the definition", "configuration")
+        return int(index)
+    if reply.job_id:
+        return None
+    return Own(f"is not tuned: {reply.why or 'the daemon has started no job'}")

@@ -1,0 +1,279 @@
+"""Triton's autotuner with a cubind daemon: what it is asked and told, what runs meanwhile, and that a daemon
+that is absent, dies, stops or refuses costs a program nothing but the choice."""
+
+import signal
+import time
+import unittest
+import unittest.mock
+import warnings
+
+import python_found
+
+python_found.require("grpc", "triton")
+import triton_found  # noqa: E402, F401
+
+# isort: split
+import cubind  # noqa: E402
+import cubind.triton  # noqa: E402
+import grpc  # noqa: E402
+import running  # noqa: E402
+import triton_stub as stub  # noqa: E402
+from cubind import _asking  # noqa: E402
+from cubind.triton import _daemon, _install  # noqa: E402
+from cubind.triton import _triton_private as private  # noqa: E402
+from triton.runtime.errors import OutOfResources  # noqa: E402
+from triton_autotune_test import blocks, grid, tuned  # noqa: E402
+from triton_fake_daemon import FakeDaemon, chosen, tuning, untuned  # noqa: E402
+
+PATIENCE = 5.0  # seconds for an answer that is there: a busy machine may need them
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        stub.start()
+        stub.forget()
+        _asking._warned.clear()
+        self.x, self.y = stub.Tensor((1000,)), stub.Tensor((1000,))
+        self.enterContext(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+
+    def install(self, address, waits=False, timeout=running.PATIENCE, patience=PATIENCE):
+        client = self.enterContext(cubind.connect(address))
+        _install.put_in(_daemon.CubindDaemon(client, waits, timeout, patience))
+        self.addCleanup(cubind.triton.uninstall)  # before the daemon ends
+
+    def fake(self, answer, **others):
+        daemon = self.enterContext(FakeDaemon(answer))
+        self.install(daemon.address, **others)
+        return daemon
+
+    def call(self, kernel, n=1000):
+        kernel[grid](self.x, self.y, n, 2.0)
+
+    def is_served(self, kernel):
+        """Whether a call runs what the daemon chose, sooner or later."""
+
+        def served():
+            self.call(kernel)
+            return "served 1" in cubind.triton.report()
+
+        return running.eventually(served)
+
+
+class Answers(Case):
+    def test_a_kernel_that_is_not_known_is_defined_and_its_winner_launched(self):
+        daemon = self.fake(chosen(1))
+        kernel = tuned()
+        self.call(kernel)
+        self.call(kernel)
+        ((name, (parts,)),) = daemon.defined.items()
+        self.assertEqual([request.kernel for request in daemon.asked], [name, name])
+        self.assertEqual(len(parts[0].files), 2)
+        self.assertEqual((blocks(), stub.Driver.benchmarked), ([4, 4], 0))
+        self.assertIn("scale: asked 1, served 1, tuning 0", cubind.triton.report())
+
+    def test_one_that_is_known_needs_no_definition(self):
+        daemon = self.fake(chosen(1))
+        self.call(tuned())
+        self.call(tuned())
+        self.install(daemon.address)
+        self.call(tuned())
+        self.assertEqual((len(daemon.asked), len(daemon.defined)), (3, 1))
+        self.assertEqual([len(parts) for parts in daemon.defined.values()], [1])
+
+    def test_the_first_configuration_runs_until_the_winner_is_known(self):
+        daemon = self.fake(tuning(), patience=0.05)
+        kernel = tuned()
+        self.call(kernel)
+        self.call(kernel)
+        self.assertEqual((blocks(), stub.Driver.benchmarked), ([8, 8], 0))
+        self.assertIn("served 0, tuning 1", cubind.triton.report())
+        daemon.answer = chosen(1)
+        self.assertTrue(self.is_served(kernel))
+        self.assertEqual((blocks()[-1], stub.Driver.benchmarked), (4, 0))
+        self.assertIn("served 1, tuning 0", cubind.triton.report())
+
+    def test_a_cubin_that_is_compiled_just_now_is_waited_for(self):
+        daemon = self.fake(grpc.StatusCode.UNAVAILABLE, patience=0.05)
+        kernel = tuned()
+        self.call(kernel)
+        daemon.answer = chosen(1)
+        self.assertTrue(self.is_served(kernel))
+
+    def test_a_first_configuration_that_cannot_be_launched_is_passed_over(self):
+        self.fake(tuning(), patience=0.05)
+
+        def load(tuner, configuration, *call):
+            if configuration.kwargs["BLOCK"] == 128:
+                raise OutOfResources(1, 0, "shared memory")
+
+        with unittest.mock.patch.object(private, "load", load):
+            self.call(tuned())
+        self.assertEqual(blocks(), [4])
+
+    def test_a_winner_that_cannot_be_launched_is_left_to_triton(self):
+        self.fake(chosen(1))
+        with unittest.mock.patch.object(private, "load", side_effect=OutOfResources(1, 0, "registers")):
+            self.call(tuned())
+        self.assertEqual(stub.Driver.benchmarked, 2)
+
+    def test_a_call_may_wait_for_the_tuning(self):
+        daemon = self.fake(lambda request: chosen(1) if request.on_miss else tuning(), waits=True)
+        self.call(tuned())
+        self.assertEqual((daemon.questions(), blocks()), (["serve", "serve", "wait"], [4]))
+
+    def test_a_tuning_that_takes_too_long_leaves_the_call_to_triton(self):
+        self.fake(lambda request: time.sleep(2) if request.on_miss else tuning(), waits=True, timeout=0.5)
+        self.call(tuned())
+        self.assertEqual(stub.Driver.benchmarked, 2)
+        self.assertIn("Triton's own: it was not tuned within 0.5 s", cubind.triton.report())
+
+    def test_ranks_of_a_job_wait_and_name_it(self):
+        daemon = self.enterContext(FakeDaemon(lambda request: chosen(1) if request.on_miss else tuning()))
+        with unittest.mock.patch.dict("os.environ", WORLD_SIZE="2", CUBIND_JOB="run-7"):
+            cubind.triton.install(self.enterContext(cubind.connect(daemon.address)))
+            self.addCleanup(cubind.triton.uninstall)
+            self.call(tuned())
+        self.assertEqual({request.job for request in daemon.asked}, {"run-7"})
+        self.assertEqual((daemon.questions()[-1], blocks()), ("wait", [4]))
+
+    def test_while_a_graph_is_captured_nothing_is_asked_and_what_runs_goes_on(self):
+        daemon = self.fake(tuning(), patience=0.05)
+        kernel = tuned()
+        self.call(kernel)
+        daemon.answer = chosen(1)
+        with unittest.mock.patch.object(private, "is_capturing", lambda: True):
+            self.assertFalse(running.eventually(lambda: self.call(kernel) or blocks()[-1] == 4, 2))
+            self.call(kernel, 500)
+        self.assertIn("is first called while a CUDA graph is captured", cubind.triton.report())
+
+    def test_a_forked_child_asks_for_what_its_parent_waits_for(self):
+        self.fake(tuning(), patience=0.05)
+        kernel = tuned()
+        self.call(kernel)
+        patch = _install._installed.patch
+        patch.after_fork()
+        self.assertEqual(kernel.cache.asked, {})
+        patch._daemon.after_fork()
+        self.call(kernel)
+        self.assertEqual((len(kernel.cache.asked), blocks()), (1, [8, 8]))
+
+
+class NoAnswer(Case):
+    """Triton's own autotuner chooses."""
+
+    def check(self, reason):
+        kernel = tuned()
+
+        def settled():
+            self.call(kernel)
+            return stub.Driver.benchmarked
+
+        self.assertTrue(running.eventually(settled))
+        self.assertEqual(stub.Driver.benchmarked, 2)
+        self.assertIn(reason, cubind.triton.report())
+
+    def test_without_a_job(self):
+        self.fake(untuned("no agent has Triton 3.6.0"))
+        self.check("Triton's own: it is not tuned: no agent has Triton 3.6.0")
+
+    def test_after_an_error(self):
+        self.fake(grpc.StatusCode.FAILED_PRECONDITION)
+        self.check("Triton's own: it has no answer of the daemon: as the test wants it")
+
+    def test_if_the_configuration_is_none_of_the_definition(self):
+        self.fake(chosen(7))
+        self.check("configuration 7 is none of the definition")
+
+    def test_without_a_daemon(self):
+        self.install("unix:///tmp/no-such-socket")
+        with self.assertWarnsRegex(
+            RuntimeWarning, "Triton's own autotuner chooses.*no such socket"
+        ) as warned:
+            warnings.simplefilter("always")
+            self.check("no daemon answers there")
+            self.call(tuned())
+        said = [each for each in warned.warnings if "no such socket" in str(each.message)]
+        self.assertEqual(len(said), 1)
+
+    def test_what_cannot_be_specified(self):
+        self.fake(chosen(1))
+        self.y = self.x
+        self.check("Triton's own: it writes memory that x and y share")
+
+    def test_without_a_definition(self):
+        self.fake(chosen(1))
+        with unittest.mock.patch.object(_daemon, "spec_of", side_effect=ZeroDivisionError("a fault")):
+            self.check("has no definition: ZeroDivisionError: a fault")
+
+
+class RealDaemon(Case):
+    """Its agent has no Triton."""
+
+    def setUp(self):
+        super().setUp()
+        self.daemon = self.enterContext(running.Daemon())
+
+    def test_it_keeps_the_definition(self):
+        self.install(self.daemon.address)
+        kernel = tuned()
+        self.call(kernel)
+        with cubind.connect(self.daemon.address) as client:
+            known = lambda: any(each["name"].startswith("scale_") for each in client.kernels())  # noqa: E731
+            self.assertTrue(running.eventually(known))
+
+    def test_one_that_dies_costs_nothing_but_the_choice(self):
+        self.install(self.daemon.address, patience=_asking.PATIENCE)
+        self.call(tuned())
+        self.daemon.process.kill()
+        self.daemon.process.wait()
+        self.check_calls()
+
+    def test_one_that_is_stopped_costs_nothing_but_the_choice(self):
+        self.install(self.daemon.address, patience=_asking.PATIENCE)
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
+        self.check_calls()
+
+    def check_calls(self):
+        """Triton chooses in the end, and no call waits for longer than the patience."""
+        asker = _install._installed.patch._daemon._asker
+        kernel = tuned()
+
+        def settled():
+            self.call(kernel)
+            return stub.Driver.benchmarked >= 2
+
+        self.assertTrue(running.eventually(settled))
+        for n in range(100, 110):
+            self.call(kernel, n)
+        self.assertLess(asker.waited, 2 * _asking.PATIENCE + 0.1)
+        self.assertIn("Triton's own: it has no answer of the daemon", cubind.triton.report())
+
+
+class Report(Case):
+    def test_the_end_of_the_process_tells(self):
+        daemon = self.enterContext(FakeDaemon(chosen(1)))
+        program = (
+            "import triton_stub as stub, cubind, cubind.triton\n"
+            "from cubind.triton import _daemon, _install\n"
+            "from triton_autotune_test import grid, tuned\n"
+            f"client = cubind.connect({daemon.address!r})\n"
+            "_install.put_in(_daemon.CubindDaemon(client, False, 60.0, 60.0))\n"
+            "stub.start()\n"
+            "tuned()[grid](stub.Tensor((1000,)), stub.Tensor((1000,)), 1000, 2.0)\n"
+        )
+        told = running.run_python_for_both(["-c", program], CUBIND_REPORT="1").stderr
+        self.assertIn("triton_autotune_test.scale: asked 1, served 1, tuning 0", told)
+
+    def test_arguments_that_cannot_be_are_refused(self):
+        for arguments, error in (
+            ({"on_miss": "fail"}, "neither serve nor wait"),
+            ({"timeout": 0}, "timeout"),
+        ):
+            with self.assertRaisesRegex(cubind.InvalidArgumentError, error):
+                cubind.triton.install(**arguments)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,83 @@
+"""A daemon of one's own for the questions of cubind.triton, at a socket of its own."""
+
+import concurrent.futures
+import contextlib
+import pathlib
+import shutil
+import tempfile
+
+import grpc
+from cubind import _wire
+
+pb = _wire.messages()
+
+
+class FakeDaemon(contextlib.AbstractContextManager):
+    """Keeps definitions, and gives `answer` to questions for them: a reply, or an error's code. `asked` has
+    the requests, `defined` the parts by name."""
+
+    def __init__(self, answer=None):
+        self.answer = answer
+        self.asked, self.defined = [], {}
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cubind-fake-"))
+        self.address = f"unix://{self.folder}/cubind.sock"
+        handlers = {
+            "GetVariant": grpc.unary_unary_rpc_method_handler(
+                self._get, pb.GetVariantRequest.FromString, pb.GetVariantReply.SerializeToString
+            ),
+            "DefineKernel": grpc.stream_unary_rpc_method_handler(
+                self._define, pb.DefineKernelPart.FromString, pb.DefineKernelReply.SerializeToString
+            ),
+        }
+        self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
+        self._server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler("cubind.v1.Cubind", handlers)]
+        )
+        self._server.add_insecure_port(self.address)
+        self._server.start()
+
+    def questions(self):
+        """How each question wants to be answered, in order."""
+        return [pb.OnMiss.Name(request.on_miss).lower() for request in self.asked]
+
+    def _get(self, request, context):
+        self.asked.append(request)
+        if request.kernel not in self.defined:
+            context.abort(grpc.StatusCode.NOT_FOUND, f'there is no kernel "{request.kernel}"')
+        answer = self.answer(request) if callable(self.answer) else self.answer
+        if isinstance(answer, grpc.StatusCode):
+            context.abort(answer, "as the test wants it")
+        answer.kernel = request.kernel
+        return answer
+
+    def _define(self, parts, context):
+        parts = list(parts)
+        name = _wire.json.loads(parts[0].spec_json)["name"]
+        self.defined.setdefault(name, []).append(parts)
+        return pb.DefineKernelReply(name=name)
+
+    def __exit__(self, *_):
+        self._server.stop(0).wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def chosen(index, evidence="MEASURED"):
+    """The reply with a configuration."""
+    reply = pb.GetVariantReply()
+    reply.configuration.values.add(name="CONFIG", value=index)
+    reply.provenance.evidence = pb.Evidence.Value(evidence)
+    return reply
+
+
+def tuning():
+    """The reply while a job measures."""
+    reply = chosen(0, "NONE")
+    reply.job_id = "job-1"
+    return reply
+
+
+def untuned(why):
+    """The reply if no job has been started."""
+    reply = chosen(0, "NONE")
+    reply.why = why
+    return reply
