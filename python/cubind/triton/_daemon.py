@@ -173,7 +173,7 @@ def _specified(definition: Callable[[], Definition]) -> Spec | Own:
 
 
 def _choice(spec: Spec, reply: Any) -> int | Own | None:
-    """The measured configuration; None while a job measures."""
+    """The measured configuration; None while a job measures or will."""
     if reply.kernel != spec.name:
         raise DataLossError(f"asked for {spec.name}, the answer is for {reply.kernel}", "kernel")
     if reply.provenance.evidence != _wire.messages().NONE:
@@ -182,6 +182,6 @@ def _choice(spec: Spec, reply: Any) -> int | Own | None:
         if index not in spec.indices:
             raise DataLossError(f"configuration {index} is none of the definition", "configuration")
         return int(index)
-    if reply.job_id:
+    if reply.job_id and reply.job_state != "no_device":
         return None
     return Own(f"is not tuned: {reply.why or 'the daemon has started no job'}")

@@ -177,6 +177,13 @@ class NoAnswer(Case):
         self.fake(untuned("no agent has Triton 3.6.0"))
         self.check("Triton's own: it is not tuned: no agent has Triton 3.6.0")
 
+    def test_if_no_agent_measures(self):
+        for waits in (False, True):
+            with self.subTest(waits=waits):
+                stub.forget()
+                self.fake(tuning("no_device", "no agent offers this GPU"), waits=waits)
+                self.check("Triton's own: it is not tuned: no agent offers this GPU")
+
     def test_after_an_error(self):
         self.fake(grpc.StatusCode.FAILED_PRECONDITION)
         self.check("Triton's own: it has no answer of the daemon: as the test wants it")

@@ -69,10 +69,10 @@ def chosen(index, evidence="MEASURED"):
     return reply
 
 
-def tuning():
-    """The reply while a job measures."""
+def tuning(state="running", why=""):
+    """The reply while a job measures, or waits."""
     reply = chosen(0, "NONE")
-    reply.job_id = "job-1"
+    reply.job_id, reply.job_state, reply.why = "job-1", state, why
     return reply
 
 
