@@ -19,7 +19,7 @@ import cubind
 import cubind.torch as operators
 import running
 import torch
-from cubind import _asking, _core
+from cubind import _asking, _connected, _core
 from cubind.torch import _dispatch, _operator, _rms_norm, _variants
 from torch.nn import functional
 
@@ -448,7 +448,7 @@ class Harmless(unittest.TestCase):
             found.append(_variants.settings.connected())
 
         operators.use(None)
-        with mock.patch.object(_variants, "connect", hang):
+        with mock.patch.object(_connected, "connect", hang):
             first, second = threading.Thread(target=connect), threading.Thread(target=connect)
             first.start()
             self.assertTrue(begun.wait(running.PATIENCE))
@@ -475,7 +475,7 @@ class Devices(unittest.TestCase):
 class Clients(unittest.TestCase):
     def setUp(self):
         self.made = [cubind.Client(f"unix:///daemon/{number}") for number in range(2)]
-        self.enterContext(mock.patch.object(_variants, "connect", side_effect=self.made))
+        self.enterContext(mock.patch.object(_connected, "connect", side_effect=self.made))
         self.settings = _variants.Settings()
 
     def test_a_daemon_that_was_found_and_does_not_answer_is_looked_for_again(self):
