@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 from .. import _fork, _wire
+from .. import question as asking
 from .._asking import PATIENCE, Asker, Lookup
 from .._connected import Connected
 from ..client import Client
 from ..errors import DataLossError, DeadlineExceededError, NotFoundError, UnavailableError
-from ..question import Question
 from . import _triton_private as private
 from ._defining import define
 from ._own import Own, StaysOwnError
+from ._question import Question
 from ._spec import TUNABLE, Spec, spec_of
-from .definition import Definition
 
+_NO_DEVICE = "no_device"  # the state of a job that no agent can run
 _CALL_TIMEOUT = 5.0  # seconds: the daemon waits for nothing within such a call
 _LONGEST_TUNING = 600.0  # seconds for which Triton's first configuration runs
 
@@ -81,16 +81,16 @@ class CubindDaemon:
         """Nothing more is asked."""
         self._asker.close()
 
-    def ask(self, hint: str, definition: Callable[[], Definition]) -> Asked:
-        """The question for a definition, whose hint is a digest of what it is made from."""
+    def ask(self, question: Question) -> Asked:
+        """Asks, and waits as long as the callers do."""
         device = private.current_device()
         with self._lock:
-            known = self._asked.get((hint, device))
+            known = self._asked.get((question.hint, device))
             if known is not None:
                 return known
-            answering = _Answering(self._connected, definition, device, self._timeout if self._waits else 0.0)
+            answering = _Answering(self._connected, question, device, self._timeout if self._waits else 0.0)
             lookup = Lookup(answering, lambda _: None)
-            asked = self._asked[hint, device] = Asked(
+            asked = self._asked[question.hint, device] = Asked(
                 lookup, self._asker, self._timeout if self._waits else _LONGEST_TUNING
             )
         self._asker.submit(lookup)
@@ -110,62 +110,72 @@ class _Answering:
     def __init__(
         self,
         connected: Connected,
-        definition: Callable[[], Definition],
+        question: Question,
         device: int,
         longest_wait: float,
     ) -> None:
         self._connected = connected
-        self._definition = definition
+        self._question = question
         self._device = device
         self._longest_wait = longest_wait
         self._spec: Spec | Own | None = None
+        self._is_late = False  # the callers run something else meanwhile
 
     def __call__(self) -> int | Own:
         """Raises UnavailableError without a field while the kernel is tuned: it is called again then."""
         if self._spec is None:
-            self._spec = _specified(self._definition)
+            self._spec = _specified(self._question)
         if isinstance(self._spec, Own):
             return self._spec
         client = self._connected.connected()
         try:
-            return self._ask(client, self._spec)
+            found = self._ask(client, self._spec)
         except UnavailableError as error:
             if error.field == client.address:
                 self._connected.lost(client)
+            self._is_late = True
             raise
+        if self._is_late and not isinstance(found, Own):
+            self._question.compile_ahead(found)
+        return found
 
     def _ask(self, client: Client, spec: Spec) -> int | Own:
-        question = Question(on_miss="serve")
         try:
-            reply = self._variant(client, spec, question, _CALL_TIMEOUT)
+            reply = self._variant(client, spec, "serve", _CALL_TIMEOUT)
         except NotFoundError:
             define(client._connection, spec)
-            reply = self._variant(client, spec, question, _CALL_TIMEOUT)
+            reply = self._variant(client, spec, "serve", _CALL_TIMEOUT)
         found = _choice(spec, reply)
-        if found is not None:
-            return found
-        if not self._longest_wait:
+        if self._longest_wait and not isinstance(found, int) and reply.job_state != _NO_DEVICE:
+            return self._tuned(client, spec)
+        if found is None:
             raise UnavailableError("it is being tuned")
+        return found
+
+    def _tuned(self, client: Client, spec: Spec) -> int | Own:
+        """By a question that waits: it gets what was measured after the ranks' job pinned its generation."""
         try:
-            reply = self._variant(client, spec, Question(on_miss="wait"), self._longest_wait)
+            reply = self._variant(client, spec, "wait", self._longest_wait)
         except DeadlineExceededError:
             return Own(f"was not tuned within {self._longest_wait:g} s")
         found = _choice(spec, reply)
         return Own(f"is not tuned: {reply.why}") if found is None else found
 
-    def _variant(self, client: Client, spec: Spec, question: Question, timeout: float) -> Any:
+    def _variant(self, client: Client, spec: Spec, on_miss: str, timeout: float) -> Any:
         """The reply. The cubin in it is not used: Triton's own launcher has the kernel."""
+        # A process that agrees with no other one pins no generation: it would never see the winner.
+        question = asking.Question(on_miss=on_miss, job=None if self._longest_wait else "")
         request = client._request(spec.name, dict(spec.problem), question, self._device)
         request.compile_wait_ms = 0
-        if question.on_miss == "wait":
+        if on_miss == "wait":
             request.ClearField("compile_wait_ms")  # as long as the call may take
         return client._connection.unary("GetVariant", request, _wire.messages().GetVariantReply, timeout)
 
 
-def _specified(definition: Callable[[], Definition]) -> Spec | Own:
+def _specified(question: Question) -> Spec | Own:
     """No error of Triton's is one of the daemon's."""
     try:
-        return spec_of(definition())
+        return spec_of(question.definition)
     except StaysOwnError as error:
         return Own(str(error))
     except Exception as error:
@@ -182,6 +192,6 @@ def _choice(spec: Spec, reply: Any) -> int | Own | None:
         if index not in spec.indices:
             raise DataLossError(f"configuration {index} is none of the definition", "configuration")
         return int(index)
-    if reply.job_id and reply.job_state != "no_device":
+    if reply.job_id and reply.job_state != _NO_DEVICE:
         return None
     return Own(f"is not tuned: {reply.why or 'the daemon has started no job'}")

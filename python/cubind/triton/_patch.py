@@ -22,7 +22,6 @@ from .._asking import warn
 from . import _triton_private as private
 from ._own import Own, StaysOwnError
 from ._question import Question
-from .definition import Definition
 
 _bound = types.MethodType
 
@@ -38,12 +37,9 @@ class Waiting(Protocol):
 class Daemon(Protocol):
     """What answers for the autotuner. It may raise whatever it wants: Triton goes on without it."""
 
-    def ask(self, hint: str, definition: Callable[[], Definition]) -> Waiting:
-        """The question for a definition.
-
-        hint: a digest of what the definition is made from. definition: makes it, on any thread; a daemon that
-            knows the hint need not call it.
-        """
+    def ask(self, question: Question) -> Waiting:
+        """Asks without waiting for long. A daemon that knows the question's hint need not have its definition
+        made."""
         ...
 
     def close(self) -> None:
@@ -211,7 +207,7 @@ class Patch:
         with self._capturing:
             question = Question(call.tuner, call.key, call.args, call.kwargs)
         self._count(call.name).asked += 1
-        return _Asked(daemon.ask(question.hint, lambda: question.definition), question.configurations)
+        return _Asked(daemon.ask(question), question.configurations)
 
     def _choose_for_now(self, call: _Call, asked: _Asked) -> bool:
         """The first configuration that can be launched. If there is none, Triton says so."""

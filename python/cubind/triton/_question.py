@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -94,6 +95,11 @@ class Question:
             self._graph_launch,
             texts,
         )
+
+    def compile_ahead(self, index: int) -> None:
+        """Compile a configuration for a later launch, on any thread. If that fails, the launch says so."""
+        with contextlib.suppress(Exception):
+            private.compile_ahead(self._sources[index])
 
     def _versions(self) -> tuple[str, str, str]:
         capability = self._sources[0].target.arch

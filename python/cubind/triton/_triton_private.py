@@ -16,6 +16,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import triton
 from triton import knobs
 from triton._C.libtriton import get_cache_invalidating_env_vars, ir
 from triton._utils import find_paths_if, get_iterable_path
@@ -38,6 +39,7 @@ __all__ = [
     "call_of",
     "captured_sources",
     "check_environment",
+    "compile_ahead",
     "current_device",
     "first_loaded",
     "is_capturing",
@@ -245,6 +247,11 @@ def options_of(options: Any) -> dict[str, int | bool]:
         elif not is_default:
             raise StaysOwnError(f"has the option {name}={value!r}"[:256])
     return told
+
+
+def compile_ahead(source: Source) -> None:
+    """Has Triton's cache hold what load() needs. For any thread."""
+    triton.compile(source.source, target=source.target, options=vars(source.options))
 
 
 # ---- From a source to TTIR ----

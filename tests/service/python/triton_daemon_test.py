@@ -2,6 +2,7 @@
 that is absent, dies, stops or refuses costs a program nothing but the choice."""
 
 import signal
+import threading
 import time
 import unittest
 import unittest.mock
@@ -21,6 +22,7 @@ import triton_stub as stub  # noqa: E402
 from cubind import _asking  # noqa: E402
 from cubind.triton import _daemon, _install  # noqa: E402
 from cubind.triton import _triton_private as private  # noqa: E402
+from triton.backends.nvidia.compiler import CUDABackend  # noqa: E402
 from triton.runtime.errors import OutOfResources  # noqa: E402
 from triton_autotune_test import blocks, grid, tuned  # noqa: E402
 from triton_fake_daemon import FakeDaemon, chosen, tuning, untuned  # noqa: E402
@@ -93,6 +95,21 @@ class Answers(Case):
         self.assertEqual((blocks()[-1], stub.Driver.benchmarked), (4, 0))
         self.assertIn("served 1, tuning 0", cubind.triton.report())
 
+    def test_the_winner_is_compiled_before_a_call_runs_it(self):
+        daemon = self.fake(tuning(), patience=0.05)
+        kernel = tuned(configs=stub.configurations(128, 512, num_warps=2))
+        self.call(kernel)
+        make_cubin, compiling = CUDABackend.make_cubin, []
+
+        def noted(backend, source, *others):
+            compiling.append(threading.current_thread().name)
+            return make_cubin(backend, source, *others)
+
+        with unittest.mock.patch.object(CUDABackend, "make_cubin", noted):
+            daemon.answer = chosen(1)
+            self.assertTrue(self.is_served(kernel))
+        self.assertEqual((blocks()[-1], compiling), (2, ["cubind"]))
+
     def test_a_cubin_that_is_compiled_just_now_is_waited_for(self):
         daemon = self.fake(grpc.StatusCode.UNAVAILABLE, patience=0.05)
         kernel = tuned()
@@ -121,6 +138,18 @@ class Answers(Case):
         daemon = self.fake(lambda request: chosen(1) if request.on_miss else tuning(), waits=True)
         self.call(tuned())
         self.assertEqual((daemon.questions(), blocks()), (["serve", "serve", "wait"], [4]))
+
+    def test_a_rank_gets_what_was_measured_after_its_job_began(self):
+        pinned = untuned("the generation is pinned")
+        self.fake(lambda request: chosen(1) if request.on_miss else pinned, waits=True)
+        self.call(tuned())
+        self.assertEqual(blocks(), [4])
+
+    def test_a_process_that_does_not_wait_pins_no_generation(self):
+        daemon = self.fake(chosen(1))
+        with unittest.mock.patch.dict("os.environ", CUBIND_JOB="run-7"):
+            self.call(tuned())
+        self.assertEqual([request.job for request in daemon.asked], ["", ""])
 
     def test_a_tuning_that_takes_too_long_leaves_the_call_to_triton(self):
         self.fake(lambda request: time.sleep(2) if request.on_miss else tuning(), waits=True, timeout=0.5)

@@ -114,10 +114,10 @@ class Daemon:
         self.asked = []
         self.definitions = {}
 
-    def ask(self, hint, definition):
-        self.asked.append(hint)
-        if hint not in self.definitions:
-            self.definitions[hint] = definition()
+    def ask(self, question):
+        self.asked.append(question.hint)
+        if question.hint not in self.definitions:
+            self.definitions[question.hint] = question.definition
         if isinstance(self.answer, Exception):
             raise self.answer
         return Waiting(self.answer)
