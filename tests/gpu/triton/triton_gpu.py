@@ -87,6 +87,26 @@ class Choices(Case):
             self.assertEqual(kernel.best_config.kwargs, {"BLOCK": block})
             self.assertFalse(hasattr(kernel, "configs_timings"))
 
+    def test_a_private_daemon_tunes_the_kernel_while_the_call_waits(self):
+        client = self.enterContext(cubind.connect("embedded"))
+        cubind.triton.install(client, on_miss="wait", timeout=300)
+        kernel = tuned(softmax)
+        self.softmax(kernel)
+        self.assertIn("softmax: asked 1, served 1, tuning 0", cubind.triton.report())
+        self.assertFalse(hasattr(kernel, "configs_timings"))
+
+    def test_what_runs_while_a_private_daemon_tunes_is_right_too(self):
+        client = self.enterContext(cubind.connect("embedded"))
+        cubind.triton.install(client, on_miss="serve")
+        kernel = tuned(softmax, 128, 512)
+        for _ in range(600):
+            self.softmax(kernel)
+            if "served 1" in cubind.triton.report():
+                break
+            time.sleep(0.1)
+        self.assertIn("served 1, tuning 0", cubind.triton.report())
+        self.softmax(kernel)
+
     def test_without_one_triton_measures(self):
         self.install()
         kernel = tuned(softmax)
