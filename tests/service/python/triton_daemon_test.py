@@ -271,6 +271,15 @@ class RealDaemon(Case):
         self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
         self.check_calls()
 
+    def test_a_call_that_waits_notices_that_it_is_stopped(self):
+        self.install(self.daemon.address, waits=True)
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
+        begin = time.monotonic()
+        self.call(tuned())
+        self.assertEqual(stub.Driver.benchmarked, 2)
+        self.assertLess(time.monotonic() - begin, running.PATIENCE / 2)
+
     def check_calls(self):
         """Triton chooses in the end, and no call waits for longer than the patience."""
         asker = _install._installed.patch._daemon._asker

@@ -71,7 +71,11 @@ def has_triton_agents():
     return "--triton-python" in told.stdout
 
 
-@unittest.skipUnless(has_triton_agents(), "the agent compiles no Triton kernels")
+if not has_triton_agents():
+    print("the agent compiles no Triton kernels: these tests were not run", file=sys.stderr)
+    sys.exit(python_found.SKIPPED)
+
+
 class Tuned(unittest.TestCase):
     def setUp(self):
         stub.start()
