@@ -130,9 +130,9 @@ class Patch:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon: Daemon | None = daemon
         self._tuners: weakref.WeakSet[Any] = weakref.WeakSet()  # guarded by _lock
+        self._counts: dict[str, Counts] = {}  # guarded by _lock
         self.after_fork()
         _fork.watch(self)
-        self._counts: dict[str, Counts] = {}  # guarded by _lock
         self._original: Any = None
         self._run: Any = None
 
@@ -143,6 +143,8 @@ class Patch:
         for tuner in list(self._tuners):
             if isinstance(tuner.cache, Choices):
                 tuner.cache.asked.clear()  # the answers come to the parent
+        for count in self._counts.values():
+            count.tuning = 0
 
     # ---- In and out ----
 

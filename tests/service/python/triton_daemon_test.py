@@ -186,6 +186,7 @@ class Answers(Case):
         patch._daemon.after_fork()
         self.call(kernel)
         self.assertEqual((len(kernel.cache.asked), blocks()), (1, [8, 8]))
+        self.assertIn("asked 2, served 0, tuning 1", cubind.triton.report())
 
 
 class NoAnswer(Case):
