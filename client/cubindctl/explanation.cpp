@@ -17,7 +17,8 @@ namespace {
 
 bool is_asked(const TableContext& context, const ExplainedQuestion& question) {
   return context.kernel == question.kernel && context.problem == question.problem &&
-         context.policy == question.policy;
+         context.policy == question.policy &&
+         question.device_class.value_or(context.device_class) == context.device_class;
 }
 
 bool has_failed(const TableTrial& trial) {
@@ -66,7 +67,7 @@ class Explaining {
     }
     result_.device = device_->label;
     constants_ = device_constants(device_->facts);
-    work_ = spec_.work_sizes(question_.problem);
+    result_.work = spec_.work_sizes(question_.problem);
     default_ = default_configuration(spec_, question_.problem, constants_);
   }
 
@@ -120,6 +121,7 @@ class Explaining {
     if (one.time_us <= 0) {
       return;
     }
+    one.judged_against_us = trial.screening.empty() ? 0 : trial.screening.front().judged_against_us;
     one.is_default = default_ == trial.context.configuration;
     one.is_winner = result_.record != nullptr && result_.record->context.trial == trial.context.trial;
     add_resources(one);
@@ -160,29 +162,38 @@ class Explaining {
     }
   }
 
-  void add_rates(ExplainedTrial& one) const {
-    const double seconds = one.time_us * 1e-6;
-    if (work_.bytes) {
-      one.bytes_per_second = static_cast<double>(*work_.bytes) / seconds;
-    }
-    if (work_.flops) {
-      one.flops_per_second = static_cast<double>(*work_.flops) / seconds;
-    }
+  measure::FloorRates rates_of(const TableTrial& trial) const {
     measure::FloorRates rates;
     rates.cc_major = device_->facts.cc_major;
     rates.cc_minor = device_->facts.cc_minor;
     rates.sm_count = device_->facts.sm_count;
     rates.memory_bus_bits = device_->facts.memory_bus_bits;
-    for (const auto* blocks : {&one.trial->screening, &one.trial->finals}) {
+    for (const auto* blocks : {&trial.screening, &trial.finals}) {
       for (const SampleBlock& block : *blocks) {
         rates.sm_mhz = std::max(rates.sm_mhz, block.conditions.sm_mhz);
         rates.memory_mhz = std::max(rates.memory_mhz, block.conditions.memory_mhz);
       }
     }
+    return rates;
+  }
+
+  void add_rates(ExplainedTrial& one) {
+    const double seconds = one.time_us * 1e-6;
+    const WorkSizes& work = result_.work;
+    if (work.bytes) {
+      one.bytes_per_second = static_cast<double>(*work.bytes) / seconds;
+    }
+    if (work.flops) {
+      one.flops_per_second = static_cast<double>(*work.flops) / seconds;
+    }
+    const measure::FloorRates rates = rates_of(*one.trial);
+    PeakRates& peak = result_.peak;
+    peak.bytes_per_second = std::max(peak.bytes_per_second, measure::peak_bytes_per_second(rates));
+    peak.flops_per_second = std::max(peak.flops_per_second, measure::peak_flops_per_second(rates));
     const measure::Floor floor =
-        measure::compute_floor({work_.flops.value_or(0), work_.bytes.value_or(0)}, rates, settings_);
-    const bool all_known = (!work_.bytes || floor.read_us > 0) && (!work_.flops || floor.flops_us > 0);
-    if (all_known && (work_.bytes || work_.flops)) {
+        measure::compute_floor({work.flops.value_or(0), work.bytes.value_or(0)}, rates, settings_);
+    const bool all_known = (!work.bytes || floor.read_us > 0) && (!work.flops || floor.flops_us > 0);
+    if (all_known && (work.bytes || work.flops)) {
       one.roofline_share = std::max(floor.read_us, floor.flops_us) / one.time_us;
     }
   }
@@ -197,7 +208,7 @@ class Explaining {
         result_.timed, [](const ExplainedTrial& one) { return one.roofline_share.has_value(); });
     if (none && !result_.timed.empty()) {
       result_.remarks.emplace_back(
-          work_.bytes || work_.flops
+          result_.work.bytes || result_.work.flops
               ? "the share of the roofline is unknown: the trials do not say the clocks of memory and SMs"
               : "the share of the roofline is unknown: the spec has no \"work\"");
     }
@@ -266,7 +277,6 @@ class Explaining {
   const MeasureSettings& settings_;
   const TableDevice* device_ = nullptr;
   DeviceConstants constants_;
-  WorkSizes work_;
   std::optional<Configuration> default_;
   Explanation result_;
 };

@@ -22,6 +22,13 @@ struct ExplainedQuestion {
   std::string policy = to_string(Policy{});
   std::string numerics = "tolerance";
   std::string name_space;
+  std::optional<Digest> device_class = {};  // absent: whichever has trials
+};
+
+/// The highest rates of a device at its clocks during a problem's trials. 0: not known.
+struct PeakRates {
+  double bytes_per_second = 0;
+  double flops_per_second = 0;  // of the fastest dense instruction
 };
 
 /// A trial that was timed.
@@ -38,6 +45,7 @@ struct ExplainedTrial {
   /// Time that the work would take at the peak rates (tuner/measure/floor) over the time that it took; absent
   /// where a rate is not known.
   std::optional<double> roofline_share;
+  double judged_against_us = 0;  // the best when it was first screened; 0: not known, or the first of all
   bool is_default = false;
   bool is_winner = false;
 };
@@ -53,6 +61,8 @@ struct Explanation {
   std::string device;                   // label
   const TableRecord* record = nullptr;  // null: no winner is stored
   std::size_t trials = 0;
+  WorkSizes work;
+  PeakRates peak;
   std::vector<ExplainedTrial> timed;    // fastest first
   std::vector<TunableEffect> tunables;  // by all that were timed
   std::vector<const TableTrial*> failed;

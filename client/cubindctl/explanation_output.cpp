@@ -9,8 +9,6 @@
 namespace cubind::ctl {
 namespace {
 
-constexpr std::size_t kBest = 10;
-
 std::string percent(double share, int digits) { return fixed(100 * share, digits) + " %"; }
 
 std::string or_dash(const std::optional<double>& share, int digits) {
@@ -72,7 +70,7 @@ void print_winner(std::ostream& out, const Explanation& explanation) {
 void print_best(std::ostream& out, const Explanation& explanation, std::size_t columns) {
   TextTable table({">TIME_US", ">SAMPLES", ">ROOFLINE", ">GB/S", ">TFLOP/S", ">REGISTERS", ">SHARED_B",
                    ">SPILLED_B", ">OCCUPANCY", "TENSOR_CORES", "NOTE", "CONFIGURATION"});
-  for (std::size_t i = 0; i < std::min(kBest, explanation.timed.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kBestTrials, explanation.timed.size()); ++i) {
     const ExplainedTrial& one = explanation.timed[i];
     table.add({fixed(one.time_us, 2), std::to_string(one.samples), or_dash(one.roofline_share, 0),
                one.bytes_per_second ? fixed(*one.bytes_per_second * 1e-9, 0) : "-",
@@ -154,9 +152,25 @@ OutputJson trial_json(const ExplainedTrial& one) {
   add_known(json, "bytes_per_second", one.bytes_per_second);
   add_known(json, "flops_per_second", one.flops_per_second);
   add_known(json, "roofline_share", one.roofline_share);
+  if (one.judged_against_us > 0) {
+    json["judged_against_us"] = one.judged_against_us;
+  }
   json["is_default"] = one.is_default;
   json["is_winner"] = one.is_winner;
   return json;
+}
+
+// What the spec's `work` comes to, and the rates that limit it, as far as they are known.
+void add_limits(OutputJson& json, const Explanation& explanation) {
+  add_known(json["work"] = OutputJson::object(), "bytes", explanation.work.bytes);
+  add_known(json["work"], "flops", explanation.work.flops);
+  json["peak"] = OutputJson::object();
+  if (explanation.peak.bytes_per_second > 0) {
+    json["peak"]["bytes_per_second"] = explanation.peak.bytes_per_second;
+  }
+  if (explanation.peak.flops_per_second > 0) {
+    json["peak"]["flops_per_second"] = explanation.peak.flops_per_second;
+  }
 }
 
 OutputJson winner_json(const Explanation& explanation) {
@@ -205,10 +219,11 @@ std::string reason_of(const Explanation& explanation) {
   return text;
 }
 
-OutputJson json_of(const Explanation& explanation, const ExplainedQuestion& question) {
+OutputJson json_of(const Explanation& explanation, const ExplainedQuestion& question,
+                   std::size_t best_trials) {
   OutputJson best = OutputJson::array(), tunables = OutputJson::array(), failed = OutputJson::array(),
              finalists = OutputJson::array();
-  for (std::size_t i = 0; i < std::min(kBest, explanation.timed.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(best_trials, explanation.timed.size()); ++i) {
     best.push_back(trial_json(explanation.timed[i]));
   }
   for (const TunableEffect& effect : explanation.tunables) {
@@ -231,13 +246,15 @@ OutputJson json_of(const Explanation& explanation, const ExplainedQuestion& ques
     }
     finalists.push_back(std::move(one));
   }
-  return {{"kernel", question.kernel},          {"problem", json_of(question.problem)},
-          {"device", explanation.device},       {"policy", question.policy},
-          {"numerics", question.numerics},      {"namespace", question.name_space},
-          {"trials", explanation.trials},       {"timed", explanation.timed.size()},
-          {"winner", winner_json(explanation)}, {"best", std::move(best)},
-          {"finalists", std::move(finalists)},  {"tunables", std::move(tunables)},
-          {"failed", std::move(failed)},        {"remarks", explanation.remarks}};
+  OutputJson json = {{"kernel", question.kernel},          {"problem", json_of(question.problem)},
+                     {"device", explanation.device},       {"policy", question.policy},
+                     {"numerics", question.numerics},      {"namespace", question.name_space},
+                     {"trials", explanation.trials},       {"timed", explanation.timed.size()},
+                     {"winner", winner_json(explanation)}, {"best", std::move(best)},
+                     {"finalists", std::move(finalists)},  {"tunables", std::move(tunables)},
+                     {"failed", std::move(failed)},        {"remarks", explanation.remarks}};
+  add_limits(json, explanation);
+  return json;
 }
 
 void print(std::ostream& out, const Explanation& explanation, const ExplainedQuestion& question,

@@ -10,8 +10,11 @@
 
 namespace cubind::ctl {
 
-/// The document that docs/cli.md describes.
-OutputJson json_of(const Explanation& explanation, const ExplainedQuestion& question);
+inline constexpr std::size_t kBestTrials = 10;
+
+/// The document that docs/cli.md describes, with `best` of the fastest trials.
+OutputJson json_of(const Explanation& explanation, const ExplainedQuestion& question,
+                   std::size_t best = kBestTrials);
 
 /// `columns`: of the terminal, 0 where there is none.
 void print(std::ostream& out, const Explanation& explanation, const ExplainedQuestion& question,

@@ -47,10 +47,13 @@ double peak_bytes_per_second(const FloorRates& rates) {
   return 2.0 * rates.memory_mhz * 1e6 * (rates.memory_bus_bits / 8.0);
 }
 
+double peak_flops_per_second(const FloorRates& rates) {
+  return 1e6 * peak_flops_per_clock(rates.cc_major, rates.cc_minor) * rates.sm_count * rates.sm_mhz;
+}
+
 Floor compute_floor(const FloorWork& work, const FloorRates& rates, const MeasureSettings& settings) {
   Floor floor;
-  const double flops_per_us = static_cast<double>(peak_flops_per_clock(rates.cc_major, rates.cc_minor)) *
-                              rates.sm_count * rates.sm_mhz;
+  const double flops_per_us = peak_flops_per_second(rates) * 1e-6;
   if (flops_per_us > 0) {
     floor.flops_us = static_cast<double>(work.flops) / flops_per_us;
   }

@@ -47,5 +47,7 @@ std::uint32_t peak_flops_per_clock(std::uint32_t cc_major, std::uint32_t cc_mino
 
 /// Bytes per second at the memory's peak; 0 if clock or bus width is not known.
 double peak_bytes_per_second(const FloorRates& rates);
+/// Operations per second at peak_flops_per_clock(); 0 if the clock or the number of SMs is not known.
+double peak_flops_per_second(const FloorRates& rates);
 
 }  // namespace cubind::measure

@@ -1,0 +1,77 @@
+#include "client/cubindctl/stored_trials.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "tuner/plan/wire.hpp"
+#include "tuner/spec/spec_folder.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+Table exported(const Connection& connection, const v1::ExportTableRequest& request,
+               const CommonOptions& common) {
+  return read_table(connection.export_table(request, common.deadline()).json(), "the daemon's table");
+}
+
+}  // namespace
+
+std::shared_ptr<const KernelSpec> stored_spec(const std::string& name, const v1::ListKernelsReply& known) {
+  std::vector<std::string> names;
+  for (const v1::Kernel& kernel : known.kernels()) {
+    if (!kernel.error().empty() && !kernel.keeps_last_good()) {
+      continue;  // another file's kernel may have its name
+    }
+    names.push_back(kernel.name());
+    if (kernel.name() == name && std::filesystem::exists(kernel.file())) {
+      return load_kernel_spec(kernel.file());
+    }
+  }
+  if (std::ranges::find(names, name) == names.end()) {
+    throw Error(ErrorCode::NotFound, "kernel",
+                quoted(name) + " is not known to the daemon" + suggestion(name, names) +
+                    "; a job's id goes without --problem");
+  }
+  if (const auto shipped = shipped_variants()) {
+    const KnownSpecs specs = load_specs({*shipped});
+    if (const auto found = specs.specs.find(name); found != specs.specs.end()) {
+      return found->second;
+    }
+  }
+  throw Error(ErrorCode::FailedPrecondition, name,
+              "its spec lies on the daemon's machine: run the command there, or where the file is");
+}
+
+ExplainedQuestion question_of(const v1::Job& job) {
+  if (job.kind() != v1::Job::TUNE) {
+    throw Error(ErrorCode::InvalidArgument, job.id(), "only compiled a cubin: name a job that tuned");
+  }
+  return {job.kernel(), problem_from_wire(job.problem(), "job.problem"),
+          to_string(policy_from_wire(job.policy())), to_string(numerics_from_wire(job.numerics())),
+          job.namespace_()};
+}
+
+StoredTrials stored_trials(const Connection& connection, const std::string& kernel, const std::string& device,
+                           const CommonOptions& common) {
+  v1::ExportTableRequest request;
+  request.add_kernels(kernel);
+  request.set_device(device);
+  request.set_all_trials(true);
+  request.set_include_samples(true);
+  request.set_include_replayed(true);
+  request.set_include_provisional(true);
+  try {
+    return {exported(connection, request, common), true};
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::ResourceExhausted) {
+      throw;
+    }
+  }
+  request.set_include_samples(false);
+  return {exported(connection, request, common), false};
+}
+
+}  // namespace cubind::ctl
