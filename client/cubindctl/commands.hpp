@@ -25,6 +25,7 @@ ExitCode run(const JobsShowOptions& options, const CommonOptions& common);
 ExitCode run(const CancelOptions& options, const CommonOptions& common);
 ExitCode run(const ForgetOptions& options, const CommonOptions& common);
 ExitCode run(const ExplainOptions& options, const CommonOptions& common);
+ExitCode run(const ReportOptions& options, const CommonOptions& common);
 ExitCode run(const StatusOptions& options, const CommonOptions& common);
 ExitCode run(const HealthOptions& options, const CommonOptions& common);
 ExitCode run(const CompletionOptions& options, const CommonOptions& common);

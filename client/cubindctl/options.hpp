@@ -143,6 +143,13 @@ struct ExplainOptions {
   std::string invariant_dim;
 };
 
+struct ReportOptions {
+  std::string kernel, job;  // one of them, or `all`
+  bool all = false;
+  std::string device;  // label; empty: every one
+  std::string output;  // file; empty: standard output
+};
+
 struct StatusOptions {};
 
 struct HealthOptions {
@@ -165,8 +172,8 @@ struct ManOptions {
 using Command = std::variant<TuneOptions, VerifyOptions, GetOptions, ExportOptions, ImportOptions,
                              TableCheckOptions, TableDiffOptions, TableMergeOptions, KernelsOptions,
                              CheckOptions, InitOptions, WantedOptions, DevicesOptions, JobsOptions,
-                             JobsShowOptions, CancelOptions, ForgetOptions, ExplainOptions, StatusOptions,
-                             HealthOptions, CompletionOptions, CompleteOptions, ManOptions>;
+                             JobsShowOptions, CancelOptions, ForgetOptions, ExplainOptions, ReportOptions,
+                             StatusOptions, HealthOptions, CompletionOptions, CompleteOptions, ManOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

@@ -41,6 +41,7 @@ class Builder {
     add_jobs();
     add_forget();
     add_explain();
+    add_report();
     add_documentation();
   }
 
@@ -277,6 +278,18 @@ class Builder {
         ->required();
     option(command, "--problem", options->problem, "PROBLEM", kProblemHelp);
     add_question(command, *options);
+  }
+
+  void add_report() {
+    auto [command, options] = add<ReportOptions>(
+        app_, "report", "write a page that shows what was tuned: one file, to look at or to send");
+    auto* kernel = option(command, "kernel", options->kernel, "KERNEL", "its records, trials and jobs");
+    auto* job = option(command, "--job", options->job, "ID", "only what this job tuned")->excludes(kernel);
+    command->add_flag("--all", options->all, "the records and jobs of every kernel, without trials")
+        ->excludes(kernel)
+        ->excludes(job);
+    option(command, "--device", options->device, "LABEL", "only this device class; default: every one");
+    option(command, "-o,--output", options->output, kFile, "file (HTML); default: standard output");
   }
 
   void add_documentation() {

@@ -1,0 +1,56 @@
+#include "client/cubindctl/report_page.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/digest.hpp"
+#include "base/text.hpp"
+#include "client/report/charts.hpp"
+#include "client/report/elements.hpp"
+#include "client/report/page.hpp"
+#include "client/report/sections.hpp"
+#include "client/report/style.hpp"
+#include "client/report/table.hpp"
+#include "client/report/trials.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+std::string base64(std::string_view bytes) {
+  constexpr const char* kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    std::uint32_t group = 0;
+    for (std::size_t i = at; i < at + 3; ++i) {
+      group = group << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U);
+    }
+    for (int shift = 18; shift >= 0; shift -= 6) {
+      text += kDigits[group >> shift & 63];
+    }
+  }
+  const std::size_t padding = (3 - bytes.size() % 3) % 3;
+  return text.replace(text.size() - padding, padding, padding, '=');
+}
+
+std::string source_of(std::string_view text) { return "'sha256-" + base64(Digest::of(text).view()) + "'"; }
+
+// JSON in which no tag can begin.
+std::string data_text(const OutputJson& data) {
+  return replaced(data.dump(-1, ' ', false, OutputJson::error_handler_t::replace), "<", "\\u003c");
+}
+
+}  // namespace
+
+std::string report_page(const OutputJson& data) {
+  const std::string script = std::string(kReportElements) + std::string(kReportCharts) +
+                             std::string(kReportTable) + std::string(kReportTrials) +
+                             std::string(kReportSections);
+  std::string page(kReportPage);
+  page = replaced(std::move(page), "@policy@",
+                  "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src " +
+                      source_of(kReportStyle) + "; script-src " + source_of(script));
+  page = replaced(std::move(page), "@style@", kReportStyle);
+  page = replaced(std::move(page), "@script@", script);
+  return replaced(std::move(page), "@data@", data_text(data));  // last: names may look like a mark
+}
+
+}  // namespace cubind::ctl

@@ -1,0 +1,157 @@
+// The page: its questions in their order.
+
+const isTie = (record) => record.gain_low <= 1 && record.gain_high >= 1 || Math.abs(record.gain_over_default - 1) <= 0.001;
+
+function section(id, question, ...content) {
+  return html('section', {id}, html('h2', {}, question), content);
+}
+
+function heading() {
+  const device = report.devices.map((one) => one.label).join(', ');
+  const hardware = report.devices.map((one) => `${one.name || one.label}: compute capability ${one.compute_capability}, ` +
+    `${one.sm_count} SMs, ${(one.memory_bytes / 2 ** 30).toFixed(0)} GiB, L2 ${(one.l2_bytes / 2 ** 20).toFixed(0)} MiB` +
+    (one.power_limit_mw ? `, ${one.power_limit_mw / 1000} W` : ''));
+  document.title = `${report.kernel || 'all kernels'} – cubind report`;
+  return html('header', {}, html('h1', {}, `${report.kernel || 'All kernels'}${device ? ` on ${device}` : ''}`),
+    html('p', {class: 'quiet'}, `Made ${report.created_at.slice(0, 16).replace('T', ' ')} UTC by cubindctl ${report.cubindctl} ` +
+      `from a daemon ${report.daemon}, generation ${report.generation.number}. ${hardware.slice(0, 4).join('; ')}`),
+    replayed(),
+    report.remarks.map(absent));
+}
+
+function replayed() {
+  const labels = report.devices.filter((one) => one.replayed).map((one) => one.label);
+  return labels.length === 0 ? null : html('p', {class: 'banner'},
+    `Replayed: what is shown for ${labels.join(', ')} was played from recorded trials and was not measured on this machine.`);
+}
+
+function gains() {
+  const known = report.records.filter((record) => record.gain_over_default !== undefined);
+  const question = 'Was it worth it?';
+  if (known.length === 0) {
+    return section('gain', question, absent(report.records.length ? 'No record has a measured default to compare with.' : 'No winner is stored yet.'));
+  }
+  const order = [...known].sort((a, b) => b.gain_over_default - a.gain_over_default);
+  const ties = order.filter(isTie).length;
+  const text = `The winner beats the default for ${known.length - ties} of ${count(known.length, 'record')}; ` +
+    `${ties} tie${ties === 1 ? 's' : ''} (grey). The median gain is ${times(median(known.map((one) => one.gain_over_default)))}, ` +
+    `the largest ${times(order[0].gain_over_default)}. Lines are 99 % intervals, where the store has the samples.` +
+    (known.length < report.records.length ? ` ${count(report.records.length - known.length, 'record')} without a measured default are left out.` : '');
+  return section('gain', question, html('p', {}, text), order.length <= 40 ? gainBars(order) : gainCurve(order));
+}
+
+const gainTip = (record) => `${subject(record)}: ${record.gain_over_default.toFixed(3)} times as fast as the default` +
+  (record.gain_low ? ` (${record.gain_low.toFixed(3)} to ${record.gain_high.toFixed(3)})` : '');
+
+function gainBars(order) {
+  const most = Math.max(1.05, ...order.map((record) => record.gain_high || record.gain_over_default));
+  const scale = (gain) => (100 * gain) / most;
+  return html('div', {class: 'rows'}, order.map((record) => bar(subject(record), [
+    block(0, scale(record.gain_over_default), {class: isTie(record) ? 'tie' : 'c0'}, gainTip(record)),
+    svg('line', {class: 'grid', x1: at(scale(1)), x2: at(scale(1)), y1: 0, y2: 18}),
+    record.gain_low ? line(scale(record.gain_low), scale(record.gain_high), 'whisker') : null,
+  ], times(record.gain_over_default))));
+}
+
+function gainCurve(order) {
+  const all = order.map((record) => record.gain_over_default);
+  return chart('the gain of each record, sorted', 280, (width, height, image) => {
+    const x = linear(1, all.length, wide.left, width - wide.right);
+    const y = logarithmic(Math.min(0.98, ...all.slice(-1)), Math.max(1.1, all[0]), height - wide.bottom, wide.top);
+    axes(image, width, height, x, y, {x: String, y: (gain) => `${+gain.toFixed(2)}×`, below: 'records, by their gain'});
+    const radius = all.length > 1000 ? 2 : 3.5;
+    image.append(...order.map((record, i) => svg('g', {},
+      record.gain_low ? svg('line', {class: 'whisker', x1: x(i + 1), x2: x(i + 1), y1: y(record.gain_low), y2: y(record.gain_high)}) : null,
+      svg('circle', {class: isTie(record) ? 'tie' : 'c0', cx: x(i + 1), cy: y(record.gain_over_default), r: radius}, tip(gainTip(record))))));
+  });
+}
+
+function stageTimes(job) {
+  const stages = Object.entries(job.stages_ms || {});
+  const told = stages.reduce((sum, [, ms]) => sum + ms, 0);
+  return job.elapsed_ms - told > 1 ? [...stages, ['other', job.elapsed_ms - told]] : stages;
+}
+
+function timeSpent() {
+  const question = 'Where did the time go?';
+  const jobs = report.jobs.filter((job) => job.elapsed_ms > 0).sort((a, b) => b.elapsed_ms - a.elapsed_ms);
+  if (jobs.length === 0) return section('time', question, absent('The daemon lists no job that has run: it keeps jobs for 30 days, and those of records in force.'));
+  const totals = new Map();
+  for (const [stage, ms] of jobs.flatMap(stageTimes)) totals.set(stage, (totals.get(stage) || 0) + ms);
+  const stages = [...totals].sort((a, b) => b[1] - a[1]).map(([stage]) => stage);
+  const colour = (stage) => `c${Math.min(6, stages.indexOf(stage))}`;
+  const all = jobs.reduce((sum, job) => sum + job.elapsed_ms, 0);
+  const most = stages[0];
+  const strip = (job) => {
+    let from = 0;
+    return stageTimes(job).map(([stage, ms]) => {
+      const start = from;
+      from += (100 * ms) / jobs[0].elapsed_ms;
+      return block(start, from, {class: colour(stage)}, `${stage}: ${duration(1000 * ms)} of job ${job.id}`);
+    });
+  };
+  return section('time', question,
+    html('p', {}, `${count(jobs.length, 'job')} took ${duration(1000 * all)}; ${percent(totals.get(most) / all)} of it went to ${most}. ` +
+      (jobs.length > 20 ? 'The 20 longest are shown.' : 'Each strip is a job.')),
+    legend(stages.map((stage) => [colour(stage), `${stage} ${part(totals.get(stage) / all)}`])),
+    html('div', {class: 'rows'}, jobs.slice(0, 20).map((job) => bar(subject(job), strip(job), duration(1000 * job.elapsed_ms)))));
+}
+
+function failedJobs() {
+  const failed = report.jobs.filter((job) => job.state === 'failed');
+  if (failed.length === 0) return null;
+  const column = (name, text, more = {}) => ({name, value: text, text, ...more});
+  return [html('p', {}, `${count(failed.length, 'job')} failed.`),
+    table([column('job', (job) => job.id), column('subject', subject), column('error', (job) => job.error || '', {wide: true}),
+      column('command', (job) => job.command || '', {wide: true})], failed)];
+}
+
+function coverage() {
+  const question = 'What is covered, and how stable is it?';
+  const records = report.records;
+  if (records.length === 0) return section('covered', question, absent('No record is stored: `cubindctl tune` makes one.'));
+  const width = (record) => (record.time_high_us - record.time_low_us) / record.time_us;
+  const marks = (record) => ['provisional', 'throttled', 'contended'].filter((name) => record[name]).join(', ');
+  const tools = [...new Set(records.map((record) => record.toolchain))];
+  const drivers = [...new Set(records.map((record) => record.driver))];
+  const oldest = records.map((record) => record.measured_at).sort()[0];
+  const text = (name, get, more = {}) => ({name, value: get, text: get, ...more});
+  const number = (name, get, show) => ({name, number: true, value: get, text: (record) => (get(record) === undefined ? '–' : show(get(record)))});
+  return section('covered', question,
+    html('p', {}, `${count(records.length, 'record')}, the oldest ${age(oldest, report.created_at)} old at the time of this report, by ` +
+      `${tools.join(' and ')} and driver ${drivers.join(' and ')}. Half of the 95 % intervals are narrower than ` +
+      `${percent(median(records.map(width)), 2)} of the time. How a record changed over earlier measurements is left out: a table has the records in force alone.`),
+    table([
+      text('problem', subject, {wide: true}), text('evidence', (record) => record.evidence),
+      number('time, µs', (record) => record.time_us, (us) => us.toFixed(2)),
+      number('interval', width, (share) => percent(share, 2)), number('samples', (record) => record.samples, String),
+      number('SM, MHz', (record) => record.sm_mhz, String), text('marks', marks),
+      {...number('age', (record) => -Date.parse(record.measured_at), () => ''), text: (record) => age(record.measured_at, report.created_at)},
+      text('toolchain', (record) => record.toolchain), text('driver', (record) => record.driver),
+      number('verified at', (record) => record.verified_problems, (problems) => count(problems, 'problem')),
+      text('winner', (record) => joined(record.configuration)),
+    ], records));
+}
+
+// The views of one tuning, and a choice among several.
+function tuningViews() {
+  const views = html('div');
+  const show = (tuning) => views.replaceChildren(
+    section('best', 'How fast did it find the best?', bestSoFar(tuning)),
+    section('tunables', 'Which tunable matters?', tunables(tuning)),
+    section('limit', 'What is the limit?', limit(tuning)),
+    section('failed', 'What failed, and why?', failedJobs(), failures(tuning)));
+  if (report.tunings.length === 0) {
+    const none = 'The trials of a tuning would show it, and this report has none.';
+    views.append(section('tunables', 'Which tunable matters?', absent(none)), section('limit', 'What is the limit?', absent(none)),
+      section('failed', 'What failed, and why?', failedJobs() || absent('No job has failed. The trials are not in this report.')));
+    return views;
+  }
+  show(report.tunings[0]);
+  if (report.tunings.length === 1) return views;
+  const choice = html('select', {id: 'tuning', onchange: () => show(report.tunings[choice.selectedIndex])},
+    report.tunings.map((tuning) => html('option', {}, subject(tuning))));
+  return html('div', {}, html('div', {class: 'tools picker'}, html('label', {for: 'tuning'}, 'Trials of'), choice), views);
+}
+
+document.getElementById('report').replaceChildren(heading(), gains(), timeSpent(), tuningViews(), coverage());

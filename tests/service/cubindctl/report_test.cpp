@@ -1,0 +1,77 @@
+// cubindctl report on what a daemon has tuned.
+#include <catch2/catch.hpp>
+
+#include "tests/service/cubindctl/live.hpp"
+#include "tests/support/paths.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Contains;
+
+constexpr const char* kReportFaults =
+    R"([{"at": "measure", "fault": "illegal_address", "configuration": {"THREADS": 32, "VECTOR": 4}}])";
+
+struct ReportFixture {
+  std::string tuned(std::int64_t factor) {
+    return ctl_json(daemon,
+                    {"tune", kTinyKernel, "--problem", text_of(tiny_problem(factor))})["jobs"][0]["id"];
+  }
+
+  TinyDaemon daemon{{.problems = {tiny_problem(2), tiny_problem(3)}, .faults = kReportFaults}};
+};
+
+TEST_CASE_METHOD(ReportFixture, "a report has what was tuned and the page has the same data") {
+  tuned(2);
+  const std::string file = (daemon.folder() / "report.html").string();
+  const Json report = ctl_json(daemon, {"report", kTinyKernel, "-o", file});
+  REQUIRE(report["records"].size() == 1);
+  CHECK(report["records"][0]["evidence"] == "replayed");
+  REQUIRE(report["tunings"].size() == 1);
+  CHECK(report["tunings"][0]["best"].size() == kTinyConfigurations - 1);
+  CHECK(report["tunings"][0]["best"][1].contains("judged_against_us"));
+  REQUIRE(report["jobs"].size() == 1);
+  CHECK_FALSE(report["jobs"][0]["stages_ms"].empty());
+  CHECK_THAT(read_file(file), Contains("\"tunings\":[{\"kernel\":\"scale\""));
+}
+
+TEST_CASE_METHOD(ReportFixture, "a report is of a kernel, a job or all kernels") {
+  const std::string job = tuned(2);
+  tuned(3);
+  CHECK(ctl_json(daemon, {"report", kTinyKernel})["tunings"].size() == 2);
+  const Json one = ctl_json(daemon, {"report", "--job", job});
+  CHECK(one["records"].size() == 1);
+  CHECK(one["tunings"].size() == 1);
+  CHECK(one["jobs"].size() == 1);
+  CHECK(one["jobs"][0]["id"] == job);
+  const Json all = ctl_json(daemon, {"report", "--all"});
+  CHECK(all["records"].size() == 2);
+  CHECK(all["tunings"].empty());
+  CHECK(ctl(daemon, {"report"}).exit_code == 2);
+  CHECK(ctl(daemon, {"report", "scal"}).exit_code == 4);
+  CHECK(ctl(daemon, {"report", "--all", kTinyKernel}).exit_code == 2);
+}
+
+TEST_CASE_METHOD(ReportFixture, "the command of a failed trial tries it again") {
+  tuned(2);
+  const Json failed = ctl_json(daemon, {"report", kTinyKernel})["tunings"][0]["failed"];
+  REQUIRE(failed.size() == 1);
+  daemon.write_faults("[]");
+  ProgramRun run;
+  run.program = "/bin/sh";
+  run.arguments = {"-c", failed[0]["command"]};
+  run.environment = {"CUBIND_ADDRESS=" + daemon->address(), "PATH=" + bin_dir().string() + ":/usr/bin:/bin"};
+  const ProgramResult result = run_program(run);
+  INFO(result.out + result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(ctl_json(daemon, {"report", kTinyKernel})["tunings"][0]["failed"].empty());
+}
+
+TEST_CASE_METHOD(ReportFixture, "a report of a kernel that was never tuned is a page") {
+  const ProgramResult page = ctl(daemon, {"report", kTinyKernel});
+  CHECK(page.exit_code == 0);
+  CHECK_THAT(page.out, Catch::StartsWith("<!doctype html>") && Contains("\"records\":[]"));
+}
+
+}  // namespace
+}  // namespace cubind::test
