@@ -11,6 +11,7 @@ declare -A PACKAGES=(
   [lint]="clang-format-16 clang-tidy-16 shellcheck git python3 python3-venv"
   [clang]="clang-16 libclang-rt-16-dev llvm-16"
   [package]="patchelf binutils libstdc++-12-pic"
+  [report]="chromium"
   [triton]="python3 python3-venv"
   [wheel]="binutils python3 python3-dev python3-venv"
 )
@@ -120,7 +121,7 @@ install_deps() {
   [ $# -gt 0 ] || set -- build test lint clang package triton wheel
   local group
   for group in "$@"; do
-    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package, triton or wheel"
+    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package, report, triton or wheel"
   done
   need "$@"
   say "everything is installed: $*"

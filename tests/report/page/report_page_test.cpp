@@ -1,0 +1,248 @@
+#include "client/cubindctl/report_page.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "tests/fakes/program_run.hpp"
+#include "tests/support/reported.hpp"
+#include "tests/support/skip.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Contains;
+using ctl::OutputJson;
+using ctl::report_page;
+
+constexpr const char* kBrowser = "/usr/bin/chromium";
+constexpr std::size_t kMostPageBytes = 2'000'000;
+const std::string kMarkup = "<img src=\"http://127.0.0.1:9/x\" onerror=\"throw 1\">";
+
+bool has_browser() {
+  const bool found = std::filesystem::exists(kBrowser);
+  if (!found) {
+    skip_test(std::string(kBrowser) + " is not on this machine: ./dev deps report");
+  }
+  return found;
+}
+
+struct Shown {
+  std::string main;                  // the elements that the page's script has made
+  std::vector<std::string> console;  // errors and what the content policy has refused
+};
+
+// The content policy refuses every request, and the browser's console tells each.
+Shown show(const std::string& page) {
+  const TempDir folder;
+  write_file_atomic(folder.path() / "report.html", page);
+  const std::string home = folder.path().string();
+  ProgramRun run;
+  run.program = kBrowser;
+  run.arguments = {"--headless",
+                   "--no-sandbox",
+                   "--disable-gpu",
+                   "--disable-dev-shm-usage",
+                   "--enable-logging=stderr",
+                   "--user-data-dir=" + home + "/profile",
+                   "--virtual-time-budget=2000",
+                   "--dump-dom",
+                   "file://" + home + "/report.html"};
+  run.environment = {"HOME=" + home, "PATH=/usr/bin:/bin"};
+  run.limit = std::chrono::seconds(100);
+  const ProgramResult result = run_program(run);
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  Shown shown;
+  const std::size_t begin = result.out.find("<main"), end = result.out.find("</main>");
+  REQUIRE(begin < end);
+  shown.main = result.out.substr(begin, end - begin);
+  std::istringstream lines(result.err);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("CONSOLE") != std::string::npos) {
+      shown.console.push_back(line);
+    }
+  }
+  return shown;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+// Every question, no error, and no figure that is none.
+Shown check_shown(const OutputJson& data) {
+  Shown shown = show(report_page(data));
+  CHECK(shown.console == std::vector<std::string>{});
+  for (const char* question : {"Was it worth it?", "Where did the time go?", "Which tunable matters?",
+                               "What is the limit?", "What failed, and why?", "What is covered"}) {
+    CHECK_THAT(shown.main, Contains(question));
+  }
+  CHECK_THAT(shown.main, !Contains("NaN") && !Contains("undefined") && !Contains("Infinity"));
+  return shown;
+}
+
+// The page after the script, which its policy would refuse: this page has none.
+Shown show_after(const OutputJson& data, const std::string& script) {
+  std::string page = report_page(data);
+  const std::size_t meta = page.find("<meta http-equiv");
+  page.erase(meta, page.find('>', meta) + 1 - meta);
+  return show(replaced(page, "</body>", "<script>" + script + "</script></body>"));
+}
+
+v1::Job job(v1::Job::State state) {
+  v1::Job job;
+  job.set_id("1234");
+  job.set_kernel(kTinyKernel);
+  job.set_state(state);
+  job.set_elapsed_ms(2000);
+  v1::StageTime& stage = *job.add_stages();
+  stage.set_stage("compiling");
+  stage.set_ms(1500);
+  return job;
+}
+
+}  // namespace
+
+TEST_CASE("a browser tells what a page loads and what its script throws") {
+  if (!has_browser()) {
+    return;
+  }
+  const std::string page = report_page(ctl::report_data({}));
+  CHECK(show(page).console.empty());
+  const std::string image = replaced(page, "<main", "<img src=\"http://127.0.0.1:9/x.png\"><main");
+  CHECK_THAT(show(image).console.at(0), Contains("Content Security Policy"));
+  CHECK_THAT(show(replaced(page, "\"records\":[]", "\"records\":null")).console.at(0), Contains("TypeError"));
+}
+
+TEST_CASE_METHOD(Reported, "an empty store is a page that says what is missing") {
+  if (!has_browser()) {
+    return;
+  }
+  input.table = {};
+  const Shown shown = check_shown(data());
+  CHECK(count(shown.main, "class=\"absent\"") >= 5);
+  CHECK_THAT(shown.main, Contains("No record is stored") && !Contains("<table"));
+}
+
+TEST_CASE_METHOD(Reported, "one trial is a page of its own") {
+  if (!has_browser()) {
+    return;
+  }
+  input.table.trials = {trial(256, 4)};
+  const Shown shown = check_shown(data());
+  CHECK_THAT(shown.main, Contains("No tunable was timed with two values"));
+  CHECK_THAT(shown.main, Contains("The winner beats the default for 1 of 1 record"));
+}
+
+TEST_CASE_METHOD(Reported, "six hundred trials are below two megabytes") {
+  if (!has_browser()) {
+    return;
+  }
+  const OutputJson whole = data();
+  OutputJson many = whole;
+  OutputJson& best = many["tunings"][0]["best"];
+  for (std::int64_t i = 0; best.size() < 600; ++i) {
+    best.push_back(best.back());
+    best.back()["configuration"]["THREADS"] = i;
+    best.back()["time_us"] = 1000 + i;
+    best.back()["judged_against_us"] = 900 - i;
+    best.back()["is_winner"] = best.back()["is_default"] = false;
+  }
+  CHECK(report_page(many).size() < kMostPageBytes);
+  const Shown shown = check_shown(many);
+  CHECK_THAT(shown.main, Contains("25 of 601 rows") && Contains("class=\"curve\""));
+}
+
+TEST_CASE_METHOD(Reported, "failed jobs and trials are shown with their messages") {
+  if (!has_browser()) {
+    return;
+  }
+  input.jobs = {job(v1::Job::FAILED), job(v1::Job::DONE)};
+  input.jobs[0].set_error("no reference");
+  const Shown shown = check_shown(data());
+  CHECK_THAT(shown.main, Contains("1 job failed.") && Contains("no reference"));
+  CHECK_THAT(shown.main, Contains("1 failed (1 by runtime)") && Contains("illegal address"));
+  CHECK_THAT(shown.main, Contains("75 % of it went to compiling"));
+}
+
+TEST_CASE_METHOD(Reported, "ten thousand records are one curve and a table that shows the first") {
+  if (!has_browser()) {
+    return;
+  }
+  OutputJson many = data();
+  for (int i = 1; i < 10'000; ++i) {
+    many["records"].push_back(many["records"][0]);
+    many["records"].back()["gain_over_default"] = 1 + i * 1e-4;
+  }
+  const Shown shown = check_shown(many);
+  CHECK_THAT(shown.main, Contains("25 of 10,000 rows") && Contains("of 10,000 records"));
+  CHECK(count(shown.main, "<circle") > 10'000);
+}
+
+TEST_CASE_METHOD(Reported, "names with markup are text") {
+  if (!has_browser()) {
+    return;
+  }
+  input.jobs = {job(v1::Job::FAILED)};
+  std::string text = data().dump();
+  const std::string name = OutputJson(kMarkup).dump();
+  for (const char* own : {"scale", "THREADS", "N", "illegal address"}) {
+    text = replaced(text, "\"" + std::string(own) + "\"", name);
+  }
+  text = replaced(text, OutputJson(input.table.devices[0].label).dump(), name);
+  const Shown shown = check_shown(OutputJson::parse(text));
+  CHECK_THAT(shown.main, !Contains("<img") && Contains("&lt;img"));
+}
+
+TEST_CASE_METHOD(Reported, "the limit is a roofline where work and clocks are known and else a sentence") {
+  if (!has_browser()) {
+    return;
+  }
+  OutputJson known = data();
+  CHECK_THAT(check_shown(known).main, Contains("share of the roofline is unknown"));
+  for (OutputJson& tuning : known["tunings"]) {
+    tuning["work"] = {{"bytes", 1e6}, {"flops", 1e6}};
+    tuning["peak"] = {{"bytes_per_second", 1e12}, {"flops_per_second", 1e14}};
+    for (OutputJson& one : tuning["best"]) {
+      one["flops_per_second"] = 1e12 / one["time_us"].get<double>();
+      one["roofline_share"] = 1 / one["time_us"].get<double>();
+    }
+  }
+  CHECK_THAT(check_shown(known).main, Contains("class=\"roof\"") && Contains("peak of 1000 GB/s"));
+  known["tunings"][0]["work"].erase("flops");
+  CHECK_THAT(check_shown(known).main, Contains("share of the limit") && !Contains("class=\"roof\""));
+}
+
+TEST_CASE_METHOD(Reported, "two rows are compared side by side and a failed one has its command") {
+  if (!has_browser()) {
+    return;
+  }
+  const Shown shown = show_after(data(), R"(
+    for (const i of [0, 1]) document.querySelectorAll('#failed input[type=checkbox]')[i].click();
+  )");
+  CHECK(shown.console == std::vector<std::string>{});
+  CHECK_THAT(shown.main, Contains("The two side by side") && Contains("class=\"differs\""));
+  CHECK_THAT(shown.main, Contains("<code>cubindctl forget scale --problem N=4096,K=2,T=f32"));
+}
+
+TEST_CASE_METHOD(Reported, "rows are filtered by words and sorted by a column") {
+  if (!has_browser()) {
+    return;
+  }
+  const Shown shown = show_after(data(), R"(
+    const filter = document.querySelector('#failed input[type=search]');
+    filter.value = 'runtime';
+    filter.dispatchEvent(new Event('input'));
+    document.querySelector('#covered th button').click();
+  )");
+  CHECK(shown.console == std::vector<std::string>{});
+  CHECK_THAT(shown.main, Contains("1 row<") && Contains("aria-sort=\"ascending\""));
+}
+
+}  // namespace cubind::test
