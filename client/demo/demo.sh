@@ -5,7 +5,7 @@
 #
 # With a GPU it tunes RMSNorm for four shapes and checks what it serves on the GPU. Without one, or with
 # CUBIND_DEMO_REPLAY=1, the daemon plays recorded measurements of an H200 back for two shapes, and every line says "replayed".
-# CUBIND_DEMO_TABLE names another recorded table.
+# CUBIND_DEMO_TABLE names another recorded table. The report that it writes stays.
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
@@ -134,6 +134,9 @@ say ""
 "$bin/cubindctl" export ${replay:+--replayed} -o "$folder/table.json" | label
 say "The exported table, which goes with the demo's folder, begins with:"
 head -c 160 "$folder/table.json" | head -n 2 | label
+
+say ""
+"$bin/cubindctl" report "$kernel" -o "$(mktemp "${TMPDIR:-/tmp}/cubind-demo.XXXXXX.html")" | label
 
 if [ -z "$replay" ] && [ -x "$bin/rmsnorm-example" ]; then
   say ""
