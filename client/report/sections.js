@@ -43,14 +43,20 @@ function gains() {
 const gainTip = (record) => `${subject(record)}: ${record.gain_over_default.toFixed(3)} times as fast as the default` +
   (record.gain_low ? ` (${record.gain_low.toFixed(3)} to ${record.gain_high.toFixed(3)})` : '');
 
+// From 1, the default, to the gain.
 function gainBars(order) {
-  const most = Math.max(1.05, ...order.map((record) => record.gain_high || record.gain_over_default));
-  const scale = (gain) => (100 * gain) / most;
-  return html('div', {class: 'rows'}, order.map((record) => bar(subject(record), [
-    block(0, scale(record.gain_over_default), {class: isTie(record) ? 'tie' : 'c0'}, gainTip(record)),
-    svg('line', {class: 'grid', x1: at(scale(1)), x2: at(scale(1)), y1: 0, y2: 18}),
-    record.gain_low ? line(scale(record.gain_low), scale(record.gain_high), 'whisker') : null,
-  ], times(record.gain_over_default))));
+  const all = order.flatMap((record) => [record.gain_over_default, record.gain_low || 1, record.gain_high || 1]);
+  const [low, high] = [Math.min(1, ...all), Math.max(1.02, ...all)];
+  const scale = (gain) => 2 + (96 * (gain - low)) / (high - low);
+  return html('div', {class: 'rows'}, order.map((record) => {
+    const [gain, colour] = [record.gain_over_default, isTie(record) ? 'tie' : 'c0'];
+    return bar(subject(record), [
+      block(scale(Math.min(1, gain)), scale(Math.max(1, gain)), {class: colour}, gainTip(record)),
+      svg('line', {class: 'axis', x1: at(scale(1)), x2: at(scale(1)), y1: 0, y2: 18}),
+      record.gain_low ? line(scale(record.gain_low), scale(record.gain_high), 'whisker') : null,
+      svg('circle', {class: colour, cx: at(scale(gain)), cy: 9, r: 4}, tip(gainTip(record))),
+    ], times(gain));
+  }));
 }
 
 function gainCurve(order) {

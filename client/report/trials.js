@@ -57,7 +57,32 @@ function tunables(tuning) {
     html('p', {}, `${first.name} explains the most by itself, ${percent(first.explained)} of the variance of the times. ` +
       'Dots are medians as multiples of the fastest time, bars the middle half, then the number of trials. ' +
       'The search prefers fast configurations, so values that it tried rarely say little.'),
-    html('div', {class: 'panels'}, tuning.tunables.map((effect, i) => tunablePanel(effect, rows[i], scale, fastest)))];
+    html('div', {class: 'panels'}, tuning.tunables.map((effect, i) => tunablePanel(effect, rows[i], scale, fastest))),
+    combined(tuning, rows)];
+}
+
+// A line per trial through its values; the fastest twentieth, at least five, on top of the others.
+function combined(tuning, rows) {
+  const trials = tuning.best.slice(0, 600);
+  const fast = Math.min(trials.length, Math.max(5, Math.ceil(trials.length / 20)));
+  const columns = tuning.tunables.map((effect, i) => ({name: effect.name, values: rows[i].map((row) => row.value)}));
+  const draw = (width, height, image) => {
+    const step = (width - 60) / columns.length;
+    const x = (i) => 20 + i * step;
+    const [top, bottom] = [24, height - 24];
+    const y = ({values}, value) => bottom - ((values.indexOf(value) + 0.5) / values.length) * (bottom - top);
+    const time = logarithmic(trials[0].time_us, 1.001 * trials[trials.length - 1].time_us, bottom, top);
+    trials.map((trial, i) => svg('path', {class: i < fast ? 'fast' : 'slow', d: 'M' +
+      columns.map((column, k) => `${x(k).toFixed(1)} ${y(column, trial.configuration[column.name]).toFixed(1)}`).join('L') +
+      `L${x(columns.length).toFixed(1)} ${time(trial.time_us).toFixed(1)}`})).reverse().forEach((one) => image.append(one));
+    [...columns, {name: 'time', values: []}].forEach((column, i) => image.append(
+      svg('line', {class: 'axis', x1: x(i), x2: x(i), y1: top, y2: bottom}),
+      svg('text', {x: x(i), y: height - (i % 2 && step < 80 ? 0 : 10), 'text-anchor': i === 0 ? 'start' : 'middle'}, column.name.slice(0, 12)),
+      ...column.values.slice(0, 12).map((value) => svg('text', {x: x(i) + 4, y: y(column, value) + 4}, String(value)))));
+  };
+  return [html('h3', {}, 'Which values go together?'),
+    html('p', {}, `Each line is a trial, from its values to its time (low is fast). The ${fast} fastest are coloured.`),
+    chart('the values of each trial, and its time', 300, draw)];
 }
 
 const marked = (trial) => (trial.is_winner ? 'winner' : trial.is_default ? 'default' : 'point');

@@ -157,6 +157,8 @@ TEST_CASE_METHOD(Reported, "six hundred trials are below two megabytes") {
   CHECK(report_page(many).size() < kMostPageBytes);
   const Shown shown = check_shown(many);
   CHECK_THAT(shown.main, Contains("25 of 601 rows") && Contains("class=\"curve\""));
+  CHECK(count(shown.main, "class=\"fast\"") == 30);
+  CHECK(count(shown.main, "class=\"slow\"") == 570);
 }
 
 TEST_CASE_METHOD(Reported, "failed jobs and trials are shown with their messages") {

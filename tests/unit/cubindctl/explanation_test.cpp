@@ -71,6 +71,34 @@ TEST_CASE_METHOD(Recorded, "a trial shows its resources and the rates of the spe
   CHECK(*best.flops_per_second * best.time_us * 1e-6 == Approx(4.0 * 16384 * 4096));
 }
 
+TEST_CASE_METHOD(Recorded, "the document has the work and the peaks that are known") {
+  const OutputJson document = json_of(explained(), question);
+  CHECK(document["work"] ==
+        OutputJson({{"bytes", 2 * 16384 * 4096 * 2 + 4096 * 2}, {"flops", 4 * 16384 * 4096}}));
+  CHECK(document["peak"].contains("flops_per_second"));
+  CHECK_FALSE(document["peak"].contains("bytes_per_second"));
+}
+
+TEST_CASE_METHOD(Recorded, "a trial tells the best that it was judged against when it was first screened") {
+  TableTrial& one = slowest();
+  one.screening.resize(2, one.screening.front());
+  one.screening[0].judged_against_us = 70;
+  one.screening[1].judged_against_us = 60;
+  CHECK(explained().timed.back().judged_against_us == 70);
+}
+
+TEST_CASE_METHOD(Recorded, "trials of two device classes are explained for the one that is asked") {
+  TableDevice& other = table.devices.emplace_back(table.devices.front());
+  other.device_class = Digest::of("other");
+  other.label = "other";
+  table.trials.push_back(slowest());
+  table.trials.back().context.device_class = other.device_class;
+  CHECK_THROWS_WITH(explained(), Contains("name one by --device"));
+  question.device_class = other.device_class;
+  CHECK(explained().trials == 1);
+  CHECK(explained().device == "other");
+}
+
 TEST_CASE_METHOD(Recorded, "a trial shows whether it uses the tensor cores") {
   const auto best_row = [&] {
     std::ostringstream out;
@@ -104,6 +132,7 @@ TEST_CASE_METHOD(Recorded, "the share of the roofline is shown only where the me
   CHECK(known.remarks.empty());
   const ExplainedTrial& best = known.timed.front();
   CHECK(best.roofline_share.value() == Approx(*best.bytes_per_second / (2 * 3201e6 * 6016 / 8)));
+  CHECK(json_of(known, question)["peak"]["bytes_per_second"] == Approx(2 * 3201e6 * 6016 / 8));
 }
 
 TEST_CASE_METHOD(Recorded, "the finalists are compared with the winner in their rounds") {

@@ -16,6 +16,13 @@ TEST_CASE("the memory's peak follows from bus width and memory clock") {
   CHECK(peak_bytes_per_second(kH200) == Approx(4.917e12).epsilon(1e-3));
 }
 
+TEST_CASE("the peak of the instructions is known where SMs and their clock are") {
+  CHECK(peak_flops_per_second(kH200) == Approx(132 * 1980e6 * peak_flops_per_clock(9, 0)));
+  FloorRates unknown = kH200;
+  unknown.sm_mhz = 0;
+  CHECK(peak_flops_per_second(unknown) == 0);
+}
+
 TEST_CASE("cold reads have a floor of their bytes at the memory's peak less the margin") {
   const Floor floor = compute_floor({.min_read_bytes = 134'217'728}, kH200);
   CHECK(floor.read_us == Approx(27.3).epsilon(1e-2));
