@@ -33,7 +33,7 @@ void add_jobs(ReportInput& input, const Connection& connection, const ReportOpti
 // Without the spec the page has no trials, and everything else.
 void add_spec(ReportInput& input, const v1::ListKernelsReply& known) {
   try {
-    input.spec = stored_spec(input.kernel, known);
+    input.spec = stored_spec(input.kernel, known, "a job's id goes with --job");
   } catch (const Error& error) {
     if (error.code() != ErrorCode::FailedPrecondition) {
       throw;

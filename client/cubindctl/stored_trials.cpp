@@ -19,7 +19,8 @@ Table exported(const Connection& connection, const v1::ExportTableRequest& reque
 
 }  // namespace
 
-std::shared_ptr<const KernelSpec> stored_spec(const std::string& name, const v1::ListKernelsReply& known) {
+std::shared_ptr<const KernelSpec> stored_spec(const std::string& name, const v1::ListKernelsReply& known,
+                                              const std::string& hint) {
   std::vector<std::string> names;
   for (const v1::Kernel& kernel : known.kernels()) {
     if (!kernel.error().empty() && !kernel.keeps_last_good()) {
@@ -32,8 +33,7 @@ std::shared_ptr<const KernelSpec> stored_spec(const std::string& name, const v1:
   }
   if (std::ranges::find(names, name) == names.end()) {
     throw Error(ErrorCode::NotFound, "kernel",
-                quoted(name) + " is not known to the daemon" + suggestion(name, names) +
-                    "; a job's id goes without --problem");
+                quoted(name) + " is not known to the daemon" + suggestion(name, names) + "; " + hint);
   }
   if (const auto shipped = shipped_variants()) {
     const KnownSpecs specs = load_specs({*shipped});

@@ -143,7 +143,7 @@ function coverage() {
 function tuningViews() {
   const views = html('div');
   const show = (tuning) => views.replaceChildren(
-    section('best', 'How fast did it find the best?', bestSoFar(tuning)),
+    section('best', 'How fast did it find the best?', whyItWon(tuning), bestSoFar(tuning)),
     section('tunables', 'Which tunable matters?', tunables(tuning)),
     section('limit', 'What is the limit?', limit(tuning)),
     section('failed', 'What failed, and why?', failedJobs(), failures(tuning)));

@@ -2,6 +2,12 @@
 
 const winnerOf = (tuning) => tuning.best.find((trial) => trial.is_winner);
 
+function whyItWon({winner, remarks}) {
+  const text = winner.configuration ? `The winner is ${joined(winner.configuration)}: ${duration(winner.time_us)}` +
+    `${winner.reason ? `, ${winner.reason}` : ''}.` : null;
+  return [text && html('p', {}, text), remarks.filter((remark) => !remark.includes('roofline')).map(absent)];
+}
+
 function bestSoFar(tuning) {
   const best = tuning.best.map((trial) => trial.judged_against_us).filter((us) => us > 0).sort((a, b) => b - a);
   if (best.length < 2) return absent('How the best time fell is left out: the store does not say what the trials were judged against.');
