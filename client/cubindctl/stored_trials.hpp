@@ -13,8 +13,8 @@
 namespace cubind::ctl {
 
 /// The daemon's own file if this machine has it, else the shipped kernel of that name. Throws Error(NotFound)
-/// with the hint if the daemon does not know the kernel, Error(FailedPrecondition) if this machine has no such
-/// spec.
+/// with the hint if the daemon does not know the kernel, Error(FailedPrecondition) if this machine has no
+/// such spec.
 std::shared_ptr<const KernelSpec> stored_spec(const std::string& name, const v1::ListKernelsReply& known,
                                               const std::string& hint);
 

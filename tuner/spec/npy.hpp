@@ -17,8 +17,8 @@ struct NpyArray {
   std::string_view data;  // of the text that was read: row-major, little-endian
 };
 
-/// A file of version 1.0 to 3.0 in row-major order, with numbers of an element type or bool (as u8). NumPy has
-/// no bfloat16: its bits are an array of uint16. Throws Error(InvalidArgument) at `where`.
+/// A file of version 1.0 to 3.0 in row-major order, with numbers of an element type or bool (as u8). NumPy
+/// has no bfloat16: its bits are an array of uint16. Throws Error(InvalidArgument) at `where`.
 NpyArray read_npy(std::string_view text, const std::string& where);
 
 /// "[3, 4]".
