@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMaxFileBytes = 64u << 20;
 constexpr std::size_t kMaxBundleFiles = 4096;
 constexpr std::uint64_t kMaxBundleBytes = 64u << 20;
+constexpr std::uint64_t kMaxDataBytes = 32u << 20;  // of arrays, which zstd may not shrink
 constexpr std::string_view kTtirSuffix = ".ttir";
 constexpr std::uint64_t kMaxTtirBytes = 4u << 20;  // Triton takes 6.5 GB for 78 MB
 
@@ -124,6 +125,7 @@ void add_ttir_digests(KernelSpec& spec, const IncludeSearch& search) {
 
 // Reads each file of data, which so gets into the bundle.
 void add_data(KernelSpec& spec, const IncludeSearch& search) {
+  std::uint64_t bytes = 0;
   for (ArgumentSpec& argument : spec.arguments) {
     if (argument.fill.kind != Fill::Kind::File) {
       continue;
@@ -133,6 +135,9 @@ void add_data(KernelSpec& spec, const IncludeSearch& search) {
     if (!text) {
       throw Error(ErrorCode::InvalidArgument, where,
                   "there is no " + quoted(argument.fill.file) + " in the spec's folder");
+    }
+    if (bytes += text->size(); bytes > kMaxDataBytes) {
+      throw Error(ErrorCode::ResourceExhausted, where, "the arrays of a kernel have at most 32 MiB");
     }
     read_npy(*text, where + " (" + argument.fill.file + ")");
     argument.fill.content = Digest::of(*text);

@@ -127,6 +127,9 @@ TEST_CASE("a fill from a file is refused where it can be of no use") {
   missing.builder.files.pop_back();
   CHECK_THAT(missing.refusal(),
              Contains("/arguments/x/fill/npy: there is no \"x.npy\" in the spec's folder"));
+  OwnData large;
+  large.builder.files.back().content = std::string(33u << 20, 'x');
+  CHECK_THAT(large.refusal(), Contains("/arguments/x/fill/npy: the arrays of a kernel have at most 32 MiB"));
   OwnData outside;
   outside.builder.json["arguments"]["x"]["fill"] = {{"npy", "../x.npy"}};
   CHECK_THAT(outside.refusal(), Contains("leaves the spec's folder"));
