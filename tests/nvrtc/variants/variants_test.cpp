@@ -8,7 +8,7 @@
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 #include "tests/support/docs.hpp"
 #include "tests/support/paths.hpp"
-#include "tuner/agent/kernel_build.hpp"
+#include "tuner/agent/kernel_language.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/entry_faults.hpp"
 #include "tuner/spec/space.hpp"
@@ -45,15 +45,13 @@ class Compiler {
  public:
   v1::CompileReply kernel(const std::shared_ptr<const KernelSpec>& spec, const Problem& problem,
                           const Configuration& configuration, const DeviceConstants& device) {
-    return compile(
-        KernelBuild(spec, toolchain_, headers_of(toolchain_))
-            .request(artifact_source(*spec, problem, configuration, architecture_of(*spec, device))));
+    return compile(language_->build(spec).request(
+        artifact_source(*spec, problem, configuration, architecture_of(*spec, device))));
   }
   v1::CompileReply reference(const std::shared_ptr<const KernelSpec>& spec, const Problem& problem,
                              const DeviceConstants& device) {
-    return compile(
-        KernelBuild(spec, toolchain_, headers_of(toolchain_))
-            .reference_request(reference_artifact_source(*spec, problem, architecture_of(*spec, device))));
+    return compile(language_->build(spec).reference_request(
+        reference_artifact_source(*spec, problem, architecture_of(*spec, device))));
   }
 
  private:
@@ -71,6 +69,7 @@ class Compiler {
   }
 
   const Toolchain& toolchain_ = toolchains().front();
+  const std::unique_ptr<KernelLanguage> language_ = nvrtc_language(toolchain_);
   WorkerProcess worker_{toolchain_};
 };
 
