@@ -7,7 +7,10 @@ Needs a GPU, torch, Triton 3.4 to 3.8 and the package cubind.
 """
 
 import ctypes
+import pathlib
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -23,6 +26,7 @@ import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 import triton_kernels  # noqa: E402
 import triton_stub as stub  # noqa: E402
+from cubind import programs  # noqa: E402
 from cubind.triton import _triton_private as private  # noqa: E402
 from triton.runtime.driver import driver  # noqa: E402
 from triton_running import Worker  # noqa: E402
@@ -72,6 +76,23 @@ class Case(unittest.TestCase):
         stub.install(daemon)
         return daemon
 
+    def start_daemon(self):
+        """The address of one that measures although this process uses the GPU."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        command = [
+            programs.program("cubind"),
+            *("--socket", folder / "s", "--db", folder / "store.db", "--tune-when", "always"),
+            *("--triton-python", sys.executable),
+        ]
+        log = self.enterContext((folder / "log").open("w"))
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=programs.environment())
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        address = f"unix://{folder}/s"
+        health = [programs.program("cubindctl"), "--address", address, "health", "--wait", "60"]
+        subprocess.run(health, check=True, stdout=subprocess.DEVNULL)
+        return address
+
     def softmax(self, kernel):
         self.y.zero_()
         kernel[(512,)](self.x, self.y, 3000)
@@ -87,16 +108,16 @@ class Choices(Case):
             self.assertEqual(kernel.best_config.kwargs, {"BLOCK": block})
             self.assertFalse(hasattr(kernel, "configs_timings"))
 
-    def test_a_private_daemon_tunes_the_kernel_while_the_call_waits(self):
-        client = self.enterContext(cubind.connect("embedded"))
+    def test_a_daemon_tunes_the_kernel_while_the_call_waits(self):
+        client = self.enterContext(cubind.connect(self.start_daemon()))
         cubind.triton.install(client, on_miss="wait", timeout=300)
         kernel = tuned(softmax)
         self.softmax(kernel)
         self.assertIn("softmax: asked 1, served 1, tuning 0", cubind.triton.report())
         self.assertFalse(hasattr(kernel, "configs_timings"))
 
-    def test_what_runs_while_a_private_daemon_tunes_is_right_too(self):
-        client = self.enterContext(cubind.connect("embedded"))
+    def test_what_runs_while_a_daemon_tunes_is_right_too(self):
+        client = self.enterContext(cubind.connect(self.start_daemon()))
         cubind.triton.install(client, on_miss="serve")
         kernel = tuned(softmax, 128, 512)
         for _ in range(600):
