@@ -257,10 +257,14 @@ class Client:
         messages = _wire.messages()
         return _wire.to_dict(self._call("GetStatus", messages.GetStatusRequest(), messages.GetStatusReply))
 
-    def kernels(self) -> list[dict[str, Any]]:
-        """The kernels that the daemon knows: name, file, dims, types, tunables, records, error."""
+    def kernels(self, *, defined: bool = False) -> list[dict[str, Any]]:
+        """The kernels that the daemon knows: name, file, dims, types, tunables, records, error.
+
+        defined: those that callers have defined (cubind.triton) instead of those in its folders."""
         messages = _wire.messages()
-        reply = self._call("ListKernels", messages.ListKernelsRequest(), messages.ListKernelsReply)
+        reply = self._call(
+            "ListKernels", messages.ListKernelsRequest(defined=defined), messages.ListKernelsReply
+        )
         return [_wire.to_dict(kernel) for kernel in reply.kernels]
 
     # ---- Asking ----

@@ -74,7 +74,7 @@ class Defining(unittest.TestCase):
         return spec
 
     def known(self):
-        return {kernel["name"] for kernel in self.client.kernels()}
+        return {kernel["name"] for kernel in self.client.kernels(defined=True)}
 
     def test_the_daemon_keeps_what_it_is_told_under_the_name_that_it_computes_too(self):
         spec = self.define(definition_of())
