@@ -10,7 +10,7 @@ namespace cubind {
 namespace {
 
 std::string without_device(const JobEvent& job, const AgentProfiles& agents) {
-  const std::string no_compiler = no_compiler_because(agents, job.job.question.device_class, job.needs);
+  std::string no_compiler = no_compiler_because(agents, job.job.question.device_class, job.needs);
   if (!no_compiler.empty()) {
     return no_compiler;
   }

@@ -35,7 +35,7 @@ JobTimes read_job_times(Store& store) {
 
 // What each replay device of the class says of itself. Other devices measure whatever fits and is compiled.
 std::string obstacle_of(const Question& question, const AgentProfiles& agents) {
-  const std::string why = no_compiler_because(agents, question.device.digest, toolchain_need(*question.spec));
+  std::string why = no_compiler_because(agents, question.device.digest, toolchain_need(*question.spec));
   if (!why.empty()) {
     return why;
   }
