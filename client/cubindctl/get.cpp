@@ -10,46 +10,24 @@
 #include "client/client.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/answer_json.hpp"
+#include "client/cubindctl/asked_device.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/problem_places.hpp"
 #include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "client/cubindctl/text_wrap.hpp"
-#include "client/gpu.hpp"
 #include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::ctl {
 namespace {
 
-// The GPU of this machine, else the one class that agents offer: a laptop asks for what the daemon has.
-DeviceChoice choose_device(const GetOptions& options, const CommonOptions& common) {
-  if (!options.device.empty()) {
-    return DeviceLabel{options.device};
-  }
-  if (has_gpu()) {
-    return CurrentGpu{};
-  }
-  std::vector<std::string> offered, known;
-  const v1::ListDevicesReply devices =
-      Connection(resolve_address(common.address)).list_devices(common.deadline());
-  for (const v1::DeviceClass& device : devices.devices()) {
-    (device.offered() ? offered : known).push_back(device.label());
-  }
-  if (offered.size() != 1) {
-    known.insert(known.end(), offered.begin(), offered.end());
-    throw Error(ErrorCode::InvalidArgument, "device",
-                "this machine has no GPU; name one by --device (known: " + join(known, ", ") + ")");
-  }
-  return DeviceLabel{offered.front()};
-}
-
 // All but the problem.
 Query query_of(const GetOptions& options, const CommonOptions& common) {
   Query query;
   query.kernel = options.kernel;
-  query.device = choose_device(options, common);
+  query.device = asked_device(options.device, common);
   query.on_miss = options.on_miss;
   query.tune = options.tune;
   query.accept = options.accept;

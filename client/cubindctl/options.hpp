@@ -54,6 +54,19 @@ struct GetOptions {
   std::string invariant_dim;
 };
 
+struct CoverOptions {
+  std::string kernel;  // empty: the shape list names it
+  std::string shapes;  // file; empty: none
+  std::vector<std::string> problems;
+  std::string device;  // label; empty: this machine's GPU, else the one class that agents offer
+  std::string name_space;
+  std::string accept = "bucket";
+  bool warm_l2 = false;
+  bool graph_launch = false;
+  bool reproducible = false;
+  std::string invariant_dim;
+};
+
 struct ExportOptions {
   std::vector<std::string> kernels;
   std::string device;
@@ -169,11 +182,12 @@ struct ManOptions {
   std::string folder;                // for every page; empty: one page on standard output
 };
 
-using Command = std::variant<TuneOptions, VerifyOptions, GetOptions, ExportOptions, ImportOptions,
-                             TableCheckOptions, TableDiffOptions, TableMergeOptions, KernelsOptions,
-                             CheckOptions, InitOptions, WantedOptions, DevicesOptions, JobsOptions,
-                             JobsShowOptions, CancelOptions, ForgetOptions, ExplainOptions, ReportOptions,
-                             StatusOptions, HealthOptions, CompletionOptions, CompleteOptions, ManOptions>;
+using Command =
+    std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, ExportOptions, ImportOptions,
+                 TableCheckOptions, TableDiffOptions, TableMergeOptions, KernelsOptions, CheckOptions,
+                 InitOptions, WantedOptions, DevicesOptions, JobsOptions, JobsShowOptions, CancelOptions,
+                 ForgetOptions, ExplainOptions, ReportOptions, StatusOptions, HealthOptions,
+                 CompletionOptions, CompleteOptions, ManOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

@@ -32,6 +32,7 @@ class Builder {
     add_tune();
     add_verify();
     add_get();
+    add_cover();
     add_export();
     add_import();
     add_table();
@@ -158,6 +159,18 @@ class Builder {
     add_choice(command, "--tune", options->tune, kTuneMode, "auto (default): a miss starts a job; or never");
     option(command, "--accept", options->accept, "DEPARTURES",
            "tolerated departures, as in bucket+stale, or exact; default: all");
+  }
+
+  void add_cover() {
+    auto [command, options] =
+        add<CoverOptions>(app_, "cover", "check that a list of problems is answered by measurements");
+    option(command, "kernel", options->kernel, "KERNEL", "name; may be left out if the shape list names it");
+    option(command, "--shapes", options->shapes, kFile, "shape list, as `tune` takes it");
+    add_repeated(command, "--problem", options->problems, "PROBLEM",
+                 std::string(kProblemHelp) + "; repeatable");
+    add_question(command, *options);
+    option(command, "--accept", options->accept, "DEPARTURES",
+           "departures that count as covered, as in bucket+stale, or exact; default: bucket");
   }
 
   void add_export() {

@@ -1,12 +1,8 @@
 #include "client/cubindctl/tune_requests.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/text.hpp"
+#include "client/cubindctl/asked_shapes.hpp"
 #include "client/cubindctl/problem_places.hpp"
-#include "client/cubindctl/shape_list.hpp"
 #include "client/request.hpp"
 #include "tuner/plan/wire.hpp"
 
@@ -35,45 +31,6 @@ void check_combination(const TuneOptions& options) {
   refuse(options.graph_launch, "--graph", kOwn);
   refuse(options.reproducible, "--reproducible", kOwn);
   refuse(!options.invariant_dim.empty(), "--invariant", kOwn);
-}
-
-// The list's kernels; the command line's where the list names none.
-void name_kernels(const TuneOptions& options, ShapeList& list) {
-  for (KernelShapes& group : list) {
-    if (group.kernel.empty()) {
-      group.kernel = options.kernel;
-    }
-    if (group.kernel.empty()) {
-      throw Error(ErrorCode::InvalidArgument, "kernel",
-                  "name it: `cubindctl tune KERNEL ...`, or put \"kernel\" into the shape list");
-    }
-    if (!options.kernel.empty() && group.kernel != options.kernel) {
-      throw Error(ErrorCode::InvalidArgument, group.shapes.front().place,
-                  "is for " + quoted(group.kernel) + ", not for " + quoted(options.kernel));
-    }
-  }
-}
-
-ShapeList shapes_of(const TuneOptions& options) {
-  ShapeList list;
-  if (!options.shapes.empty()) {
-    list = read_shape_list(read_file(options.shapes), options.shapes);
-  }
-  if (options.problems.empty()) {
-    name_kernels(options, list);
-    return list;
-  }
-  if (list.size() > 1 && options.kernel.empty()) {
-    throw Error(ErrorCode::InvalidArgument, "--problem",
-                "the shape list is for several kernels (" + list[0].kernel + ", " + list[1].kernel +
-                    "): give these problems in a call of their own");
-  }
-  list.resize(std::max<std::size_t>(list.size(), 1));
-  for (const std::string& problem : options.problems) {
-    list.front().shapes.push_back({parse_problem(problem), "--problem " + problem});
-  }
-  name_kernels(options, list);
-  return list;
 }
 
 v1::TuneRequest common_request(const TuneOptions& options) {
@@ -105,12 +62,9 @@ std::vector<KernelTune> tune_requests(const TuneOptions& options) {
   if (options.wanted) {
     return {{common, {}, {}}};
   }
-  if (options.shapes.empty() && options.problems.empty()) {
-    throw Error(ErrorCode::InvalidArgument, "problems",
-                "give --shapes FILE, --problem N=4096,T=bf16 or --wanted");
-  }
   std::vector<KernelTune> tunes;
-  for (const KernelShapes& group : shapes_of(options)) {
+  for (const KernelShapes& group :
+       asked_shapes({"tune", options.kernel, options.shapes, options.problems, " or --wanted"})) {
     KernelTune& tune = tunes.emplace_back(KernelTune{common, {}, {}});
     tune.kernel_place = options.kernel.empty() ? group.shapes.front().place : "";
     tune.request.set_kernel(group.kernel);

@@ -1,0 +1,33 @@
+#include "client/cubindctl/asked_device.hpp"
+
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "client/connection.hpp"
+#include "client/gpu.hpp"
+
+namespace cubind::ctl {
+
+DeviceChoice asked_device(const std::string& label, const CommonOptions& common) {
+  if (!label.empty()) {
+    return DeviceLabel{label};
+  }
+  if (has_gpu()) {
+    return CurrentGpu{};
+  }
+  std::vector<std::string> offered, known;
+  const v1::ListDevicesReply devices =
+      Connection(resolve_address(common.address)).list_devices(common.deadline());
+  for (const v1::DeviceClass& device : devices.devices()) {
+    (device.offered() ? offered : known).push_back(device.label());
+  }
+  if (offered.size() != 1) {
+    known.insert(known.end(), offered.begin(), offered.end());
+    throw Error(ErrorCode::InvalidArgument, "device",
+                "this machine has no GPU; name one by --device (known: " + join(known, ", ") + ")");
+  }
+  return DeviceLabel{offered.front()};
+}
+
+}  // namespace cubind::ctl
