@@ -11,6 +11,7 @@ ExitCode run(const TuneOptions& options, const CommonOptions& common);
 ExitCode run(const VerifyOptions& options, const CommonOptions& common);
 ExitCode run(const GetOptions& options, const CommonOptions& common);
 ExitCode run(const CoverOptions& options, const CommonOptions& common);
+ExitCode run(const AuditOptions& options, const CommonOptions& common);
 ExitCode run(const ExportOptions& options, const CommonOptions& common);
 ExitCode run(const ImportOptions& options, const CommonOptions& common);
 ExitCode run(const TableCheckOptions& options, const CommonOptions& common);

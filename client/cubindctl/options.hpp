@@ -67,6 +67,17 @@ struct CoverOptions {
   std::string invariant_dim;
 };
 
+struct AuditOptions {
+  std::string kernel;
+  std::vector<std::string> problems;  // empty: every record of the kernel
+  std::string device;                 // label; empty: every one
+  std::string name_space;
+  bool warm_l2 = false;
+  bool graph_launch = false;
+  bool reproducible = false;
+  std::string invariant_dim;
+};
+
 struct ExportOptions {
   std::vector<std::string> kernels;
   std::string device;
@@ -183,10 +194,10 @@ struct ManOptions {
 };
 
 using Command =
-    std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, ExportOptions, ImportOptions,
-                 TableCheckOptions, TableDiffOptions, TableMergeOptions, KernelsOptions, CheckOptions,
-                 InitOptions, WantedOptions, DevicesOptions, JobsOptions, JobsShowOptions, CancelOptions,
-                 ForgetOptions, ExplainOptions, ReportOptions, StatusOptions, HealthOptions,
+    std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, AuditOptions, ExportOptions,
+                 ImportOptions, TableCheckOptions, TableDiffOptions, TableMergeOptions, KernelsOptions,
+                 CheckOptions, InitOptions, WantedOptions, DevicesOptions, JobsOptions, JobsShowOptions,
+                 CancelOptions, ForgetOptions, ExplainOptions, ReportOptions, StatusOptions, HealthOptions,
                  CompletionOptions, CompleteOptions, ManOptions>;
 
 struct CommonOptions {

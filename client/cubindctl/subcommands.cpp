@@ -33,6 +33,7 @@ class Builder {
     add_verify();
     add_get();
     add_cover();
+    add_audit();
     add_export();
     add_import();
     add_table();
@@ -171,6 +172,15 @@ class Builder {
     add_question(command, *options);
     option(command, "--accept", options->accept, "DEPARTURES",
            "departures that count as covered, as in bucket+stale, or exact; default: bucket");
+  }
+
+  void add_audit() {
+    auto [command, options] = add<AuditOptions>(
+        app_, "audit", "check a kernel's records before they are shipped: results, speed, freshness");
+    option(command, "kernel", options->kernel, "KERNEL", "name")->required();
+    add_repeated(command, "--problem", options->problems, "PROBLEM",
+                 std::string(kProblemHelp) + "; repeatable; default: every record");
+    add_question(command, *options);
   }
 
   void add_export() {

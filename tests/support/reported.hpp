@@ -1,6 +1,8 @@
 // What a daemon knows after tuning the tiny kernel, as a report gets it.
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include "base/file.hpp"
 #include "client/cubindctl/report_data.hpp"
 #include "tests/support/tiny_kernel.hpp"

@@ -1,0 +1,203 @@
+// cubindctl audit: what to know of a kernel's records before they are shipped.
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "client/client.hpp"
+#include "client/connection.hpp"
+#include "client/cubindctl/audit.hpp"
+#include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/progress_bar.hpp"
+#include "client/cubindctl/stored_trials.hpp"
+#include "client/cubindctl/terminal.hpp"
+#include "client/cubindctl/text_wrap.hpp"
+#include "client/request.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+struct Audited {
+  const TableRecord& record;
+  std::string device;  // label
+  std::vector<AuditLine> lines;
+};
+
+// All but the problem and the device.
+ExplainedQuestion question_of(const AuditOptions& options) {
+  Policy policy;
+  policy.warm_l2 = options.warm_l2;
+  policy.graph_launch = options.graph_launch;
+  ExplainedQuestion question;
+  question.kernel = options.kernel;
+  question.policy = to_string(policy);
+  question.numerics =
+      to_string(numerics_from_wire(make_numerics(options.reproducible, options.invariant_dim)));
+  question.name_space = options.name_space;
+  return question;
+}
+
+class Auditor {
+ public:
+  Auditor(const AuditOptions& options, const CommonOptions& common)
+      : options_(options),
+        common_(common),
+        connection_(resolve_address(common.address)),
+        client_({.address = common.address, .deadline = common.deadline(), .cached_answers = 0}),
+        spec_(stored_spec(options.kernel, connection_.list_kernels(common.deadline()), "")),
+        stored_(stored_trials(connection_, options.kernel, options.device, common)) {}
+
+  std::vector<Audited> run() {
+    std::vector<Problem> asked;
+    for (const std::string& problem : options_.problems) {
+      asked.push_back(spec_->canonicalize(parse_problem(problem), "--problem " + problem));
+    }
+    std::vector<Audited> audited;
+    for (const TableRecord& record : stored_.table.records) {
+      const bool is_asked = asked.empty() || std::ranges::count(asked, record.context.problem) > 0;
+      if (is_asked && answers_question(record)) {
+        audited.push_back(audit(record));
+      }
+    }
+    if (audited.empty()) {
+      throw Error(ErrorCode::NotFound, "kernel " + options_.kernel,
+                  "has no such record: `cubindctl tune " + options_.kernel + " --problem ...` makes one");
+    }
+    return audited;
+  }
+
+ private:
+  bool answers_question(const TableRecord& record) const {
+    return record.context.policy == question_.policy && record.numerics == question_.numerics &&
+           record.name_space == question_.name_space;
+  }
+
+  Audited audit(const TableRecord& record) {
+    ExplainedQuestion question = question_;
+    question.problem = record.context.problem;
+    question.device_class = record.context.device_class;
+    const Explanation explanation = explanation_of(record, question);
+    AuditInput input{record, explanation, *spec_, "", "", wanted_on(record.context.device_class)};
+    ask_daemon(input);
+    return {record, explanation.device, ctl::audit(input)};
+  }
+
+  // A table that was imported may have winners without trials.
+  Explanation explanation_of(const TableRecord& record, const ExplainedQuestion& question) const {
+    try {
+      return explain(stored_.table, *spec_, question);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::NotFound) {
+        throw;
+      }
+    }
+    Explanation empty;
+    empty.device =
+        std::ranges::find(stored_.table.devices, record.context.device_class, &TableDevice::device_class)
+            ->label;
+    empty.work = spec_->work_sizes(question.problem);
+    return empty;
+  }
+
+  void ask_daemon(AuditInput& input) {
+    Query query;
+    query.kernel = options_.kernel;
+    query.problem = input.record.context.problem;
+    query.device = DeviceLabel{input.explanation.device};
+    query.tune = TuneMode::Never;
+    query.warm_l2 = options_.warm_l2;
+    query.graph_launch = options_.graph_launch;
+    query.reproducible = options_.reproducible;
+    query.invariant_dim = options_.invariant_dim;
+    query.name_space = options_.name_space;
+    try {
+      const Answer answer = client_.get(query);
+      input.match = to_string(answer.match());
+      input.why = one_line(answer.reply().why());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::FailedPrecondition) {
+        throw;
+      }
+      input.match = "nothing that can be launched";
+      input.why = one_line(error.what());
+    }
+  }
+
+  std::uint64_t wanted_on(const Digest& device_class) const {
+    v1::ListWantedRequest request;
+    request.set_kernel(options_.kernel);
+    const v1::ListWantedReply reply = connection_.list_wanted(request, common_.deadline());
+    return static_cast<std::uint64_t>(std::ranges::count_if(reply.wants(), [&](const v1::Want& want) {
+      return Digest::from_bytes(want.device_class()) == device_class;
+    }));
+  }
+
+  const AuditOptions& options_;
+  const CommonOptions& common_;
+  const ExplainedQuestion question_ = question_of(options_);
+  const Connection connection_;
+  Client client_;
+  const std::shared_ptr<const KernelSpec> spec_;
+  const StoredTrials stored_;
+};
+
+bool has_failed(const AuditLine& line) { return line.verdict == Verdict::Fail; }
+
+void print(const Audited& one, const std::string& kernel) {
+  const std::string prefix = replay_prefix(one.device);
+  std::cout << prefix << kernel << " " << to_string(one.record.context.problem) << " on " << one.device
+            << ": " << to_string(one.record.context.configuration) << "\n";
+  for (const AuditLine& line : one.lines) {
+    constexpr std::size_t kVerdict = 6, kCheck = 22;
+    std::string before(to_string(line.verdict));
+    before.resize(kVerdict, ' ');
+    before += line.check;
+    before.resize(kVerdict + kCheck, ' ');
+    const std::size_t columns = output_columns(), taken = prefix.size() + 2 + before.size();
+    std::cout << prefix << "  " << before
+              << wrapped_under(line.evidence, columns > 2 * taken ? columns - taken : 0,
+                               prefix + std::string(2 + before.size(), ' '))
+              << "\n";
+  }
+}
+
+OutputJson document_of(const Audited& one, const std::string& kernel) {
+  OutputJson lines = OutputJson::array();
+  for (const AuditLine& line : one.lines) {
+    lines.push_back({{"check", line.check},
+                     {"verdict", lower_case(std::string(to_string(line.verdict)))},
+                     {"evidence", line.evidence}});
+  }
+  return {{"kernel", kernel},
+          {"problem", json_of(one.record.context.problem)},
+          {"device", one.device},
+          {"configuration", json_of(one.record.context.configuration)},
+          {"checks", std::move(lines)}};
+}
+
+}  // namespace
+
+ExitCode run(const AuditOptions& options, const CommonOptions& common) {
+  Auditor auditor(options, common);
+  const std::vector<Audited> audited = auditor.run();
+  std::size_t failed = 0;
+  OutputJson records = OutputJson::array();
+  for (const Audited& one : audited) {
+    failed += static_cast<std::size_t>(std::ranges::count_if(one.lines, has_failed));
+    records.push_back(document_of(one, options.kernel));
+  }
+  if (common.json) {
+    print_json({{"records", std::move(records)}, {"failed", failed}});
+  } else {
+    for (const Audited& one : audited) {
+      print(one, options.kernel);
+    }
+    std::cout << audited.size() << " records, " << failed << " checks failed\n";
+  }
+  return failed == 0 ? ExitCode::Ok : ExitCode::Failure;
+}
+
+}  // namespace cubind::ctl
