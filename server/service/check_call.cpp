@@ -111,10 +111,17 @@ Problem some_problem(const KernelSpec& spec) {
   return problem;
 }
 
-/// Throws what would end a job for the problem: an expression of a fill, a tolerance or the work that fails.
-void evaluate_all(const KernelSpec& spec, const Problem& problem) {
+/// Throws what would end a job for the problem: an expression of a fill, a tolerance or the work that fails,
+/// and, for a problem that the caller gave, data of another size.
+void evaluate_all(const KernelSpec& spec, const Problem& problem, bool is_given) {
   for (const ArgumentSpec& argument : spec.arguments) {
     spec.resolved_fill(argument, problem);
+    if (argument.fill.kind == Fill::Kind::File) {
+      spec.check_file_type(argument, problem);
+    }
+    if (argument.fill.kind == Fill::Kind::File && is_given) {
+      spec.file_data(argument, problem);
+    }
     if (is_output(argument)) {
       spec.bounds(argument, problem);
     }
@@ -274,7 +281,7 @@ void CheckCall::fail_without_problems() const {
 }
 
 void CheckCall::count_for_all(const Problem& problem) {
-  evaluate_all(*spec_, problem);
+  evaluate_all(*spec_, problem, !request_.problems().empty());
   for (const Target& target : targets_) {
     refuse_to_go_on(context_, cancelled_);
     if (&target == &targets_.front()) {

@@ -59,8 +59,7 @@ void add_buffer(const JobInput& input, const ArgumentSpec& argument, const Probl
     buffer.mutable_fill()->add_parameters(parameter);
   }
   if (fill.kind == Fill::Kind::File) {
-    buffer.mutable_fill()->set_file_content(
-        std::string(input.spec->file_data(argument, problem, buffer.elements())));
+    buffer.mutable_fill()->set_file_content(std::string(input.spec->file_data(argument, problem)));
   }
   buffer.set_seed(buffer_seed(input.job_key, argument.name));
   buffer.set_timed_zero(argument.timed_zero);

@@ -112,6 +112,19 @@ std::int64_t evaluate_count(const std::string& text, const Scope& scope, const P
   return value;
 }
 
+std::string place_of_data(const KernelSpec& spec, const ArgumentSpec& argument) {
+  return spec.file + " /arguments/" + argument.name + "/fill/npy";
+}
+
+NpyArray read_data(const KernelSpec& spec, const ArgumentSpec& argument) {
+  const std::string where = place_of_data(spec, argument);
+  const SourceFile* found = spec.bundled_file(argument.fill.file);
+  if (found == nullptr) {
+    throw Error(ErrorCode::Internal, where, quoted(argument.fill.file) + " is not in the bundle");
+  }
+  return read_npy(found->content, where + " (" + argument.fill.file + ")");
+}
+
 double bound_value(const BoundSpec& bound, const Scope& scope, const Problem& problem,
                    const std::string& where) {
   if (bound.kind == BoundSpec::Kind::Number) {
@@ -318,24 +331,28 @@ Fill KernelSpec::resolved_fill(const ArgumentSpec& argument, const Problem& prob
   return result;
 }
 
-std::string_view KernelSpec::file_data(const ArgumentSpec& argument, const Problem& problem,
-                                       std::uint64_t elements) const {
-  const std::string where = file + " /arguments/" + argument.name + "/fill/npy";
-  const SourceFile* found = bundled_file(argument.fill.file);
-  if (found == nullptr) {
-    throw Error(ErrorCode::Internal, where, quoted(argument.fill.file) + " is not in the bundle");
-  }
-  const NpyArray array = read_npy(found->content, where + " (" + argument.fill.file + ")");
+void KernelSpec::check_file_type(const ArgumentSpec& argument, const Problem& problem) const {
+  const NpyArray array = read_data(*this, argument);
   const DType type = element_type(argument, problem);
   const bool is_float8 = type == DType::E4m3 || type == DType::E5m2;  // which NumPy has as bytes
   if (array.type != type && !(is_float8 && array.type == DType::U8)) {
-    refuse(where, quoted(argument.fill.file) + " has elements of " + std::string(to_string(array.type)) +
-                      ", the buffer has " + std::string(to_string(type)));
+    refuse(place_of_data(*this, argument), quoted(argument.fill.file) + " has elements of " +
+                                               std::string(to_string(array.type)) + ", the buffer has " +
+                                               std::string(to_string(type)) +
+                                               ": convert the array with astype() before numpy.save()");
   }
+}
+
+std::string_view KernelSpec::file_data(const ArgumentSpec& argument, const Problem& problem) const {
+  check_file_type(argument, problem);
+  const NpyArray array = read_data(*this, argument);
+  const auto elements = static_cast<std::uint64_t>(evaluate_count(
+      argument.extent, problem_scope(problem), problem, file + " /arguments/" + argument.name + "/extent"));
   if (array.elements != elements) {
-    refuse(where, quoted(argument.fill.file) + " has the shape " + shape_text(array) + ", " +
-                      std::to_string(array.elements) + " elements; the buffer has " +
-                      std::to_string(elements) + " for " + to_string(problem));
+    refuse(place_of_data(*this, argument), quoted(argument.fill.file) + " has the shape " +
+                                               shape_text(array) + ", " + std::to_string(array.elements) +
+                                               " elements; the buffer has " + std::to_string(elements) +
+                                               " for " + to_string(problem));
   }
   return array.data;
 }

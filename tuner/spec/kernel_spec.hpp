@@ -247,10 +247,11 @@ class KernelSpec {
   /// The fill with its expression evaluated: parameters are complete, in the order that Fill::Kind gives.
   /// Throws Error(InvalidArgument) at the spec's pointer where the evaluation fails or a count is below 1.
   Fill resolved_fill(const ArgumentSpec& argument, const Problem& problem) const;
-  /// The data of a fill of kind File for a buffer of so many elements. Throws Error(InvalidArgument) if they
-  /// are of another number or type. Valid as long as the spec.
-  std::string_view file_data(const ArgumentSpec& argument, const Problem& problem,
-                             std::uint64_t elements) const;
+  /// The data of a fill of kind File. Throws Error(InvalidArgument) if they have another type or number of
+  /// elements than the buffer. Valid as long as the spec.
+  std::string_view file_data(const ArgumentSpec& argument, const Problem& problem) const;
+  /// The part of it that needs no problem of the caller's: throws for another type.
+  void check_file_type(const ArgumentSpec& argument, const Problem& problem) const;
   /// Throws Error(InvalidArgument) at the spec's pointer where an expression fails or is negative.
   ToleranceBounds bounds(const ArgumentSpec& output, const Problem& problem) const;
   /// The variant that a configuration of a Triton kernel names.

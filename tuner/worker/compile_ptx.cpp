@@ -130,8 +130,8 @@ class Reader {
       const View line = next_line(rest);
       if (const Header header = header_of(line); !header.symbol.empty()) {
         function = &nodes_[header.symbol];
-      } else if (line.starts_with(".section")) {
-        function = nullptr;  // what debuggers read
+      } else if (line.starts_with(".section") || !declaration_of(line).symbol.empty()) {
+        function = nullptr;  // what debuggers read, and the module's variables, also behind a prototype
       } else if (function != nullptr) {
         read(line, *function);
       }

@@ -70,6 +70,7 @@ TEST_CASE("what has its content from the source or the kernel itself is no unset
            {"__device__ int status;", "status = n;"},
            {"__constant__ float unused[9]; __device__ float other[9];", "y[n] = 1;"},
            {"", "printf(\"%d\", n); printf(\"\"); y[n] = sinf(y[n]) + tgammaf(y[0]);"},
+           {"__device__ unsigned unused[4];", "if (n == 3) printf(\"%d\", n); y[n] = 1;"},
            {"__device__ float f(float x) { return x; } __device__ float (*calls[1])(float) = {f};",
             "y[n] = calls[n](y[0]);"},
            {"struct A { __device__ virtual float f() { return 1; } }; struct B : A { __device__ float f() "

@@ -132,6 +132,33 @@ TEST_CASE("a part of the valid configurations is compiled in canonical order and
   CHECK(daemon.check(request, reply).error_code() == grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_CASE("a check compares an array's type, and for a given problem its size") {
+  CheckFixture daemon;
+  v1::CheckKernelRequest request = check_vector_add();
+  Json spec = Json::parse(request.spec_json());
+  spec["problem"].erase("bucket");
+  spec["arguments"]["a"]["fill"] = {{"npy", "x.npy"}};
+  request.set_spec_json(spec.dump());
+  v1::SourceFile& file = *request.add_files();
+  file.set_path("x.npy");
+  const auto refusal = [&](const std::string& type, std::size_t elements, std::size_t bytes) {
+    std::string header =
+        "{'descr': '<" + type + "', 'fortran_order': False, 'shape': (" + std::to_string(elements) + ",), }";
+    header.resize(117, ' ');
+    file.set_content(std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" +
+                     std::string(elements * bytes, '\0'));
+    v1::CheckKernelReply reply;
+    return std::string(daemon.check(request, reply).error_message());
+  };
+  CHECK(refusal("f4", 4096, 4).empty());
+  CHECK_THAT(refusal("f8", 4096, 8),
+             Contains("elements of f64, the buffer has f32") && Contains("with astype()"));
+  CHECK_THAT(refusal("f4", 4000, 4), Contains("[4000]") && Contains("the buffer has 4096"));
+  request.clear_problems();
+  CHECK(refusal("f4", 4000, 4).empty());  // the caller's sizes are not known
+  CHECK_THAT(refusal("f8", 4000, 8), Contains("elements of f64"));
+}
+
 TEST_CASE("a kernel that does not compile is refused with its file and the compiler's words") {
   CheckFixture daemon;
   FakeAgent agent(daemon.address(), compiling_hello());

@@ -109,6 +109,13 @@ TEST_CASE("a kernel uses the variables of the functions whose address it takes")
   CHECK(read_ptx(ptx).kernels.at("other").variables.empty());
 }
 
+TEST_CASE("a function without a body uses none of the variables that follow it") {
+  const std::string ptx =
+      ".extern .func  (.param .b32 func_retval0) vprintf\n(\n\t.param .b64 vprintf_param_0\n)\n;\n" +
+      std::string(kVariables) + entry("k", "\tcall.uni (retval0), vprintf, (param0);");
+  CHECK(read_ptx(ptx).kernels.at("k").variables.empty());
+}
+
 TEST_CASE("a texture or surface is named by its instruction") {
   const auto texture = [](const std::string& line) {
     return read_ptx(entry("k", line)).kernels.at("k").texture_instruction;

@@ -60,8 +60,7 @@ struct OwnData {
     const auto spec = builder.parse();
     const ArgumentSpec& x = *spec->argument("x");
     const Problem asked = problem_of(*spec, problem);
-    return std::string(
-        spec->file_data(x, asked, static_cast<std::uint64_t>(*asked.dim("N") * *asked.dim("D"))));
+    return std::string(spec->file_data(x, asked));
   }
   Digest trial() const {
     const auto spec = builder.parse();
