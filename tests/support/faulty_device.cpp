@@ -120,6 +120,7 @@ class FaultyDevice final : public worker::DeviceBackend {
   FaultyDevice(std::unique_ptr<DeviceBackend> device, ReplayFaults faults)
       : device_(std::move(device)), faults_(std::move(faults)) {}
 
+  void set_lend(worker::Lend lend) override { lend_ = std::move(lend); }
   v1::DeviceReply open(const v1::OpenDevice& request) override;
   v1::DeviceReply prepare(const v1::PrepareProblem& request) override;
   v1::DeviceReply load(const v1::LoadTrial& request) override;
@@ -127,16 +128,21 @@ class FaultyDevice final : public worker::DeviceBackend {
   v1::DeviceReply measure(const v1::MeasureTrials& request) override;
   void unload(std::uint32_t trial) override;
   v1::DeviceReply release(const v1::ReleaseProblem& request) override;
-  v1::DeviceReply probe(const v1::ProbeDevice& request) override { return device_->probe(request); }
+  v1::DeviceReply probe(const v1::ProbeDevice& request) override {
+    return beside_others(device_->probe(request));
+  }
 
  private:
   void pace(std::uint32_t steps) const { std::this_thread::sleep_for(faults_.pace() * steps); }
   void lock(const std::string& uuid);
+  /// The reply with what a GPU says of its users.
+  v1::DeviceReply beside_others(v1::DeviceReply reply) const;
   // OUT_OF_MEMORY as a GPU with so little memory would say it; none: it fits.
   std::optional<v1::DeviceReply> refuse_for_memory(std::uint64_t bytes) const;
 
   const std::unique_ptr<DeviceBackend> device_;
   const ReplayFaults faults_;
+  worker::Lend lend_;
   std::optional<worker::GpuLock> lock_;
   std::uint64_t memory_limit_ = 0;  // 0: none
   std::map<std::uint32_t, Setup> setups_;
@@ -151,6 +157,16 @@ void FaultyDevice::lock(const std::string& uuid) {
   if (!lock_) {
     throw Error(ErrorCode::Aborted, uuid, "another tuner holds this device");
   }
+}
+
+v1::DeviceReply FaultyDevice::beside_others(v1::DeviceReply reply) const {
+  const worker::GpuUse now{.processes = faults_.living_users()};
+  const std::string others = worker::Consent(now).others(now, 0, true, lend_);
+  if (!others.empty()) {
+    reply.set_foreign_use(true);
+    reply.set_foreign_because(others);
+  }
+  return reply;
 }
 
 std::optional<v1::DeviceReply> FaultyDevice::refuse_for_memory(std::uint64_t bytes) const {
@@ -183,7 +199,7 @@ v1::DeviceReply FaultyDevice::open(const v1::OpenDevice& request) {
     info.set_free_memory_bytes(free);
     info.set_memory_limit_bytes(memory_limit_);
   }
-  return reply;
+  return beside_others(std::move(reply));
 }
 
 v1::DeviceReply FaultyDevice::prepare(const v1::PrepareProblem& request) {
@@ -199,7 +215,7 @@ v1::DeviceReply FaultyDevice::prepare(const v1::PrepareProblem& request) {
     return *fault;
   }
   setups_[request.setup()] = std::move(setup);
-  return device_->prepare(request);
+  return beside_others(device_->prepare(request));
 }
 
 v1::DeviceReply FaultyDevice::load(const v1::LoadTrial& request) {
@@ -219,7 +235,7 @@ v1::DeviceReply FaultyDevice::load(const v1::LoadTrial& request) {
     }
   }
   trials_[request.trial()] = std::move(trial);
-  return reply;
+  return beside_others(std::move(reply));
 }
 
 v1::DeviceReply FaultyDevice::verify(const v1::VerifyTrial& request) {
@@ -234,7 +250,7 @@ v1::DeviceReply FaultyDevice::verify(const v1::VerifyTrial& request) {
   v1::DeviceReply reply = device_->verify(request);
   spoil(*reply.mutable_verification(), fault);
   reply.set_outcome(reply.verification().outcome());
-  return reply;
+  return beside_others(std::move(reply));
 }
 
 v1::DeviceReply FaultyDevice::measure(const v1::MeasureTrials& request) {
@@ -257,7 +273,7 @@ v1::DeviceReply FaultyDevice::measure(const v1::MeasureTrials& request) {
     spoil(*reply.mutable_measured(i), fault);
     reply.set_foreign_use(reply.foreign_use() || fault == FaultKind::Contended);
   }
-  return reply;
+  return beside_others(std::move(reply));
 }
 
 void FaultyDevice::unload(std::uint32_t trial) {

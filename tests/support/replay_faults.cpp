@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <thread>
 
@@ -38,7 +39,7 @@ bool all_among(const std::vector<NamedValue>& wanted, const std::vector<NamedVal
 ReplayFaults ReplayFaults::read(const std::string& file) {
   const OrderedJson document = parse_json_strict(read_file(file), file);
   const JsonNode root(document, file);
-  root.expect_keys({"pace_us", "hold", "log", "lock", "free_memory_bytes", "driver", "faults"});
+  root.expect_keys({"pace_us", "hold", "log", "lock", "free_memory_bytes", "driver", "users", "faults"});
   ReplayFaults faults;
   faults.file_ = file;
   faults.pace_ = std::chrono::microseconds(root.int64_or("pace_us", 0));
@@ -50,6 +51,11 @@ ReplayFaults ReplayFaults::read(const std::string& file) {
   faults.log_ = root.string_or("log", "");
   faults.lock_ = root.string_or("lock", "");
   faults.driver_ = root.string_or("driver", "");
+  if (root.contains("users")) {
+    for (const JsonNode& user : root.at("users").elements()) {
+      faults.users_.push_back(static_cast<std::uint32_t>(user.as_int64(1, 1 << 22)));
+    }
+  }
   if (!root.contains("faults")) {
     return faults;
   }
@@ -76,6 +82,16 @@ void ReplayFaults::wait_while_held() const {
   while (!hold_.empty() && !std::filesystem::exists(hold_)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+}
+
+// A process that has ended but was not waited for has no context any more.
+std::vector<std::uint32_t> ReplayFaults::living_users() const {
+  std::vector<std::uint32_t> living;
+  std::ranges::copy_if(users_, std::back_inserter(living), [](std::uint32_t user) {
+    std::error_code none;
+    return std::filesystem::exists("/proc/" + std::to_string(user) + "/exe", none);
+  });
+  return living;
 }
 
 // One write of a whole line: several workers may append to the same log.

@@ -11,6 +11,7 @@
 //   hold           no request is answered before this file exists
 //   free_memory_bytes   of the device; a problem that takes more than the share of it (--memory-fraction) is
 //                  out of memory. Default: there is room for whatever was recorded
+//   users          ids of processes that have a context on the device as long as they live
 //   driver         the version of the driver instead of the table's
 //   at             "prepare", "load", "verify", "measure" or "open" (of a device: no configuration and
 //                  no problem)
@@ -68,6 +69,8 @@ class ReplayFaults {
   const std::string& lock_folder() const { return lock_; }
   /// Empty: the table's.
   const std::string& driver() const { return driver_; }
+  /// As NVML lists processes: those of `users` that live.
+  std::vector<std::uint32_t> living_users() const;
   /// Appends a line to the log, where there is one.
   void log(const std::string& line) const;
   /// The fault to have now. Taking one counts it. `configuration` is null if the point has none.
@@ -86,6 +89,7 @@ class ReplayFaults {
   std::string file_, hold_, log_, lock_, driver_;
   std::chrono::microseconds pace_{0};
   std::uint64_t free_memory_ = 0;
+  std::vector<std::uint32_t> users_;
   std::vector<Fault> faults_;
 };
 

@@ -48,6 +48,11 @@ void TinyDaemon::write_faults(const std::string& faults) {
   if (options_.free_memory > 0) {
     text += R"(, "free_memory_bytes": )" + std::to_string(options_.free_memory);
   }
+  std::string users;
+  for (const std::uint32_t user : options_.users) {
+    users += (users.empty() ? "" : ", ") + std::to_string(user);
+  }
+  text += R"(, "users": [)" + users + "]";
   if (options_.hold) {
     text += R"(, "hold": ")" + (folder() / "go").string() + '"';
   }

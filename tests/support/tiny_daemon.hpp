@@ -15,6 +15,7 @@ struct TinyDaemonOptions {
   std::vector<Problem> problems = {tiny_problem(2)};  // of the table
   std::function<void(Table&)> edit_table = {};        // before it is written
   std::string faults = "[]";                          // the array of the faults file
+  std::vector<std::uint32_t> users = {};              // of the device: see ReplayFaults
   std::uint64_t free_memory = 0;                      // of the device; 0: enough for everything
   int pace_us = 0;
   bool hold = false;  // until let_go()

@@ -18,6 +18,7 @@ constexpr std::uint64_t kWarmUpClocks = 200'000;  // of one launch: 0.1 ms
 
 class CudaDevice final : public DeviceBackend {
  public:
+  void set_lend(Lend lend) override;
   v1::DeviceReply open(const v1::OpenDevice& request) override;
   v1::DeviceReply prepare(const v1::PrepareProblem& request) override;
   v1::DeviceReply load(const v1::LoadTrial& request) override;
@@ -40,7 +41,7 @@ class CudaDevice final : public DeviceBackend {
   }
   bool keeps_session(const v1::OpenDevice& request) const;
   v1::DeviceReply open_anew();
-  v1::DeviceReply opened(bool foreign);
+  v1::DeviceReply opened();
   ProblemSetup& setup(std::uint32_t number);
   const LoadedModule& trial(std::uint32_t number) const;
   v1::DeviceReply reply();
@@ -51,11 +52,17 @@ class CudaDevice final : public DeviceBackend {
 
   const StartedDriver driver_;
   MeasureSettings settings_;
+  Lend lend_;
   std::unique_ptr<GpuSession> session_;
   std::map<std::uint32_t, std::unique_ptr<ProblemSetup>> setups_;
   std::map<std::uint32_t, std::unique_ptr<LoadedModule>> trials_;
   std::set<std::uint32_t> have_run_;  // since they were loaded
 };
+
+void set_others(v1::DeviceReply& reply, const std::string& others) {
+  reply.set_foreign_use(!others.empty());
+  reply.set_foreign_because(others);
+}
 
 v1::MeasuredItem failed_item(const v1::MeasureTrials::Item& item, v1::Outcome outcome,
                              const std::string& detail) {
@@ -99,6 +106,13 @@ v1::DeviceReply CudaDevice::reply(const DeviceFailure& failure) {
   return failed;
 }
 
+void CudaDevice::set_lend(Lend lend) {
+  lend_ = std::move(lend);
+  if (session_) {
+    session_->set_lend(lend_);
+  }
+}
+
 v1::DeviceReply CudaDevice::open(const v1::OpenDevice& request) {
   // Objects of an earlier open go before its context does.
   trials_.clear();
@@ -109,21 +123,20 @@ v1::DeviceReply CudaDevice::open(const v1::OpenDevice& request) {
   }
   session_.reset();
   try {
-    session_ = std::make_unique<GpuSession>(request);
+    session_ = std::make_unique<GpuSession>(request, lend_);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::Aborted) {
       throw;
     }
     v1::DeviceReply taken;
     taken.set_detail(error.what());
-    taken.set_foreign_use(true);
+    set_others(taken, "another tuner uses the GPU");
     return taken;
   }
-  const bool foreign = session_->foreign_use();
-  if (!foreign) {
+  if (session_->others().empty()) {
     session_->activate();
   }
-  return opened(foreign);
+  return opened();
 }
 
 bool CudaDevice::keeps_session(const v1::OpenDevice& request) const {
@@ -142,13 +155,14 @@ v1::DeviceReply CudaDevice::open_anew() {
     }
     return reply(*failure);
   }
-  return opened(session_->foreign_use());
+  session_->others();
+  return opened();
 }
 
-v1::DeviceReply CudaDevice::opened(bool foreign) {
+v1::DeviceReply CudaDevice::opened() {
   v1::DeviceReply done = reply();
   *done.mutable_info() = session_->info();
-  done.set_foreign_use(foreign);
+  set_others(done, session_->others_lately());
   return done;
 }
 
@@ -179,7 +193,7 @@ v1::DeviceReply CudaDevice::prepare(const v1::PrepareProblem& request) {
   }
   v1::DeviceReply prepared = reply();
   prepared.set_vacuity(vacuity.value_or(""));
-  prepared.set_foreign_use(session().foreign_use());
+  set_others(prepared, session().others());
   *prepared.mutable_info() = session().info();
   return prepared;
 }
@@ -192,7 +206,7 @@ v1::DeviceReply CudaDevice::load(const v1::LoadTrial& request) {
     auto loaded =
         std::make_unique<LoadedModule>(session().context().api(), request.cubin(), symbols, "a trial");
     v1::DeviceReply done = reply();
-    done.set_foreign_use(session().foreign_use_lately());
+    set_others(done, session().others_lately());
     for (v1::LoadedEntry& entry : loaded_entries(*loaded)) {
       *done.add_entries() = std::move(entry);
     }
@@ -213,7 +227,7 @@ v1::DeviceReply CudaDevice::verify(const v1::VerifyTrial& request) {
   try {
     const v1::VerificationResult result = verify_variant(session(), problem, module, request);
     v1::DeviceReply done = reply();
-    done.set_foreign_use(session().foreign_use());
+    set_others(done, session().others());
     done.set_outcome(result.outcome());
     done.set_detail(result.detail());
     *done.mutable_verification() = result;
@@ -263,7 +277,7 @@ std::vector<v1::MeasuredItem> CudaDevice::measure_all(const v1::MeasureTrials& r
 }
 
 v1::DeviceReply CudaDevice::measure(const v1::MeasureTrials& request) {
-  const bool foreign_before = session().foreign_use_lately();
+  const std::string others_before = session().others_lately();
   const v1::MeasureTrials::Item* culprit = nullptr;
   v1::DeviceReply done;
   try {
@@ -286,7 +300,7 @@ v1::DeviceReply CudaDevice::measure(const v1::MeasureTrials& request) {
       return done;
     }
   }
-  done.set_foreign_use(foreign_before || session().foreign_use());
+  set_others(done, others_before.empty() ? session().others() : others_before);
   for (v1::MeasuredItem& item : *done.mutable_measured()) {
     item.mutable_conditions()->set_contended(done.foreign_use());
   }
@@ -323,7 +337,7 @@ v1::DeviceReply CudaDevice::release(const v1::ReleaseProblem& request) {
 
 v1::DeviceReply CudaDevice::probe(const v1::ProbeDevice&) {
   v1::DeviceReply probed = reply();
-  probed.set_foreign_use(session().foreign_use());
+  set_others(probed, session().others());
   *probed.mutable_info() = session().info();
   return probed;
 }

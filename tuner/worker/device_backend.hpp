@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "schemas/worker.pb.h"
+#include "tuner/worker/consent.hpp"
 
 namespace cubind::worker {
 
@@ -21,6 +22,8 @@ class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
 
+  /// Before each request: who lends the GPU.
+  virtual void set_lend(Lend) {}
   /// Fills `info`. `foreign_use` is set if another process uses the GPU; the device then takes no memory
   /// before prepare(). Opened again, for the next job, it frees all setups and trials and keeps its context
   /// if the request is the same.

@@ -13,10 +13,23 @@
 namespace cubind::worker {
 namespace {
 
+// NVML's utilization is that of up to a second before.
+constexpr std::uint32_t kRestedMs = 2000;
+
+Lend lend_of(const v1::DeviceRequest& request) {
+  Lend lend;
+  for (const v1::Lender& lender : request.lenders()) {
+    lend.lenders.push_back({lender.pid(), lender.memory_bytes()});
+  }
+  lend.rested = request.rested_ms() > kRestedMs;
+  return lend;
+}
+
 v1::DeviceReply answer(const v1::DeviceRequest& request, DeviceBackend& device) {
   for (const std::uint32_t trial : request.unload()) {
     device.unload(trial);
   }
+  device.set_lend(lend_of(request));
   switch (request.body_case()) {
     case v1::DeviceRequest::kOpen:
       return device.open(request.open());

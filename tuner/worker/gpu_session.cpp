@@ -33,11 +33,12 @@ GpuLock take_lock(const std::string& uuid) {
 
 }  // namespace
 
-GpuSession::GpuSession(const v1::OpenDevice& request)
+GpuSession::GpuSession(const v1::OpenDevice& request, Lend lend)
     : request_(request),
       context_(request.gpu()),
       monitor_(context_),
       lock_(take_lock(context_.facts().uuid)),
+      lend_(std::move(lend)),
       consent_(monitor_.use()) {
   if (!request.timer().empty() && request.timer() != "cupti" && request.timer() != "graph") {
     throw Error(ErrorCode::InvalidArgument, "open.timer",
@@ -55,8 +56,9 @@ void GpuSession::activate() {
   } else {
     recorder_ = CuptiRecorder::open(timer_note_);
   }
+  consent_.before_context(monitor_.use());
   context_.activate();
-  consent_.context_made(monitor_.use());
+  consent_.context_made(monitor_.use(), lend_);
   budget_.emplace(context_.api(),
                   verify::memory_share(request_.memory_fraction(), context_.free_memory_bytes()));
   kernels_ = std::make_unique<OwnKernels>(context_, *budget_);
@@ -85,16 +87,16 @@ void GpuSession::make_timer() {
   timer_note_ = std::move(chosen.note);
 }
 
-bool GpuSession::foreign_use() {
+const std::string& GpuSession::others() {
   const auto now = std::chrono::steady_clock::now();
-  foreign_use_ =
-      consent_.is_foreign(monitor_.use(), allocated_bytes(), now - last_work_ > kUtilizationMemory);
-  foreign_use_read_ = now;
-  return foreign_use_;
+  const bool idle = now - last_work_ > kUtilizationMemory;
+  others_ = consent_.others(monitor_.use(), allocated_bytes(), idle, lend_);
+  others_read_ = now;
+  return others_;
 }
 
-bool GpuSession::foreign_use_lately() {
-  return std::chrono::steady_clock::now() - foreign_use_read_ < kStaysRead ? foreign_use_ : foreign_use();
+const std::string& GpuSession::others_lately() {
+  return std::chrono::steady_clock::now() - others_read_ < kStaysRead ? others_ : others();
 }
 
 v1::DeviceInfo GpuSession::info() const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "schemas/worker.pb.h"
 #include "tuner/measure/throttle.hpp"
@@ -26,18 +27,20 @@ class GpuSession {
  public:
   /// Throws Error(FailedPrecondition) without a driver, Error(NotFound) without that GPU, and Error(Aborted)
   /// where another tuner holds the GPU.
-  explicit GpuSession(const v1::OpenDevice& request);
+  GpuSession(const v1::OpenDevice& request, Lend lend);
 
+  /// How the GPU is lent from now on.
+  void set_lend(Lend lend) { lend_ = std::move(lend); }
   void activate();
   /// For the next job, with a context alone: what is free now is shared again. Everything of the earlier job
   /// has been freed. Throws DriverError if the context is lost.
   void begin_anew();
   const v1::OpenDevice& request() const { return request_; }
   bool active() const { return timer_ != nullptr; }
-  /// Whether another process uses the GPU now.
-  bool foreign_use();
-  /// The last reading of foreign_use() where it is as good as one now.
-  bool foreign_use_lately();
+  /// The other user of the GPU now; empty: none.
+  const std::string& others();
+  /// The last reading of others() where it is as good as one now.
+  const std::string& others_lately();
   v1::DeviceInfo info() const;
 
   DriverContext& context() { return context_; }
@@ -66,11 +69,12 @@ class GpuSession {
   DriverContext context_;
   NvmlMonitor monitor_;
   GpuLock lock_;
+  Lend lend_;
   Consent consent_;
   measure::ThrottlePolicy throttle_;
   std::chrono::steady_clock::time_point last_work_{}, warm_until_{};
-  bool foreign_use_ = false;
-  std::chrono::steady_clock::time_point foreign_use_read_{};
+  std::string others_;
+  std::chrono::steady_clock::time_point others_read_{};
   std::unique_ptr<CuptiRecorder> recorder_;
   std::string timer_note_;
   std::optional<MemoryBudget> budget_;
