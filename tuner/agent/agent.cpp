@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/process_host.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "schemas/limits.hpp"
@@ -39,7 +40,7 @@ struct Agent::Work {
   std::thread thread;
 };
 
-Agent::Agent(AgentOptions options) : options_(std::move(options)) {
+Agent::Agent(AgentOptions options) : options_(std::move(options)), lends_(process_host()) {
   // Devices are looked at while the compilers start.
   FoundDevices found;
   std::thread finder([&] { found = find_devices(options_, spawner_); });
@@ -70,6 +71,7 @@ v1::Hello Agent::hello() {
   hello.set_version(kVersion);
   hello.set_compile_jobs(options_.compile_jobs);
   hello.set_no_device_because(no_device_because_);
+  hello.set_takes_lends(true);
   for (const auto& place : places_) {
     *hello.add_devices() = place->device.offer;
   }
@@ -127,6 +129,7 @@ void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
   reap(true);
   end_all_ahead();
   stream_.reset();
+  lends_.replace({});  // of the daemon's callers
   const std::lock_guard lock(mutex_);
   draining_ = false;
 }
@@ -165,6 +168,8 @@ void Agent::handle(const v1::DaemonMessage& message) {
         work->channel->set_awaited();
       }
       return;
+    case v1::DaemonMessage::kLends:
+      return take(message.lends());
     case v1::DaemonMessage::kEndLease:
       if (const auto work = find_work(message.end_lease().lease_id())) {
         log_info(work->lease_id + " ended by the daemon: " + message.end_lease().reason());
@@ -175,6 +180,13 @@ void Agent::handle(const v1::DaemonMessage& message) {
       return stop_all(JobStop::Kind::HandBack);
     default:
       return;
+  }
+}
+
+void Agent::take(const v1::Lends& lends) {
+  lends_.replace(lends);
+  for (const auto& work : works()) {
+    work->stop.wake();
   }
 }
 
@@ -297,6 +309,7 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   // A compile may take three times as long as the others, which go on meanwhile.
   options.compile_window = std::max<std::size_t>(32, 4 * std::size_t{options_.compile_jobs});
   options.open = place.device.open;
+  options.lend = [this, uuid = offer.uuid()] { return lends_.of(uuid); };
   options.on_device = [&](const v1::DeviceInfo& info) { offer_again(place, info); };
   if (!turn.link().is_started()) {
     v1::LeaseGrant first = lease;

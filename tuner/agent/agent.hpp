@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/subprocess.hpp"
 #include "tuner/agent/ahead_compiles.hpp"
+#include "tuner/agent/gpu_lends.hpp"
 #include "tuner/agent/gpu_place.hpp"
 #include "tuner/agent/lease_channel.hpp"
 #include "tuner/agent/lease_stream.hpp"
@@ -47,6 +48,7 @@ class Agent {
   void take(const v1::LeaseGrant& page);
   void begin(const v1::LeaseGrant& lease);
   void begin(const v1::CheckOrder& order);
+  void take(const v1::Lends& lends);
   void get_compilers_ready();
   void compile_ahead(const v1::LeaseGrant& job, AheadCompiles::Urgency urgency);
   void work_on(Work& work, const v1::LeaseGrant& lease);
@@ -78,6 +80,7 @@ class Agent {
   Spawner spawner_;
   std::vector<std::unique_ptr<GpuPlace>> places_;
   std::string no_device_because_;  // without places
+  GpuLends lends_;
   std::unique_ptr<Toolbox> toolbox_;
   std::unique_ptr<LeaseStream> stream_;
   v1::LeaseGrant pages_;  // of a lease that is not complete; of the stream's thread

@@ -12,8 +12,8 @@ void ConsentGate::enter() {
 }
 
 void ConsentGate::wait_until_idle() {
-  progress_.state(v1::Job::WAITING_FOR_IDLE_GPU);
   do {
+    progress_.waits(remote_.foreign_because(), remote_.is_lent());
     // A worker that only looks takes no memory, but its context does: it has none between two looks.
     remote_.restart();
     if (options_.only_when_idle) {
@@ -23,7 +23,7 @@ void ConsentGate::wait_until_idle() {
     stop_.check();
     remote_.probe();
   } while (remote_.foreign_use() && (gives_way() || !remote_.has_info()));
-  progress_.state(v1::Job::RUNNING);
+  progress_.runs();
 }
 
 }  // namespace cubind

@@ -44,13 +44,33 @@ void JobProgress::stage(std::string_view stage) {
   reported_stages_.emplace(stage).second ? send() : send_if_due(kBetweenStages);
 }
 
-void JobProgress::state(v1::Job::State state) {
-  if (progress_.state() == state) {
-    return;
-  }
+void JobProgress::begin_state(v1::Job::State state) {
   const bool waits = state == v1::Job::WAITING_FOR_IDLE_GPU;
   unreported_stage(waits ? std::string_view("waiting_for_idle_gpu") : std::string_view(progress_.stage()));
   progress_.set_state(state);
+}
+
+void JobProgress::runs() {
+  if (progress_.state() == v1::Job::RUNNING) {
+    return;
+  }
+  begin_state(v1::Job::RUNNING);
+  progress_.clear_waits_because();
+  progress_.clear_is_lent();
+  send();
+}
+
+void JobProgress::waits(const std::string& because, bool is_lent) {
+  const bool waits = progress_.state() == v1::Job::WAITING_FOR_IDLE_GPU;
+  // With a lend it is repeated, because the daemon waits for the agent's word on a new one.
+  if (waits && progress_.waits_because() == because && !progress_.is_lent() && !is_lent) {
+    return;
+  }
+  if (!waits) {
+    begin_state(v1::Job::WAITING_FOR_IDLE_GPU);
+  }
+  progress_.set_waits_because(because);
+  progress_.set_is_lent(is_lent);
   send();
 }
 

@@ -24,9 +24,11 @@ class JobProgress {
   /// The time from now on is spent at this stage (see StageTime), which callers see (v1::Job::phase):
   /// compiling, verifying, screening, finalists or commit.
   void stage(std::string_view stage);
-  /// A stage that is only timed: opening or choosing. state() times waiting_for_idle_gpu.
+  /// A stage that is only timed: opening or choosing. waits() times waiting_for_idle_gpu.
   void unreported_stage(std::string_view stage);
-  void state(v1::Job::State state);
+  void runs();
+  /// Waits until no other process uses the GPU. `because`: who does, `is_lent`: although a caller lends it.
+  void waits(const std::string& because, bool is_lent);
   void total(std::uint32_t configurations);
   void done(std::uint32_t configurations);
   void nvrtc_calls(std::uint32_t calls);
@@ -36,6 +38,7 @@ class JobProgress {
   void add_stages(v1::JobResult& result);
 
  private:
+  void begin_state(v1::Job::State state);
   void send_if_due(std::chrono::milliseconds since_last);
 
   JobChannel& channel_;

@@ -34,9 +34,17 @@ void JobStop::check() const {
   }
 }
 
-bool JobStop::wait_for(std::chrono::milliseconds time) const {
+bool JobStop::wait_for(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, time, [this] { return kind_ != Kind::None; });
+  changed_.wait_for(lock, time, [this] { return kind_ != Kind::None || woken_; });
+  woken_ = false;
+  return kind_ != Kind::None;
+}
+
+void JobStop::wake() {
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  changed_.notify_all();
 }
 
 JobStop::Hook::Hook(JobStop& stop, std::function<void()> hook) : stop_(stop) {

@@ -25,8 +25,10 @@ class JobStop {
 
   /// Throws Error: Cancelled to hand back, Aborted to drop.
   void check() const;
-  /// Sleeps; true when a stop was requested before the time was over.
-  bool wait_for(std::chrono::milliseconds time) const;
+  /// Sleeps; true when a stop was requested before the time was over. wake() ends it too.
+  bool wait_for(std::chrono::milliseconds time);
+  /// Ends the sleep of the job's thread, or else its next one: what it waits for has changed.
+  void wake();
 
   /// While this object lives, `hook` runs when a stop is requested (at once if it was before): it ends what
   /// the job's thread waits for. The hook must not wait for the job.
@@ -46,6 +48,7 @@ class JobStop {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   Kind kind_ = Kind::None;                                // guarded by mutex_
+  bool woken_ = false;                                    // guarded by mutex_
   std::map<std::uint64_t, std::function<void()>> hooks_;  // guarded by mutex_, which is held while they run
   std::uint64_t next_id_ = 1;                             // guarded by mutex_
 };

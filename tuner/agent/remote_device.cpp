@@ -25,6 +25,8 @@ v1::DeviceReply taken() {
   return reply;
 }
 
+bool works(const v1::DeviceRequest& request) { return !request.has_open() && !request.has_probe(); }
+
 // Whether a worker that has answered so may work for the next job. A lack of memory is no fault.
 bool went_well(const v1::DeviceReply& reply) {
   const auto is_fine = [](v1::Outcome outcome) {
@@ -45,10 +47,14 @@ v1::DeviceReply reply_of_death(const DeviceLink::CallResult& answer) {
 
 }  // namespace
 
-RemoteDevice::RemoteDevice(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines)
-    : link_(link), open_(std::move(open)), stop_(stop), deadlines_(deadlines), hook_(stop, [&link] {
-        link.interrupt();
-      }) {}
+RemoteDevice::RemoteDevice(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines,
+                           std::function<GpuLend()> lend)
+    : link_(link),
+      open_(std::move(open)),
+      stop_(stop),
+      deadlines_(deadlines),
+      lend_(std::move(lend)),
+      hook_(stop, [&link] { link.interrupt(); }) {}
 
 RemoteDevice::~RemoteDevice() {
   if (!running_ || !leaves_open_ || !is_sound_) {
@@ -76,6 +82,7 @@ void RemoteDevice::restart() {
 DeviceLink::CallResult RemoteDevice::send_open() {
   v1::DeviceRequest request;
   *request.mutable_open() = open_;
+  add_lend(request);
   running_ = true;
   is_sound_ = true;
   ++generation_;
@@ -96,18 +103,20 @@ std::optional<v1::DeviceReply> RemoteDevice::open() {
     return std::nullopt;
   }
   stop_.check();
-  const DeviceLink::CallResult answer = send_open();
+  const GpuLend lend = lend_now();
+  DeviceLink::CallResult answer = send_open();
   stop_.check();
+  if (answer.reply) {
+    note_foreign_use(*answer.reply, lend);
+  }
   if (!answer.reply || answer.reply->outcome() != v1::CORRECT) {
     lose();
-    foreign_use_ = answer.reply && answer.reply->foreign_use();
-    if (foreign_use_) {
+    if (answer.reply && answer.reply->foreign_use()) {
       return taken();
     }
     throw Error(ErrorCode::Unavailable, "device worker",
                 "the device cannot be opened: " + (answer.reply ? answer.reply->detail() : answer.death));
   }
-  foreign_use_ = answer.reply->foreign_use();
   learn(*answer.reply);
   return std::nullopt;
 }
@@ -158,14 +167,17 @@ v1::DeviceReply RemoteDevice::call(v1::DeviceRequest request, milliseconds deadl
   }
   request.mutable_unload()->Assign(unloaded_.begin(), unloaded_.end());
   unloaded_.clear();
-  const DeviceLink::CallResult answer = call_and_work(request, deadline);
+  const GpuLend lend = add_lend(request);
+  DeviceLink::CallResult answer = call_and_work(request, deadline);
+  worked_until_ = works(request) ? steady_clock::now() : worked_until_;
   // A worker that was killed to end the job has not failed.
   stop_.check();
   if (!answer.reply) {
     lose();
     return reply_of_death(answer);
   }
-  const v1::DeviceReply& reply = *answer.reply;
+  v1::DeviceReply& reply = *answer.reply;
+  note_foreign_use(reply, lend);
   is_sound_ = is_sound_ && went_well(reply);
   if (reply.sticky()) {
     lose();
@@ -173,11 +185,34 @@ v1::DeviceReply RemoteDevice::call(v1::DeviceRequest request, milliseconds deadl
   if (reply.outcome() == v1::OUTCOME_UNSPECIFIED) {
     throw Error(ErrorCode::Internal, "device worker", "a request was refused: " + reply.detail());
   }
-  foreign_use_ = reply.foreign_use();
   if (!reply.sticky()) {
     learn(reply);
   }
   return reply;
+}
+
+GpuLend RemoteDevice::add_lend(v1::DeviceRequest& request) const {
+  GpuLend lend = lend_now();
+  if (!lend.lenders.empty()) {
+    const auto rested = steady_clock::now() - std::max(worked_until_, lend.since);
+    request.mutable_lenders()->Assign(lend.lenders.begin(), lend.lenders.end());
+    request.set_rested_ms(static_cast<std::uint32_t>(duration_cast<milliseconds>(rested).count()));
+  }
+  return lend;
+}
+
+void RemoteDevice::note_foreign_use(v1::DeviceReply& reply, const GpuLend& lend) {
+  if (lend_now().ended != lend.ended) {
+    reply.set_foreign_use(true);
+    reply.set_foreign_because("a process that lent the GPU goes on");
+  }
+  foreign_use_ = reply.foreign_use();
+  foreign_because_ = reply.foreign_because();
+}
+
+std::string RemoteDevice::foreign_because() const {
+  const std::string refused = lend_now().refused;
+  return foreign_because_ + (refused.empty() || foreign_because_.empty() ? "" : "; ") + refused;
 }
 
 v1::DeviceReply RemoteDevice::probe() {

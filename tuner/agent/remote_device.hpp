@@ -6,11 +6,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "schemas/worker.pb.h"
 #include "tuner/agent/device_link.hpp"
+#include "tuner/agent/gpu_lends.hpp"
 #include "tuner/agent/job_stop.hpp"
 
 namespace cubind {
@@ -37,12 +39,17 @@ struct DeviceDeadlines {
 /// one; the next request for a setup or a load then repeats it. generation() tells workers apart, because a
 /// fault counts only when it has repeated in another one.
 ///
+/// Processes that lend the GPU are no foreign use. If a lend ends during a request, its reply says foreign
+/// use: what it has measured is void.
+///
 /// Replies: `outcome` is RUNTIME if the worker died and TIMEOUT if it kept silent, both sticky. An
 /// unspecified outcome is a fault of ours and throws Error(Internal). A worker that cannot be started or
 /// opened throws Error(Unavailable). Used from the job's thread.
 class RemoteDevice {
  public:
-  RemoteDevice(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines = {});
+  /// `lend` tells how the GPU is lent now; empty: never.
+  RemoteDevice(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines = {},
+               std::function<GpuLend()> lend = {});
   ~RemoteDevice();
   RemoteDevice(const RemoteDevice&) = delete;
   RemoteDevice& operator=(const RemoteDevice&) = delete;
@@ -52,6 +59,9 @@ class RemoteDevice {
   bool has_info() const { return info_.has_value(); }
   /// Foreign use, as of the last reply.
   bool foreign_use() const { return foreign_use_; }
+  /// The other user of the GPU, and why a lend does not count.
+  std::string foreign_because() const;
+  bool is_lent() const { return lend_now().is_lent(); }
   v1::DeviceReply probe();
 
   /// Does nothing if the setup is prepared already; otherwise `make` builds the request.
@@ -84,6 +94,10 @@ class RemoteDevice {
   /// Absent: a worker is open.
   std::optional<v1::DeviceReply> open();
   DeviceLink::CallResult send_open();
+  GpuLend lend_now() const { return lend_ ? lend_() : GpuLend(); }
+  /// Tells the worker who lends the GPU; the lend that the reply is held against.
+  GpuLend add_lend(v1::DeviceRequest& request) const;
+  void note_foreign_use(v1::DeviceReply& reply, const GpuLend& lend);
   void learn(const v1::DeviceReply& reply);
   void lose();
   std::chrono::milliseconds run_deadline() const;
@@ -92,12 +106,14 @@ class RemoteDevice {
   v1::OpenDevice open_;
   JobStop& stop_;
   DeviceDeadlines deadlines_;
+  std::function<GpuLend()> lend_;
   JobStop::Hook hook_;
 
   bool running_ = false;
   bool is_sound_ = true;  // nothing went wrong in this worker
   bool leaves_open_ = false;
   bool foreign_use_ = false;
+  std::string foreign_because_;
   std::uint64_t generation_ = 0;
   std::optional<v1::DeviceInfo> info_;
   std::set<std::uint32_t> prepared_;
@@ -107,6 +123,8 @@ class RemoteDevice {
   std::chrono::steady_clock::duration meanwhile_took_{};  // during the last request
   std::chrono::milliseconds prepare_took_{0};             // at most, where it succeeded
   std::chrono::steady_clock::time_point last_run_{};
+  /// The GPU may have worked for us until then, also for the job before.
+  std::chrono::steady_clock::time_point worked_until_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace cubind

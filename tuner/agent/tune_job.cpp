@@ -75,7 +75,7 @@ v1::JobResult TuneJob::run(const v1::LeaseGrant& lease) {
 v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   const auto kept = parts_.builds.of(lease.spec());
   const KernelBuild& build = *kept;
-  RemoteDevice remote(parts_.device, options_.open, parts_.stop, options_.deadlines);
+  RemoteDevice remote(parts_.device, options_.open, parts_.stop, options_.deadlines, options_.lend);
   JobProgress progress(parts_.channel, parts_.clock);
   progress.stage("compiling");
   progress.unreported_stage("opening");
@@ -91,6 +91,9 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   try {
     v1::JobResult result = measure(lease, input, build, {remote, progress, consent});
     progress.add_stages(result);
+    if (remote.is_lent()) {
+      remote.release_all();  // the lender goes on with the result, and may want the memory at once
+    }
     remote.leave_open();
     return result;
   } catch (const OutOfDeviceMemory& error) {

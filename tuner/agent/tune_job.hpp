@@ -37,6 +37,7 @@ class TuneJob {
     std::chrono::milliseconds idle_poll{2000};
     std::size_t compile_window = 32;  // a request with CUDA's 16-bit headers has 1.6 MB
     v1::OpenDevice open;
+    std::function<GpuLend()> lend = {};  // of the device, now
     /// Told once what the device says of itself when it is in use: by then it knows which rule of consent is
     /// in force.
     std::function<void(const v1::DeviceInfo&)> on_device = {};

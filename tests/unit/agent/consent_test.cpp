@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <thread>
 
@@ -98,6 +101,79 @@ TEST_CASE("a job that waits for an idle GPU can be handed back") {
   CHECK_THROWS_AS(world.run(), Error);
   drain.join();
   CHECK_FALSE(world.device.running);
+}
+
+struct LentWorld : World {
+  GpuLends lends{"here"};
+
+  LentWorld() : World({}) {
+    options.lend = [this] { return lends.of("GPU-1"); };
+    device.behaviour().foreign = [this] { return lends.of("GPU-1").lenders.empty(); };
+    options.idle_poll = std::chrono::seconds(30);
+  }
+  void lend(bool lent) {
+    v1::Lends now;
+    if (lent) {
+      v1::LentGpu& gpu = *now.add_gpus();
+      gpu.set_uuid("GPU-1");
+      gpu.set_pid(static_cast<std::uint32_t>(::getpid()));
+      gpu.set_host("here");
+    }
+    lends.replace(now);
+    stop.wake();
+  }
+  int waits() const {
+    return static_cast<int>(
+        std::ranges::count(channel.told, v1::Job::WAITING_FOR_IDLE_GPU, &v1::Progress::state));
+  }
+};
+
+TEST_CASE("a job that waits for an idle GPU goes on as soon as a caller lends it") {
+  LentWorld world;
+  std::thread caller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    world.lend(true);
+  });
+  const v1::JobResult result = world.run();
+  caller.join();
+  CHECK(result.status() == v1::JobResult::DONE);
+  CHECK(world.waits() == 1);
+  CHECK_FALSE(result.provenance().contended());
+  CHECK_FALSE(result.provenance().provisional());
+}
+
+TEST_CASE("a lend that ends while the job measures makes it wait and nothing of that request is kept") {
+  LentWorld world;
+  world.lend(true);
+  std::thread caller;
+  world.device.on_measure = [&, call = 0]() mutable {
+    if (++call == 5) {
+      world.lend(false);
+      caller = std::thread([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        world.lend(true);
+      });
+    }
+  };
+  const v1::JobResult result = world.run();
+  caller.join();
+  CHECK(result.status() == v1::JobResult::DONE);
+  CHECK(world.waits() >= 1);
+  for (const auto& [key, block] : world.channel.blocks) {
+    CHECK_FALSE(block.conditions().contended());
+  }
+}
+
+TEST_CASE("while a GPU is lent and in use nevertheless the job says so each time it has looked") {
+  LentWorld world;
+  world.lend(true);
+  world.options.idle_poll = std::chrono::milliseconds(5);
+  world.device.behaviour().foreign = [call = 0]() mutable { return ++call <= 4; };
+  world.run();
+  CHECK(world.waits() >= 2);
+  const auto told =
+      std::ranges::find(world.channel.told, v1::Job::WAITING_FOR_IDLE_GPU, &v1::Progress::state);
+  CHECK(told->is_lent());
 }
 
 }  // namespace

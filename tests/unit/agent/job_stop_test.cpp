@@ -52,5 +52,13 @@ TEST_CASE("a hook that comes after the stop runs at once and one that is gone do
   CHECK(ran == 1);
 }
 
+TEST_CASE("a job that is woken sleeps no longer and is not stopped") {
+  JobStop stop;
+  std::thread other([&] { stop.wake(); });
+  CHECK_FALSE(stop.wait_for(std::chrono::seconds(30)));
+  other.join();
+  stop.check();
+}
+
 }  // namespace
 }  // namespace cubind

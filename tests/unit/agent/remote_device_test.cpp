@@ -306,5 +306,66 @@ TEST_CASE("a worker that died between two jobs is replaced") {
   CHECK(link.starts == 2);
 }
 
+struct LentFixture : Fixture {
+  GpuLend lend;
+  RemoteDevice lent{link, {}, stop, {}, [this] { return lend; }};
+
+  void lend_by(std::uint32_t process) {
+    lend.lenders.emplace_back().set_pid(process);
+    lend.since = std::chrono::steady_clock::now();
+  }
+};
+
+TEST_CASE_METHOD(LentFixture, "every request tells the worker who lends the GPU") {
+  lend_by(50);
+  lent.verify({});
+  REQUIRE(link.requests.size() == 2);
+  for (const v1::DeviceRequest& request : link.requests) {
+    REQUIRE(request.lenders_size() == 1);
+    CHECK(request.lenders(0).pid() == 50);
+  }
+  lend.lenders.clear();
+  lent.verify({});
+  CHECK(link.requests.back().lenders().empty());
+}
+
+TEST_CASE_METHOD(LentFixture, "what is measured while a lend ends is void") {
+  lend_by(50);
+  lent.verify({});
+  lent.meanwhile([&] {
+    lend.lenders.clear();
+    ++lend.ended;
+  });
+  CHECK(lent.measure({}).foreign_use());
+  CHECK(lent.foreign_because() == "a process that lent the GPU goes on");
+  CHECK_FALSE(lent.measure({}).foreign_use());
+}
+
+TEST_CASE_METHOD(LentFixture, "the GPU has rested since the last of the lend's beginning and our own work") {
+  lend_by(50);
+  lend.since -= std::chrono::seconds(60);
+  lent.verify({});
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  lent.probe();
+  const std::uint32_t rested = link.requests.back().rested_ms();
+  CHECK(rested >= 200);
+  CHECK(rested < 60'000);
+  lend_by(51);
+  lent.probe();
+  CHECK(link.requests.back().rested_ms() < rested);
+}
+
+TEST_CASE_METHOD(LentFixture, "the reason for foreign use says why a lend does not count") {
+  v1::DeviceReply used;
+  used.set_outcome(v1::CORRECT);
+  used.set_foreign_use(true);
+  used.set_foreign_because("process 50 uses the GPU");
+  link.answers = {{used, false, ""}};
+  lend.refused = "process 50 lends the GPU, but there is no such process";
+  lent.probe();
+  CHECK(lent.foreign_because() ==
+        "process 50 uses the GPU; process 50 lends the GPU, but there is no such process");
+}
+
 }  // namespace
 }  // namespace cubind
