@@ -229,6 +229,7 @@ AgentProfile profile_from_wire(const v1::Hello& hello) {
   profile.devices = devices_from_wire(hello.devices(), "hello.devices");
   check_text(hello.no_device_because(), "hello.no_device_because", kMaxReasonBytes);
   profile.no_device_because = hello.no_device_because();
+  profile.takes_lends = hello.takes_lends();
   for (int i = 0; i < hello.toolchains_size(); ++i) {
     profile.toolchains.push_back(toolchain_from_wire(hello.toolchains(i), "hello.toolchains", i));
   }
@@ -241,6 +242,9 @@ WorkProgress progress_from_wire(const v1::Progress& wire) {
   progress.configurations = wire.configurations();
   progress.configurations_done = wire.configurations_done();
   progress.nvrtc_calls = wire.nvrtc_calls();
+  check_text(wire.waits_because(), "progress.waits_because", kMaxReasonBytes);
+  progress.waits_because = wire.waits_because();
+  progress.is_lent = wire.is_lent();
   check_time(wire.best_us(), "progress.best_us");
   progress.best_us = wire.best_us();
   progress.state =

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "server/convert/lent_gpu.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/problem_check.hpp"
 #include "tuner/plan/answer_wire.hpp"
@@ -154,6 +155,9 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
   }
   read.job = request.job();
   read.on_miss = on_miss_from_wire(request.on_miss(), "on_miss");
+  if (request.has_lent() && read.on_miss == OnMiss::Wait) {
+    read.lent = lent_gpu_from_wire(request.lent());
+  }
   read.may_tune = may_tune(request);
   read_waits(request, read);
   read.have = digests_from_wire(request.have_artifacts(), "have_artifacts");

@@ -8,6 +8,7 @@
 
 #include "schemas/cubind.pb.h"
 #include "server/fleet.hpp"
+#include "server/jobs/agent.hpp"
 #include "server/kernel_library.hpp"
 #include "server/lookup/lookup.hpp"
 #include "tuner/plan/on_miss.hpp"
@@ -24,7 +25,8 @@ struct VariantQuestion {
   std::chrono::milliseconds compile_wait{2000};    // where another candidate can answer meanwhile
   std::chrono::milliseconds longest_wait{30'000};  // where none can
   std::vector<Digest> have;
-  std::string job;  // empty: pins no generation
+  std::string job;                   // empty: pins no generation
+  std::optional<LentGpu> lent = {};  // while the call waits
 };
 
 /// Throws InvalidArgument where a limit is passed.

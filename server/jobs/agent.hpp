@@ -41,6 +41,14 @@ struct OfferedToolchain {
   bool is_triton() const { return !assemblers.empty(); }
 };
 
+/// A caller's own GPU: while the caller waits, its process does not count as another user.
+struct LentGpu {
+  std::string uuid;
+  std::uint32_t process = 0;
+  std::string host;                // where `process` is valid: as process_host()
+  std::uint64_t memory_bytes = 0;  // that the process holds on it, without its context
+};
+
 /// What an agent has said of itself.
 struct AgentProfile {
   std::string id;
@@ -49,6 +57,7 @@ struct AgentProfile {
   std::vector<OfferedToolchain> toolchains;  // newest first
   std::uint32_t compile_jobs = 1;
   std::string no_device_because;  // without devices
+  bool takes_lends = false;       // it heeds AgentLink::lends()
 };
 
 /// The devices of all agents.
@@ -100,6 +109,8 @@ struct WorkProgress {
   std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
   double best_us = 0;
   JobState state = JobState::Running;  // or WaitingForIdleGpu
+  std::string waits_because = {};      // WaitingForIdleGpu: who uses the GPU
+  bool is_lent = false;                // WaitingForIdleGpu: although a caller lends the GPU
 };
 
 /// A compiled variant, with its bytes where they have not come before.
@@ -141,6 +152,8 @@ class AgentLink {
   virtual void end_lease(const std::string& lease_id, const std::string& reason) = 0;
   virtual void check(const CheckOrder& order) = 0;
   virtual void drain() = 0;
+  /// All of the agent's GPUs that callers lend now.
+  virtual void lends(const std::vector<LentGpu>& lent) = 0;
 };
 
 }  // namespace cubind

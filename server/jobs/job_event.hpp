@@ -20,17 +20,20 @@ struct JobEvent {
   RecordPtr record;  // with the last event of a job that has found a winner
   std::string refusal =
       {};  // why the store did not take its latest results: it is queued until there is room
-  ToolchainNeed needs = {};  // of an open job
+  ToolchainNeed needs = {};        // of an open job
+  std::string waits_because = {};  // WaitingForIdleGpu: who uses the GPU, where that is known
+  bool waits_lent = false;         // WaitingForIdleGpu: although a caller lends the GPU
 };
 
 /// Called on the job thread; must not block.
 using Watcher = std::function<void(const JobEvent&)>;
 
-/// Whether waiters should stop waiting for the job: it has ended, or it is unknown when it will go on.
-inline bool ends_the_wait(const JobEvent& event) {
+/// Whether waiters should stop waiting for the job: it has ended, or it is unknown when it will go on. A
+/// waiter that lends its GPU to the job waits on until the agent has found it in use nevertheless.
+inline bool ends_the_wait(const JobEvent& event, bool lends = false) {
   const JobState state = event.job.state;
-  return has_ended(state) || state == JobState::NoDevice || state == JobState::WaitingForIdleGpu ||
-         !event.refusal.empty();
+  const bool gpu_in_use = state == JobState::WaitingForIdleGpu && (!lends || event.waits_lent);
+  return has_ended(state) || state == JobState::NoDevice || gpu_in_use || !event.refusal.empty();
 }
 
 }  // namespace cubind

@@ -62,6 +62,8 @@ OpenJob* OpenJobs::find_lease(const std::string& lease_id) {
 void OpenJobs::begin_lease(OpenJob& job, HeldLease lease) {
   end_lease(job);
   job.refusal.clear();
+  job.waits_because.clear();
+  job.waits_lent = false;
   leased_[lease.id] = &job;
   if (lease.gpu_uuid.empty()) {
     ++compile_leases_[lease.agent];
@@ -100,6 +102,8 @@ JobEvent OpenJobs::event(const OpenJob& job) const {
       job.row, job.device.label, job.stage, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
       nullptr, job.refusal,      job.needs};
   event.job.elapsed_ms += leased_ms(job);
+  event.waits_because = job.waits_because;
+  event.waits_lent = job.waits_lent;
   return event;
 }
 

@@ -41,6 +41,8 @@ struct OpenJob {
   std::uint64_t needs_bytes = 0;
   std::optional<HeldLease> lease;
   std::string refusal;        // why the store did not take its results, until the next lease. Not stored
+  std::string waits_because;  // who uses the GPU that a leased job waits for. Not stored
+  bool waits_lent = false;    // it waits although the GPU is lent. Not stored
   bool is_announced = false;  // to an agent, as the one that comes next
   bool is_awaited = false;    // a caller waits for it, or did. Not stored
   std::map<std::uint64_t, Watcher> watchers;

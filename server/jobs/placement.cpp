@@ -40,7 +40,9 @@ JobPlaces Placement::gpus(const OpenJob& job) const {
       const bool is_enough = device.trial_memory_bytes == 0 || device.trial_memory_bytes >= needed;
       JobPlaces& places = is_enough ? enough : less;
       places.any_exists = true;
-      if (!places.free && !jobs_.gpu_is_leased(device.uuid)) {
+      const bool is_better =
+          !places.free || (lent_.is_lent(device.uuid) && !lent_.is_lent(places.free->device->uuid));
+      if (is_better && !jobs_.gpu_is_leased(device.uuid)) {
         places.free = JobPlace{id, &device};
       }
     }
@@ -79,6 +81,11 @@ bool Placement::waits_behind_foreign_use(const OpenJob& job) const {
     return may_measure_for(agents_.at(agent).profile, device, job) && !waits_until_idle(agent, device);
   };
   return job.row.kind == JobKind::Tune && !any_device(agents_, is_free_soon);
+}
+
+bool Placement::lent_gpu_is_free(const OpenJob& job) const {
+  const JobPlaces found = gpus(job);
+  return found.free && lent_.is_lent(found.free->device->uuid);
 }
 
 bool Placement::more_room_exists(const OpenJob& job, std::uint64_t bytes) const {

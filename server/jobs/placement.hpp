@@ -7,6 +7,7 @@
 
 #include "server/jobs/failures.hpp"
 #include "server/jobs/joined_agents.hpp"
+#include "server/jobs/lent_gpus.hpp"
 #include "server/jobs/open_jobs.hpp"
 
 namespace cubind {
@@ -26,15 +27,16 @@ struct JobPlaces {
 class Placement {
  public:
   /// `compile_limit`: compiles of one agent at a time.
-  Placement(const JoinedAgents& agents, const OpenJobs& jobs, const Failures& failures,
+  Placement(const JoinedAgents& agents, const OpenJobs& jobs, const Failures& failures, const LentGpus& lent,
             std::uint32_t compile_limit)
-      : agents_(agents), jobs_(jobs), failures_(failures), compile_limit_(compile_limit) {}
+      : agents_(agents), jobs_(jobs), failures_(failures), lent_(lent), compile_limit_(compile_limit) {}
 
-  /// A job that was out of memory goes to a GPU with enough of it, if there is one (it is waited for), else
-  /// to any.
+  /// A lent GPU comes first, because others may be in use. A job that was out of memory goes to a GPU with
+  /// enough of it, if there is one (it is waited for), else to any.
   JobPlaces places(const OpenJob& job) const;
   /// Whether jobs that wait for an idle GPU hold every GPU that could measure for this one.
   bool waits_behind_foreign_use(const OpenJob& job) const;
+  bool lent_gpu_is_free(const OpenJob& job) const;
   /// Whether another GPU of the job's class than the one that it is leased to offers so much for trials.
   bool more_room_exists(const OpenJob& job, std::uint64_t bytes) const;
   /// The first agent that has what is needed, whatever it is doing.
@@ -47,6 +49,7 @@ class Placement {
   const JoinedAgents& agents_;
   const OpenJobs& jobs_;
   const Failures& failures_;
+  const LentGpus& lent_;
   const std::uint32_t compile_limit_;
 };
 

@@ -26,8 +26,9 @@ Scheduler::Scheduler(Store& store, Index& index, KernelLibrary& kernels, const C
       clock_(clock),
       options_(options),
       jobs_(clock),
+      lent_(agents_),
       failures_(kernels, agents_, clock, options.failure_pause),
-      placement_(agents_, jobs_, failures_, options.compile_leases) {}
+      placement_(agents_, jobs_, failures_, lent_, options.compile_leases) {}
 
 void Scheduler::load() {
   fail_damaged_jobs();

@@ -16,6 +16,7 @@
 #include "server/jobs/agent.hpp"
 #include "server/jobs/failures.hpp"
 #include "server/jobs/job_event.hpp"
+#include "server/jobs/lent_gpus.hpp"
 #include "server/jobs/open_jobs.hpp"
 #include "server/jobs/orders.hpp"
 #include "server/jobs/pending_checks.hpp"
@@ -78,6 +79,13 @@ class Scheduler {
   /// A caller waits for the open job from now on, so that its compilers need not stand back. Nothing happens
   /// if it is not open.
   void await(const std::string& job_id);
+
+  /// A caller lends its GPU until end_lend(). Jobs measure there now that would wait for it, or for another
+  /// GPU, until it is idle.
+  std::uint64_t lend(LentGpu lent);
+  /// 0: nothing happens, on any thread.
+  void end_lend(std::uint64_t lend) { lend != 0 ? lent_.remove(lend) : void(); }
+  const LentGpus& lent() const { return lent_; }
 
   /// Throws NotFound, or FailedPrecondition where the job has ended.
   JobEvent cancel(const std::string& id);
@@ -194,6 +202,10 @@ class Scheduler {
   /// The job that the lease is for, its lease renewed; null where it is over or the fence is stale.
   OpenJob* leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence);
 
+  // ---- scheduler_lends.cpp ----
+  /// A leased job that waits for its GPU to be idle is granted again, on a lent GPU that no other job holds.
+  void move_to_a_lent_gpu();
+
   // ---- scheduler_results.cpp ----
   void complete_tune(OpenJob& job, WorkResult& result);
   /// A choice among the best of an earlier search is one of that search, while nothing has changed since.
@@ -219,6 +231,7 @@ class Scheduler {
 
   OpenJobs jobs_;
   JoinedAgents agents_;
+  LentGpus lent_;
   Failures failures_;
   Placement placement_;
   PendingChecks checks_;

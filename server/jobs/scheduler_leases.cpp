@@ -35,6 +35,7 @@ std::uint64_t Scheduler::agent_joined(AgentProfile profile, AgentLink& link) {
   if (draining_) {
     link.drain();
   }
+  lent_.tell(agents_[id]);
   agents_changed();
   return id;
 }
@@ -45,6 +46,7 @@ void Scheduler::agent_devices(std::uint64_t agent, std::vector<OfferedDevice> de
     return;
   }
   found->second.profile.devices = std::move(devices);
+  lent_.tell(found->second);
   agents_changed();
 }
 
@@ -162,6 +164,7 @@ void Scheduler::dispatch() {
       place(*job);
     }
   }
+  move_to_a_lent_gpu();
   announce_next();
 }
 

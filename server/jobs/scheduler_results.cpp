@@ -35,6 +35,8 @@ bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::
     return false;
   }
   job->stage = progress.stage;
+  job->waits_because = progress.waits_because;
+  job->waits_lent = progress.is_lent;
   job->best_us = progress.best_us;
   job->row.configurations = progress.configurations;
   job->row.configurations_done = progress.configurations_done;

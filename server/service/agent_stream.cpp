@@ -5,6 +5,7 @@
 #include "base/version.hpp"
 #include "schemas/limits.hpp"
 #include "server/convert/agent_messages.hpp"
+#include "server/convert/lent_gpu.hpp"
 #include "server/service/status.hpp"
 
 namespace cubind {
@@ -170,6 +171,12 @@ void AgentStream::check(const CheckOrder& order) {
 void AgentStream::drain() {
   v1::DaemonMessage message;
   message.mutable_drain();
+  send(std::move(message));
+}
+
+void AgentStream::lends(const std::vector<LentGpu>& lent) {
+  v1::DaemonMessage message;
+  to_wire(lent, *message.mutable_lends());
   send(std::move(message));
 }
 

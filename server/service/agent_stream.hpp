@@ -31,6 +31,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::D
   void end_lease(const std::string& lease_id, const std::string& reason) override;
   void check(const CheckOrder& order) override;
   void drain() override;
+  void lends(const std::vector<LentGpu>& lent) override;
 
  private:
   explicit AgentStream(ServiceContext& context) : context_(context) {}

@@ -31,7 +31,8 @@ std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents) {
     case JobState::NoDevice:
       return without_device(job, agents) + "; the job begins as soon as one does";
     case JobState::WaitingForIdleGpu:
-      return "other processes use the GPU; the job goes on when it is idle";
+      return (job.waits_because.empty() ? "other processes use the GPU" : job.waits_because) +
+             "; the job goes on when the GPU is idle";
     case JobState::Failed:
       return "the job failed: " + job.job.error;
     case JobState::Cancelled:

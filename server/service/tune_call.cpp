@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "server/answer/freshness.hpp"
+#include "server/convert/lent_gpu.hpp"
 #include "server/convert/replies.hpp"
 #include "server/jobs/nominal_time.hpp"
 #include "server/service/first_agent.hpp"
@@ -30,6 +31,17 @@ void put_longest_first(std::vector<Question>& questions, const SearchBudget& bud
   });
 }
 
+std::optional<LentGpu> lent_by(const v1::TuneRequest& request) {
+  if (!request.has_lent()) {
+    return std::nullopt;
+  }
+  if (request.detach()) {
+    throw Error(ErrorCode::InvalidArgument, "lent",
+                "does not go with `detach`: a GPU is lent while the call waits");
+  }
+  return lent_gpu_from_wire(request.lent());
+}
+
 }  // namespace
 
 std::shared_ptr<TuneCall> TuneCall::make(ServiceContext& context) {
@@ -42,6 +54,11 @@ grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context,
                                                         const v1::TuneRequest& request) {
   const auto self = make(context);
   self->detach_ = request.detach();
+  const grpc::Status read = guarded([&] { self->lent_ = lent_by(request); });
+  if (!read.ok()) {
+    self->finish(read);
+    return self.get();
+  }
   after_first_agent(context, [self, request] {
     self->context_.background.post([self, request] { self->look_for_fresh(request); });
   });
@@ -114,6 +131,9 @@ void TuneCall::look_for_fresh(const v1::TuneRequest& request) {
     if (!looked.ok()) {
       self->finish(looked);
       return;
+    }
+    if (self->lent_ && !self->finished_) {
+      self->lend_ = self->context_.scheduler.lend(*self->lent_);
     }
     self->submit_slice(all, 0, retune);
   });
@@ -315,6 +335,7 @@ void TuneCall::finish(const grpc::Status& status) {
     context_.scheduler.unwatch(watch);
   }
   watches_.clear();
+  context_.scheduler.end_lend(lend_);
   Finish(status);
 }
 

@@ -62,9 +62,11 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
 
   ServiceContext& context_;
   std::shared_ptr<TuneCall> self_;
+  std::optional<LentGpu> lent_;    // by the caller, from the first submitted job on
   std::atomic<bool> left_{false};  // the caller: what is not submitted yet never is
   /// On the job thread:
   bool detach_ = false;
+  std::uint64_t lend_ = 0;
   bool submitting_ = false;                         // more slices follow
   std::map<std::string, std::uint64_t> watches_;    // job id to watch
   std::map<std::string, v1::RecordBefore> before_;  // by job id

@@ -144,6 +144,9 @@ bool VariantCall::measured_since_pinned() {
 }
 
 void VariantCall::on_miss() {
+  if (asked_.lent) {
+    lend_ = context_.scheduler.lend(*asked_.lent);
+  }
   if (!measured_since_pinned()) {
     start_job();
   } else if (asked_.on_miss == OnMiss::Wait) {
@@ -159,11 +162,16 @@ void VariantCall::on_miss() {
                 "no acceptable record answers " + to_string(asked_.question.key.problem) + " on " +
                     asked_.question.device.label + job);
   }
-  if (asked_.on_miss == OnMiss::Wait && job_ && !ends_the_wait(*job_)) {
+  if (asked_.on_miss == OnMiss::Wait && job_ && !ends_the_wait(*job_, lends_to_job())) {
     wait_for_job();
     return;
   }
+  stop_waiting();
   serve();
+}
+
+bool VariantCall::lends_to_job() const {
+  return context_.scheduler.lent().serves(lend_, asked_.question.key.device_class);
 }
 
 std::optional<VariantCall::Wish> VariantCall::job_wish() const {
@@ -238,7 +246,7 @@ void VariantCall::count_want(const RecordQuestion& wanted) {
 void VariantCall::wait_for_job() {
   const auto self = shared_from_this();
   watch_ = context_.scheduler.watch(job_->job.id, [self](const JobEvent& event) {
-    if (!ends_the_wait(event)) {
+    if (!ends_the_wait(event, self->lends_to_job())) {
       return;
     }
     self->job_ = event;
@@ -281,6 +289,7 @@ void VariantCall::serve_again() {
 void VariantCall::stop_waiting() {
   context_.scheduler.unwatch(watch_);
   watch_ = 0;
+  end_lend();
   compile_wait_.stop();
 }
 
@@ -362,8 +371,11 @@ void VariantCall::OnCancel() {
   });
 }
 
+void VariantCall::end_lend() { context_.scheduler.end_lend(std::exchange(lend_, 0)); }
+
 void VariantCall::finish(const grpc::Status& status) {
   if (!std::exchange(finished_, true)) {
+    end_lend();
     Finish(status);
   }
 }

@@ -54,9 +54,12 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   /// The problem to tune; absent: agents can measure nothing that would answer better.
   std::optional<Wish> job_wish() const;
   void wait_for_job();
+  /// Whether the caller lends a GPU that the job may run on.
+  bool lends_to_job() const;
   void serve();
   void serve_again();
   void stop_waiting();
+  void end_lend();
 
   void reply_now();
   /// The reason why there is no better answer; empty: the job's state says all.
@@ -85,6 +88,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   std::string leaves_none_;      // the condition that no configuration satisfies, where one is known
   CompileWait compile_wait_;
   std::uint64_t watch_ = 0;  // of job_; 0: it is not waited for
+  std::uint64_t lend_ = 0;   // of the caller's GPU, until the wait for job_ ends; 0: none
   bool lost_cubin_ = false;
   bool waited_for_agent_ = false;
   std::atomic<bool> cancelled_{false};

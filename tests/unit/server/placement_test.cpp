@@ -19,7 +19,8 @@ struct PlacementFixture {
   JoinedAgents agents;
   OpenJobs jobs{clock};
   Failures failures{kernels, agents, clock, 10min};
-  Placement placement{agents, jobs, failures, 2};
+  LentGpus lent{agents};
+  Placement placement{agents, jobs, failures, lent, 2};
   OpenJob& job = add(JobKind::Tune, 4096);
 
   OpenJob& add(JobKind kind, std::int64_t n) {

@@ -16,6 +16,7 @@ struct RecordingLink final : AgentLink {
   std::vector<Lease> announced;
   std::vector<Lease> leases;
   std::vector<std::string> ended, told_awaited;
+  std::vector<std::vector<LentGpu>> told_lends;
   bool drained = false;
   bool fails_once = false;
   std::optional<Error> refuses_once;
@@ -32,6 +33,7 @@ struct RecordingLink final : AgentLink {
   void end_lease(const std::string& lease_id, const std::string&) override { ended.push_back(lease_id); }
   void check(const CheckOrder&) override {}
   void drain() override { drained = true; }
+  void lends(const std::vector<LentGpu>& lent) override { told_lends.push_back(lent); }
 };
 
 inline AgentProfile agent_with(const std::string& consent = "idle") {

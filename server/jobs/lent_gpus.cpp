@@ -1,0 +1,67 @@
+#include "server/jobs/lent_gpus.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace cubind {
+namespace {
+
+bool offers(const JoinedAgent& agent, const std::string& gpu_uuid) {
+  const auto& devices = agent.profile.devices;
+  return agent.profile.takes_lends &&
+         std::ranges::find(devices, gpu_uuid, &OfferedDevice::uuid) != devices.end();
+}
+
+}  // namespace
+
+std::uint64_t LentGpus::add(LentGpu lent) {
+  const std::string uuid = lent.uuid;
+  lends_.emplace(++last_, std::move(lent));
+  tell_of(uuid);
+  return last_;
+}
+
+void LentGpus::remove(std::uint64_t lend) {
+  const auto found = lends_.find(lend);
+  if (found == lends_.end()) {
+    return;
+  }
+  const std::string uuid = found->second.uuid;
+  lends_.erase(found);
+  tell_of(uuid);
+}
+
+bool LentGpus::is_lent(const std::string& gpu_uuid) const {
+  return std::ranges::any_of(lends_, [&](const auto& one) { return one.second.uuid == gpu_uuid; });
+}
+
+bool LentGpus::serves(std::uint64_t lend, const Digest& device_class) const {
+  const auto found = lends_.find(lend);
+  return found != lends_.end() && any_device(agents_, [&](std::uint64_t agent, const OfferedDevice& device) {
+           return agents_.at(agent).profile.takes_lends && device.uuid == found->second.uuid &&
+                  device.device.digest == device_class && may_measure(device);
+         });
+}
+
+void LentGpus::tell(const JoinedAgent& agent) const {
+  if (!agent.profile.takes_lends) {
+    return;
+  }
+  std::vector<LentGpu> lent;
+  for (const auto& [id, one] : lends_) {
+    if (offers(agent, one.uuid)) {
+      lent.push_back(one);
+    }
+  }
+  agent.link->lends(lent);
+}
+
+void LentGpus::tell_of(const std::string& gpu_uuid) const {
+  for (const auto& [id, agent] : agents_) {
+    if (offers(agent, gpu_uuid)) {
+      tell(agent);
+    }
+  }
+}
+
+}  // namespace cubind

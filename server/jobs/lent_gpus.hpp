@@ -1,0 +1,38 @@
+// The GPUs that callers lend while they wait.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/digest.hpp"
+#include "server/jobs/joined_agents.hpp"
+
+namespace cubind {
+
+/// The agents that offer a GPU get the list of its lends, again with every change. A lend is a fact of
+/// the GPU: while there is one, every job may measure there. Used on the job thread.
+class LentGpus {
+ public:
+  explicit LentGpus(const JoinedAgents& agents) : agents_(agents) {}
+
+  /// Until remove(); never 0.
+  std::uint64_t add(LentGpu lent);
+  void remove(std::uint64_t lend);
+
+  bool is_lent(const std::string& gpu_uuid) const;
+  /// Whether an agent heeds the lend, and measures for this class of devices on the GPU.
+  bool serves(std::uint64_t lend, const Digest& device_class) const;
+  /// For an agent that has joined, or offers other devices.
+  void tell(const JoinedAgent& agent) const;
+
+ private:
+  void tell_of(const std::string& gpu_uuid) const;
+
+  const JoinedAgents& agents_;
+  std::map<std::uint64_t, LentGpu> lends_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace cubind

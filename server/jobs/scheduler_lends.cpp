@@ -1,0 +1,44 @@
+// Callers lend their GPUs.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+#include "server/jobs/scheduler.hpp"
+
+namespace cubind {
+
+std::uint64_t Scheduler::lend(LentGpu lent) {
+  const std::uint64_t id = lent_.add(std::move(lent));
+  for (OpenJob& job : jobs_.all()) {
+    if (job.row.state == JobState::WaitingForIdleGpu) {
+      job.waits_lent = false;  // until the agent has looked again
+      job.not_before = {};
+    }
+  }
+  dispatch();
+  return id;
+}
+
+void Scheduler::move_to_a_lent_gpu() {
+  const auto waits_elsewhere = [&](const auto& leased) {
+    const OpenJob& job = *leased.second;
+    return job.row.state == JobState::WaitingForIdleGpu && !lent_.is_lent(job.lease->gpu_uuid) &&
+           placement_.lent_gpu_is_free(job);
+  };
+  const auto found = std::ranges::find_if(jobs_.leased(), waits_elsewhere);
+  if (found == jobs_.leased().end()) {
+    return;
+  }
+  OpenJob& job = *found->second;
+  const HeldLease left = *job.lease;
+  if (const auto agent = agents_.find(left.agent); agent != agents_.end()) {
+    agent->second.link->end_lease(left.id, "a caller lends another GPU to the job");
+  }
+  log_info("job " + job.row.id + " moves from " + left.gpu_uuid + ", which is in use, to a GPU that is lent");
+  jobs_.end_lease(job);
+  job.stage.clear();
+  job.row.state = JobState::Queued;
+  place(job);
+}
+
+}  // namespace cubind
