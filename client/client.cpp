@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "base/zstd.hpp"
 #include "client/answer_cache.hpp"
 #include "client/connection.hpp"
+#include "client/held_gpu.hpp"
 #include "client/request.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/plan/answer_wire.hpp"
@@ -50,6 +52,17 @@ void check_reply(const v1::GetVariantRequest& request, const v1::GetVariantReply
 bool unsettled(const v1::GetVariantReply& reply, const Answer& answer) {
   return !reply.job_id().empty() || reply.provenance().provisional() ||
          !answer.match().within({Departure::Bucket, Departure::Stale});
+}
+
+void lend_gpu(std::uint64_t held_bytes, v1::GetVariantRequest& request) {
+  const std::optional<HeldGpu> held = synchronized_gpu();
+  if (!held) {
+    return;
+  }
+  request.mutable_lent()->set_uuid(held->uuid);
+  request.mutable_lent()->set_pid(held->process);
+  request.mutable_lent()->set_host(held->host);
+  request.mutable_lent()->set_memory_bytes(held_bytes);
 }
 
 }  // namespace
@@ -112,11 +125,14 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 Answer Client::get(const Query& query) {
-  const v1::GetVariantRequest request = make_request(query);
+  v1::GetVariantRequest request = make_request(query);
   const std::string key = question_key(request);
   const auto now = std::chrono::steady_clock::now();
   if (auto known = impl_->cache.find(key, query.problem, accepted_departures(request), now)) {
     return *known;
+  }
+  if (query.on_miss == OnMiss::Wait && query.lend) {
+    lend_gpu(query.held_bytes, request);
   }
   Answer answer = impl_->ask(request, key, query.deadline.value_or(impl_->options.deadline));
   const bool refresh = unsettled(answer.reply(), answer);

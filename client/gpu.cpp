@@ -72,23 +72,25 @@ Gpu facts_of(cuda::DeviceOrdinal device) {
 
 }  // namespace
 
-Gpu current_gpu() {
+Gpu current_gpu() { return gpu_facts(visible_gpu(std::nullopt)); }
+
+Gpu gpu_at(std::size_t ordinal) { return gpu_facts(visible_gpu(ordinal)); }
+
+Gpu gpu_facts(const VisibleGpu& gpu) { return facts_of(gpu.device); }
+
+VisibleGpu visible_gpu(std::optional<std::size_t> ordinal) {
   const cuda::DriverApi& driver = driver_api();
-  cuda::DeviceOrdinal device = devices().front();
+  const std::vector<cuda::DeviceOrdinal> visible = devices();
+  if (ordinal && *ordinal >= visible.size()) {
+    fail_without_gpu("the driver shows this process " + std::to_string(visible.size()) +
+                     " GPUs, and none has number " + std::to_string(*ordinal));
+  }
+  cuda::DeviceOrdinal device = visible[ordinal.value_or(0)];
   cuda::Context context = nullptr;
-  if (driver.ctx_get_current(&context) == cuda::Result::Success && context != nullptr) {
+  if (!ordinal && driver.ctx_get_current(&context) == cuda::Result::Success && context != nullptr) {
     cuda::check(driver, driver.ctx_get_device(&device), "cuCtxGetDevice");
   }
-  return facts_of(device);
-}
-
-Gpu gpu_at(std::size_t ordinal) {
-  const std::vector<cuda::DeviceOrdinal> visible = devices();
-  if (ordinal >= visible.size()) {
-    fail_without_gpu("the driver shows this process " + std::to_string(visible.size()) +
-                     " GPUs, and none has number " + std::to_string(ordinal));
-  }
-  return facts_of(visible[ordinal]);
+  return {driver, device};
 }
 
 bool has_gpu() {

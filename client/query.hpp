@@ -50,6 +50,11 @@ struct Query {
   /// The departures that are tolerated, as `Match` prints them ("bucket+stale", "exact"); absent: all.
   std::optional<std::string> accept = {};
   std::optional<std::chrono::milliseconds> deadline = {};  // absent: the client's
+  /// With OnMiss::Wait: if this process has a primary context on the current GPU, it lends the GPU until the
+  /// call ends. What it has launched is waited for; it must launch nothing meanwhile.
+  bool lend = true;
+  /// What the process has allocated there: needed where NVML lists no processes (in containers).
+  std::uint64_t held_bytes = 0;
 };
 
 }  // namespace cubind

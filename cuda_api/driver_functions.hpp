@@ -17,6 +17,7 @@
     X(device_get_attribute, cuDeviceGetAttribute, (int*, DeviceAttribute, DeviceOrdinal)) \
     X(device_total_mem, cuDeviceTotalMem_v2, (std::size_t*, DeviceOrdinal)) \
     X(primary_ctx_retain, cuDevicePrimaryCtxRetain, (Context*, DeviceOrdinal)) \
+    X(primary_ctx_get_state, cuDevicePrimaryCtxGetState, (DeviceOrdinal, unsigned*, int*)) \
     X(primary_ctx_release, cuDevicePrimaryCtxRelease_v2, (DeviceOrdinal)) \
     X(ctx_get_current, cuCtxGetCurrent, (Context*)) \
     X(ctx_set_current, cuCtxSetCurrent, (Context)) \

@@ -87,7 +87,7 @@ std::string state_text(const v1::Job& job) {
     case v1::Job::NO_DEVICE:
       return "waits: no agent offers " + job.device() + (job.note().empty() ? "" : " (" + job.note() + ")");
     case v1::Job::WAITING_FOR_IDLE_GPU:
-      return "waits: another process uses the GPU";
+      return "waits: " + (job.note().empty() ? "another process uses the GPU" : job.note());
     case v1::Job::QUEUED:
       return "queued";
     default:

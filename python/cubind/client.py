@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import _address, _core, _fork, _limits, _ranks, _record, _wire, arrays
+from . import _address, _core, _fork, _lend, _limits, _ranks, _record, _wire, arrays
 from ._connection import Connection
 from ._interface import Interface, interface_of
 from .answer import Answer, make_answer
@@ -89,6 +89,7 @@ class Client:
         graph: bool = False,
         namespace: str = "",
         job: str | None = None,
+        lend: bool | None = None,
         **named: Any,
     ) -> Answer:
         """The best variant for a problem: client.get("rmsnorm_forward", N=4096, D=4096, T="bf16").
@@ -109,13 +110,14 @@ class Client:
         namespace: whose records.
         job: the training job, whose ranks all get the answers of one generation; None: as CUBIND_JOB, Slurm
             or torchrun say.
+        lend: with on_miss="wait", as in tune().
 
         Raises CubindError with the daemon's code: NotFoundError, InvalidArgumentError with the field's path,
         FailedPreconditionError (no driver, or no cubin that it loads), UnavailableError,
         DeadlineExceededError, DataLossError.
         """
         question = Question(
-            device, on_miss, tune, accept, reproducible, invariant, warm_l2, graph, namespace, job
+            device, on_miss, tune, accept, reproducible, invariant, warm_l2, graph, namespace, job, lend
         )
         return self.ask(kernel, _wire.parse_problem(problem, named), question).answer
 
@@ -179,6 +181,7 @@ class Client:
         namespace: str = "",
         max_trials: int | None = None,
         max_seconds: float | None = None,
+        lend: bool | None = None,
     ) -> list[TuneResult]:
         """Measures problems and stores the winners. Waits for the jobs.
 
@@ -192,6 +195,10 @@ class Client:
         namespace: where the records are kept.
         max_trials: how many configurations are tried for each problem; None: the default of cubindctl.
         max_seconds: after how many seconds no further one is begun; None: no limit.
+        lend: the agent measures only while no other process uses the GPU. None: if this process has a CUDA
+            context on the current GPU, it lends the GPU until the call ends: what it has launched is waited
+            for, and it does not count as another process. Other threads must launch nothing meanwhile.
+            False: it counts.
 
         Returns one result for each problem, in the order of the jobs' ends. A job that failed is a result
         with its error.
@@ -202,7 +209,13 @@ class Client:
         )
         if device is not None:
             request.device.label = device
-        return tune(self._connection, shapes, kernel, request, progress)
+        if (lent := _lend.lent_gpu(lend)) is not None:
+            request.lent.CopyFrom(lent)
+        results = tune(self._connection, shapes, kernel, request, progress)
+        tuned = {result.kernel for result in results}
+        with self._lock:  # what was answered before may be worse now
+            self._answers = {key: held for key, held in self._answers.items() if key[0] not in tuned}
+        return results
 
     def table(self, kernel: str | None = None, *, pandas: bool = False) -> Any:
         """The winners as a list of dicts (problem, configuration, device, time_us, evidence, ...), or as a
@@ -314,6 +327,9 @@ class Client:
             request.numerics.kind = messages.Numerics.REPRODUCIBLE
         request.job = _ranks.job_id() if question.job is None else question.job
         request.on_miss = _ON_MISS.index(question.on_miss)
+        lent = _lend.lent_gpu(question.lend, gpu) if question.on_miss == "wait" else None
+        if lent is not None:
+            request.lent.CopyFrom(lent)
         request.compile_wait_ms = min(int(_COMPILE_SHARE * 1000 * self.timeout), _MAX_COMPILE_WAIT_MS)
         request.tune = messages.AUTO if question.tune else messages.NEVER
         if question.accept is not None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 @dataclasses.dataclass(frozen=True)
 class Question:
     """What a question says besides kernel and problem: device, on_miss, tune, accept, reproducible,
-    invariant, warm_l2, graph, namespace and job, as Client.get() explains them."""
+    invariant, warm_l2, graph, namespace, job and lend, as Client.get() explains them."""
 
     device: str | None = None
     on_miss: str = "serve"
@@ -25,6 +25,7 @@ class Question:
     graph: bool = False
     namespace: str = ""
     job: str | None = None
+    lend: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -118,7 +118,7 @@ def _wait(job: Any) -> str:
     state = _wire.messages().Job.State.Name(job.state)
     return {
         "NO_DEVICE": f"waits: no agent offers {job.device}" + (f" ({job.note})" if job.note else ""),
-        "WAITING_FOR_IDLE_GPU": "waits: another process uses the GPU",
+        "WAITING_FOR_IDLE_GPU": f"waits: {job.note or 'another process uses the GPU'}",
     }.get(state, "")
 
 

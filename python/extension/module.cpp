@@ -1,6 +1,7 @@
 // cubind._core: what the Python client has in C++. It links neither gRPC nor protobuf.
 #include "base/zstd.hpp"
 #include "client/gpu.hpp"
+#include "client/held_gpu.hpp"
 #include "python/extension/kernel_types.hpp"
 #include "python/extension/launcher.hpp"
 #include "python/extension/operator_types.hpp"
@@ -62,12 +63,36 @@ PyObject* gpu(PyObject*, PyObject* arguments) {
   });
 }
 
+std::optional<HeldGpu> read_held_gpu(int ordinal) {
+  const WithoutGil others_run;
+  return synchronized_gpu(ordinal < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(ordinal)));
+}
+
+// The fields of v1.LentGpu but for the memory.
+PyObject* synchronized(PyObject*, PyObject* arguments) {
+  int ordinal = -1;
+  if (PyArg_ParseTuple(arguments, "|i", &ordinal) == 0) {
+    return nullptr;
+  }
+  return guarded([&] {
+    const std::optional<HeldGpu> held = read_held_gpu(ordinal);
+    if (!held) {
+      return Object::share(Py_None);
+    }
+    return Object::take(Py_BuildValue("{s:s,s:I,s:s}", "uuid", held->uuid.c_str(), "pid", held->process,
+                                      "host", held->host.c_str()));
+  });
+}
+
 PyMethodDef functions[] = {
     {"decompress", decompress, METH_VARARGS,
      "decompress(frame, size): the content of a zstd frame, `size` bytes."},
     {"gpu", gpu, METH_VARARGS,
      "gpu(ordinal=-1): facts and driver of a GPU, -1: of the current one, as v1.DeviceFacts and "
      "v1.DriverVersion."},
+    {"synchronized", synchronized, METH_VARARGS,
+     "synchronized(ordinal=-1): waits for all that this process has launched on a GPU, and gives what it "
+     "lends as v1.LentGpu; None without a primary context there."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -118,6 +118,7 @@ class _Answering:
         self._question = question
         self._device = device
         self._longest_wait = longest_wait
+        self._caller_waits_until = time.monotonic() + longest_wait
         self._spec: Spec | Own | None = None
         self._is_late = False  # the callers run something else meanwhile
 
@@ -154,17 +155,23 @@ class _Answering:
 
     def _tuned(self, client: Client, spec: Spec) -> int | Own:
         """By a question that waits: it gets what was measured after the ranks' job pinned its generation."""
+        rest = self._caller_waits_until - time.monotonic()
         try:
-            reply = self._variant(client, spec, "wait", self._longest_wait)
+            # The caller's GPU is lent while the caller waits: it launches nothing meanwhile.
+            reply = self._variant(client, spec, "wait", rest if rest > 0 else self._longest_wait, rest > 0)
         except DeadlineExceededError:
             return Own(f"was not tuned within {self._longest_wait:g} s")
         found = _choice(spec, reply)
         return Own(f"is not tuned: {reply.why}") if found is None else found
 
-    def _variant(self, client: Client, spec: Spec, on_miss: str, timeout: float) -> Any:
+    def _variant(
+        self, client: Client, spec: Spec, on_miss: str, timeout: float, may_lend: bool = False
+    ) -> Any:
         """The reply. The cubin in it is not used: Triton's own launcher has the kernel."""
         # A process that agrees with no other one pins no generation: it would never see the winner.
-        question = asking.Question(on_miss=on_miss, job=None if self._longest_wait else "")
+        question = asking.Question(
+            on_miss=on_miss, job=None if self._longest_wait else "", lend=None if may_lend else False
+        )
         request = client._request(spec.name, dict(spec.problem), question, self._device)
         request.compile_wait_ms = 0
         if on_miss == "wait":

@@ -1,4 +1,5 @@
 // The functions with an effect. Tests read what was launched by fake_launch().
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -27,10 +28,12 @@ constexpr DevicePtr kVariable = 0xc0000;
 constexpr std::size_t kVariableBytes = 64 << 10;
 
 std::mutex mutex;
-std::vector<CopyRecord> copies;      // guarded; within device memory
-std::vector<LaunchRecord> launches;  // guarded
-std::size_t parameter_count = 0;     // guarded
-std::size_t modules = 0;             // guarded
+std::vector<CopyRecord> copies;                // guarded; within device memory
+std::vector<LaunchRecord> launches;            // guarded
+std::size_t parameter_count = 0;               // guarded
+std::size_t modules = 0;                       // guarded
+std::atomic<bool> has_context{false};          // the primary one; it is never released
+std::atomic<std::size_t> synchronizations{0};  // of contexts
 thread_local Context current = nullptr;
 
 template <typename Handle>
@@ -72,6 +75,9 @@ std::size_t fake_module_count() {
   const std::lock_guard lock(mutex);
   return modules;
 }
+
+/// Synchronizations of a context so far.
+std::size_t fake_synchronization_count() { return synchronizations; }
 
 /// 0 for an index out of range.
 int fake_launch(std::size_t index, LaunchRecord* to) {
@@ -136,6 +142,15 @@ Result cuDeviceTotalMem_v2(std::size_t* bytes, DeviceOrdinal) {
 }
 Result cuDevicePrimaryCtxRetain(Context* context, DeviceOrdinal) {
   *context = handle<Context>(1);
+  has_context = true;
+  return Result::Success;
+}
+Result cuDevicePrimaryCtxGetState(DeviceOrdinal, unsigned*, int* active) {
+  *active = has_context ? 1 : 0;
+  return Result::Success;
+}
+Result cuCtxSynchronize() {
+  ++synchronizations;
   return Result::Success;
 }
 Result cuCtxGetCurrent(Context* context) {

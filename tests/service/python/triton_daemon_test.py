@@ -19,7 +19,7 @@ import cubind.triton  # noqa: E402
 import grpc  # noqa: E402
 import running  # noqa: E402
 import triton_stub as stub  # noqa: E402
-from cubind import _asking  # noqa: E402
+from cubind import _asking, _core  # noqa: E402
 from cubind.triton import _daemon, _install  # noqa: E402
 from cubind.triton import _triton_private as private  # noqa: E402
 from triton.backends.nvidia.compiler import CUDABackend  # noqa: E402
@@ -138,6 +138,13 @@ class Answers(Case):
         daemon = self.fake(lambda request: chosen(1) if request.on_miss else tuning(), waits=True)
         self.call(tuned())
         self.assertEqual((daemon.questions(), blocks()), (["serve", "serve", "wait"], [4]))
+
+    def test_a_call_that_waits_lends_its_gpu(self):
+        lent = {"uuid": "GPU-7", "pid": 7, "host": "here"}
+        with unittest.mock.patch.object(_core, "synchronized", lambda *_: lent):
+            daemon = self.fake(lambda request: chosen(1) if request.on_miss else tuning(), waits=True)
+            self.call(tuned())
+        self.assertEqual([request.lent.uuid for request in daemon.asked], ["", "", "GPU-7"])
 
     def test_a_rank_gets_what_was_measured_after_its_job_began(self):
         pinned = untuned("the generation is pinned")

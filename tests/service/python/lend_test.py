@@ -1,0 +1,137 @@
+"""A process that waits lends its GPU: what it says of it, and what a real daemon does, whose replay device is
+used by other processes."""
+
+import ctypes
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import unittest
+from unittest import mock
+
+import cubind
+import running
+from cubind import _core, _lend
+
+PROBLEM = {"N": 4096, "K": 2, "T": "f32"}
+# Tunes as the process argv[3], which uses the GPU argv[2] of the daemon argv[1].
+LENDER = """
+import sys
+import cubind
+from cubind import _core, _lend
+address, uuid, pid, host = sys.argv[1:]
+_core.synchronized = lambda *_: {"uuid": uuid, "pid": int(pid), "host": host}
+with cubind.connect(address) as client:
+    client.tune([{"kernel": "scale", "N": 4096, "K": 2, "T": "f32"}], progress=False)
+"""
+
+
+def own_host():
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+
+
+class Context(unittest.TestCase):
+    """On the fake driver; the test that makes a context comes last."""
+
+    def synchronizations(self):
+        driver = ctypes.CDLL("libcuda.so.1")
+        driver.fake_synchronization_count.restype = ctypes.c_size_t
+        return driver.fake_synchronization_count()
+
+    def test_a_process_without_a_context_lends_nothing(self):
+        for lend in (None, True, False):
+            self.assertIsNone(_lend.lent_gpu(lend))
+        self.assertEqual(self.synchronizations(), 0)
+
+    def test_one_with_a_context_lends_the_gpu_after_its_work_has_ended(self):
+        context = ctypes.c_void_p()
+        ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+        self.assertIsNone(_lend.lent_gpu(False))
+        self.assertEqual(self.synchronizations(), 0)
+        lent = _lend.lent_gpu(None)
+        self.assertEqual(self.synchronizations(), 1)
+        self.assertEqual((lent.pid, lent.host), (os.getpid(), own_host()))
+        self.assertEqual(lent.uuid, "GPU-00000000-0000-0000-0000-000000000000")
+        self.assertEqual(lent.memory_bytes, 0)
+        self.assertIsNone(_lend.lent_gpu(None, gpu=7))
+
+
+class RealDaemon(unittest.TestCase):
+    def setUp(self):
+        self.daemon = self.enterContext(running.Daemon())
+        self.client = self.enterContext(cubind.connect(self.daemon.address, timeout=running.PATIENCE))
+        self.device = next(d["label"] for d in self.client.status()["devices"] if d["offered"])
+        self.user = self.other_process()
+        self.used_by(self.user)
+
+    def other_process(self):
+        process = subprocess.Popen(["sleep", "600"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def used_by(self, *processes, pace_us=0):
+        """From the next device worker on."""
+        file = self.daemon.folder / "faults.json"
+        settings = json.loads(file.read_text())
+        settings.update(users=[process.pid for process in processes], pace_us=pace_us)
+        file.write_text(json.dumps(settings))
+
+    def uuid(self):
+        devices = self.client.status()["devices"]
+        table = next(d["facts"]["replay_table"] for d in devices if d["offered"])
+        return f"replay-{table[:12]}"
+
+    def lent_by(self, process):
+        """As if `process` made the calls."""
+        lent = {"uuid": self.uuid(), "pid": process.pid, "host": own_host()}
+        return mock.patch.object(_core, "synchronized", lambda *_: lent)
+
+    def get(self, **options):
+        return self.client.get("scale", PROBLEM, device=self.device, on_miss="wait", **options)
+
+    def jobs(self):
+        command = [running.PROGRAMS / "cubindctl", "--address", self.daemon.address, "jobs", "--json"]
+        return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["jobs"]
+
+    def waits(self):
+        return any(job["state"] == "waiting_for_idle_gpu" for job in self.jobs())
+
+    def test_a_tune_measures_on_the_gpu_that_its_process_uses(self):
+        with self.lent_by(self.user):
+            (result,) = self.client.tune([{"kernel": "scale", **PROBLEM}], progress=False)
+        self.assertEqual((result.state, result.error), ("done", ""))
+        self.assertEqual(self.get().evidence, "replayed")
+
+    def test_a_get_that_waits_lends_the_gpu_unless_it_is_told_not_to(self):
+        with self.lent_by(self.user):
+            self.assertEqual(self.get(lend=False).evidence, "none")
+            self.assertTrue(self.waits())
+            self.assertEqual(self.get().evidence, "replayed")
+
+    def test_the_end_of_a_killed_process_ends_its_lend(self):
+        self.used_by(self.user, pace_us=50_000)
+        arguments = [self.daemon.address, self.uuid(), str(self.user.pid), own_host()]
+        lender = subprocess.Popen([sys.executable, "-c", LENDER, *arguments])
+        self.addCleanup(lender.wait)
+        self.addCleanup(lender.kill)
+        self.assertTrue(running.eventually(lambda: any(job["phase"] == "screening" for job in self.jobs())))
+        lender.send_signal(signal.SIGKILL)
+        self.assertTrue(running.eventually(self.waits))
+
+    def test_a_line_says_who_uses_the_gpu(self):
+        said = []
+        with mock.patch.object(cubind.tuning, "print", lambda text, file: said.append(text), create=True):
+            show = cubind.tuning._line_printer()
+            event = cubind._wire.messages().TuneEvent()
+            event.job.state = cubind._wire.messages().Job.WAITING_FOR_IDLE_GPU
+            event.job.note = "process 7 uses the GPU"
+            show(event, False)
+        self.assertIn("waits: process 7 uses the GPU", said[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
