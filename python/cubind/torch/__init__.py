@@ -18,6 +18,7 @@ from ._replace import Replacement, replace
 from ._report import report
 from ._rms_norm import RMSNorm, rms_norm
 from ._softmax import softmax
+from ._tune import tune
 from ._variants import settings
 from ._weighted_sum import weighted_sum
 
@@ -41,6 +42,7 @@ __all__ = [
     "step",
     "strict",
     "swiglu",
+    "tune",
     "use",
     "wait",
     "weighted_sum",

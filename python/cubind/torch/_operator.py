@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 import weakref
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from .._asking import Asker, Lookup, warn
 from .._connection import import_grpc
 from .._loading import load
 from .._switch import IS_OFF
+from .._wire import Problem
 from ..errors import (
     CubindError,
     DataLossError,
@@ -25,11 +27,13 @@ from ..errors import (
 )
 from ..question import Question
 from ._access import access
+from ._collection import current
 from ._variants import TYPES, Call, Found, Key, Loaded, settings
 
 _MAX_VARIANTS = 64  # of one key
 _ALIGNED = 16  # bytes: what no kernel asks more than
 _RETRY_AFTER = 1.0  # seconds from one step() that asks again for what was missing to the next
+
 
 asker = Asker()
 if not IS_OFF:
@@ -138,6 +142,9 @@ class Operator:
 
     def ask_ahead(self, key: Key, dims: tuple[int, ...]) -> None:
         """Asks for a kernel that will be needed, without waiting."""
+        if current.collection is not None:
+            current.collection.add(self, key, dims)
+            return
         if settings.strict or IS_OFF or is_capturing() or key in self._variants or key in self._lookups:
             return
         if dims not in self._passed_over.get(key, ()):
@@ -167,6 +174,9 @@ class Operator:
     # For a key and dims that no loaded variant covers.
     def _find(self, key: Key, dims: tuple[int, ...]) -> Loaded | None:
         if IS_OFF:
+            return None
+        if current.collection is not None:
+            current.collection.add(self, key, dims)
             return None
         if settings.strict:
             return self._find_now(key, dims)
@@ -203,13 +213,16 @@ class Operator:
         asker.submit(lookup)
         return lookup
 
+    def problem(self, key: Key, dims: tuple[int, ...]) -> Problem:
+        """The kernel's problem, as the daemon is asked."""
+        dtype, _, flags, _ = key
+        return {**dict(zip(self._dims, dims)), "T": TYPES[dtype], **dict(zip(self._flags, flags))}
+
     def _ask(self, key: Key, dims: tuple[int, ...]) -> Found:
-        dtype, device, flags, _ = key
-        problem = {**dict(zip(self._dims, dims)), "T": TYPES[dtype], **dict(zip(self._flags, flags))}
         client = settings.connected()
         self.asked += 1
         try:
-            return Found(client, client.ask(self.name, problem, Question(), gpu=device))
+            return Found(client, client.ask(self.name, self.problem(key, dims), Question(), gpu=key[1]))
         except DataLossError as error:
             cause = f"the daemon's answer is wrong ({error}): start one of this version, {_core.version}"
             raise DataLossError(cause, client.address) from None
@@ -264,6 +277,38 @@ class Operator:
     def _untell_calls(self, key: Key) -> None:
         for call in self._calls.get(key[2], ()):
             call.forget(key)
+
+    # ---- Tuning ----
+
+    @contextlib.contextmanager
+    def without_kernels(self) -> Iterator[None]:
+        """Meanwhile every call looks for its kernel again."""
+        with self._lock:
+            known, self._variants = self._variants, {}
+            self._clear_calls()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._variants = known
+                for key, variants in known.items():
+                    self._tell_calls(key, variants)
+
+    def tuned(self, needs: Iterable[tuple[Key, tuple[int, ...]]]) -> None:
+        """Asks for these kernels and for those in use, whose answers may have changed."""
+        if settings.strict:
+            with self._lock:
+                self._variants = {}
+            self.forget_missing()
+            return
+        with self._lock:
+            lookups = [self._renewal(key, one.dims) for key, known in self._variants.items() for one in known]
+            self._renewals = lookups
+        for _, _, lookup in lookups:
+            asker.submit(lookup)
+        for key, dims in needs:
+            if key not in self._variants:
+                self._submit(key, dims)
 
     # ---- Between two steps ----
 
@@ -426,7 +471,10 @@ def is_there(needs_gradients: bool, forward: Need, *backward: Need) -> bool:
     """Whether the kernel of a forward pass is there. If gradients are needed, those of the backward pass are
     asked for at the same time."""
     operator, key, dims = forward
-    if not operator.knows(key) and needs_gradients and torch.is_grad_enabled():
+    needs_gradients = needs_gradients and torch.is_grad_enabled()
+    if current.collection is not None:
+        needs_gradients = current.collection.backward
+    if needs_gradients and not operator.knows(key):
         operator.ask_ahead(key, dims)
         for other, other_key, other_dims in backward:
             other.ask_ahead(other_key, other_dims)

@@ -1,0 +1,27 @@
+"""The kernels that a run needs, collected while torch's own functions take their place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Collection:
+    """needs: (operator, key, dims), in the order of the calls. backward: also those of a backward pass, which
+    is not run."""
+
+    def __init__(self, backward: bool) -> None:
+        self.backward = backward
+        self.needs: dict[tuple[Any, Any, tuple[int, ...]], None] = {}
+
+    def add(self, operator: Any, key: Any, dims: tuple[int, ...]) -> None:
+        """Each once."""
+        self.needs[operator, key, dims] = None
+
+
+class Current:
+    """collection: of the run that is under way; None: there is none."""
+
+    collection: Collection | None = None
+
+
+current = Current()

@@ -1,0 +1,101 @@
+"""Tuning what a model's operators need, while the model waits."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from .._asking import warn
+from .._switch import IS_OFF
+from ..errors import FailedPreconditionError
+from ..tuning import TuneResult
+from ._collection import Collection, current
+from ._operator import Need, operators, wait
+from ._variants import settings
+
+
+def tune(
+    model: Callable[..., Any], *inputs: Any, backward: bool = True, progress: bool = True, **named: Any
+) -> list[TuneResult]:
+    """Tune the kernels that a model's operators need, and use them from the next call on.
+
+    Call it once after replace(), before the first step, with inputs of the sizes that training will have. It
+    runs the model once with PyTorch's own functions to see which kernels it needs. Then it tunes them on the
+    GPU that this process uses, for a few seconds each: nothing else may be launched meanwhile. Parameters,
+    gradients, buffers and random numbers are as before; what the model keeps elsewhere, such as a cache or a
+    count of its calls, is not. A kernel that was tuned before costs nothing. In a job of several ranks every
+    rank calls it: each kernel is tuned once, on one of their GPUs.
+
+    model: a module, or a function that calls modules and operators. inputs, named: what it is called with.
+    backward: also the kernels of the backward pass, which is not run. progress: shows a progress bar (tqdm
+    where it is installed, else lines on stderr).
+
+    Returns one result for each kernel and size. One that failed has its error, and PyTorch's function or an
+    earlier kernel stays. Raises CubindError without a daemon, and what the model raises.
+    """
+    if IS_OFF:
+        return []
+    needs = _needs_of(model, inputs, named, backward)
+    if not needs:
+        warn("tune(): the run needed no kernel of cubind: call replace(model) first, with the model on a GPU")
+        return []
+    results = []
+    for device in dict.fromkeys(key[1] for _, key, _ in needs):
+        shapes = [
+            {"kernel": operator.name, **operator.problem(key, dims)}
+            for operator, key, dims in needs
+            if key[1] == device
+        ]
+        with torch.cuda.device(device) if torch.cuda.is_available() else contextlib.nullcontext():
+            results += settings.connected().tune(shapes, progress=progress)
+    for operator in operators():
+        operator.tuned([(key, dims) for other, key, dims in needs if other is operator])
+    wait()
+    return results
+
+
+def _needs_of(
+    model: Callable[..., Any], inputs: tuple[Any, ...], named: dict[str, Any], backward: bool
+) -> list[Need]:
+    with (
+        _collecting(backward) as collection,
+        _unchanged(model),
+        torch.set_grad_enabled(backward and torch.is_grad_enabled()),
+        torch.compiler.set_stance("force_eager"),
+    ):
+        model(*inputs, **named)
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()  # the activations of the run make room for the trials
+    return list(collection.needs)
+
+
+@contextlib.contextmanager
+def _collecting(backward: bool) -> Iterator[Collection]:
+    if current.collection is not None:
+        raise FailedPreconditionError("another call is under way", "cubind.torch.tune()")
+    current.collection = collection = Collection(backward)
+    try:
+        with contextlib.ExitStack() as stack:
+            for operator in operators():
+                stack.enter_context(operator.without_kernels())
+            yield collection
+    finally:
+        current.collection = None
+
+
+@contextlib.contextmanager
+def _unchanged(model: Callable[..., Any]) -> Iterator[None]:
+    """Random numbers and a module's buffers are afterwards as they were."""
+    buffers = list(model.buffers()) if isinstance(model, torch.nn.Module) else []
+    with torch.no_grad():
+        before = [buffer.clone() for buffer in buffers]
+    try:
+        with torch.random.fork_rng([torch.cuda.current_device()] if torch.cuda.is_available() else []):
+            yield
+    finally:
+        with torch.no_grad():
+            for buffer, value in zip(buffers, before):
+                buffer.copy_(value)
