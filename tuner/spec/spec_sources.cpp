@@ -106,12 +106,22 @@ void check_ttir(const KernelSpec& spec, const TritonVariant& variant, const std:
   }
 }
 
+// A daemon keeps the files of a bundle in a folder, where another spec among them would be read too.
+void refuse_other_files(const KernelSpec& spec, const std::set<std::string>& texts) {
+  for (const SourceFile& file : spec.bundle.files) {
+    if (!texts.contains(file.path)) {
+      throw Error(ErrorCode::InvalidArgument, spec.file + " file " + quoted(file.path),
+                  "no configuration names it: a Triton kernel has the texts of its configurations alone");
+    }
+  }
+}
+
 // Each text is looked at once, although configurations may share it.
 void add_ttir_digests(KernelSpec& spec, const IncludeSearch& search) {
-  std::set<Digest> seen;
+  std::set<std::string> texts;
   KeyEncoder all("ttir", 1);
   for (const auto& [index, variant] : spec.triton->variants) {
-    if (seen.insert(variant.ttir).second) {
+    if (texts.insert(variant.path()).second) {
       const auto text = search.own(variant.path());
       if (!text) {
         throw Error(ErrorCode::InvalidArgument, ttir_place(spec, variant), "the file is missing");
@@ -120,6 +130,7 @@ void add_ttir_digests(KernelSpec& spec, const IncludeSearch& search) {
     }
     all.field("ttir", variant.ttir);
   }
+  refuse_other_files(spec, texts);
   spec.source_digests.source = all.digest();
 }
 
@@ -145,10 +156,10 @@ void add_data(KernelSpec& spec, const IncludeSearch& search) {
 }
 
 void add_digests(KernelSpec& spec, IncludeSearch search) {
-  add_data(spec, search);
   if (spec.triton) {
     return add_ttir_digests(spec, search);
   }
+  add_data(spec, search);
   search.macros = file_macros(spec);
   spec.source_digests = digests_of(closure_of(spec, spec.source, "/source", search));
   if (spec.reference.kind == ReferenceSpec::Kind::Kernel) {

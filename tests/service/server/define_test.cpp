@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "tests/service/server/daemon_fixture.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/triton_spec.hpp"
 
 namespace cubind::test {
@@ -50,6 +51,18 @@ TEST_CASE("a definition under another's name and one with other texts are refuse
   CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK(status.error_message().find("another SHA-256 than its name") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(caller.config().database.string() + ".kernels"));
+}
+
+TEST_CASE("no other kernel comes in with a definition") {
+  DefiningCaller caller;
+  SpecBundle bundle = TritonSpec().parse()->bundle;
+  const auto folder = source_dir() / "variants" / "vector_add";
+  OrderedJson other = OrderedJson::parse(read_file(folder / "vector_add.json"));
+  other["name"] = "smuggled";
+  bundle.files.push_back({"smuggled.json", other.dump()});
+  bundle.files.push_back({"vector_add.cu", read_file(folder / "vector_add.cu")});
+  CHECK(caller.define(bundle).error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_FALSE(caller.knows("smuggled"));
 }
 
 TEST_CASE("defined kernels are counted and do not stand among the others") {

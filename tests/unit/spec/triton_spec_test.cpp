@@ -119,6 +119,15 @@ TEST_CASE("a TTIR file that is missing or has another content is refused") {
                     Catch::Contains("the file is missing"));
 }
 
+TEST_CASE("a file that no configuration names is refused") {
+  TritonSpec builder;
+  builder.json["name"] = builder.parse()->name;
+  auto files = builder.files();
+  files.push_back({"other.json", "{}"});
+  CHECK_THROWS_WITH(parse_kernel_spec({"rows.json", builder.text(), files}),
+                    Catch::Contains("rows.json file \"other.json\": no configuration names it"));
+}
+
 TEST_CASE("what a Triton spec cannot have is refused at its place") {
   for (const auto& [pointer, value, message] :
        std::initializer_list<std::tuple<const char*, OrderedJson, const char*>>{
@@ -131,6 +140,7 @@ TEST_CASE("what a Triton spec cannot have is refused at its place") {
            {"/configurations/0/grid", {1, 1}, "/configurations/0/grid"},
            {"/triton/trailing_pointers", 9, "/triton/trailing_pointers"},
            {"/arguments/y/role", "in", "nothing can be verified"},
+           {"/arguments/x/fill", {{"npy", "x.npy"}}, "/arguments/x/fill: a Triton kernel takes no data"},
            {"/language", "hip", "/language"}}) {
     TritonSpec builder;
     builder.json["name"] = builder.parse()->name;
