@@ -139,6 +139,7 @@ struct Daemon::Parts {
         agent_service(context) {}
 
   void prepare();
+  void remove_unreadable_definitions();
   void import_tables();
   void listen();
   void start_agent();
@@ -189,6 +190,7 @@ struct Daemon::Parts {
 void Daemon::Parts::prepare() {
   context.started_at = clock.steady_now();
   context.heartbeat = config.heartbeat;
+  remove_unreadable_definitions();
   scheduler.on_artifact([this](const ArtifactRow& artifact) { artifacts.note(artifact); });
   scheduler.on_agents([this] { agents_changed(); });
   jobs.run([this] {
@@ -207,6 +209,21 @@ void Daemon::Parts::prepare() {
     idle_verification = std::make_shared<IdleVerification>(context, options);
   }
   schedule_tick();
+}
+
+// Callers send a definition that is missing, and never one that is there.
+void Daemon::Parts::remove_unreadable_definitions() {
+  bool any = false;
+  for (const auto& entry : *kernels.kernels()) {
+    if (!entry->spec && defined.holds(entry->file)) {
+      any = defined.remove(fs::path(entry->file).parent_path().filename().string()) || any;
+      log_warning("kernels: the definition " + entry->file +
+                  " was removed, and its callers send it again: " + entry->error);
+    }
+  }
+  if (any) {
+    kernels.reload();
+  }
 }
 
 void Daemon::Parts::import_tables() {

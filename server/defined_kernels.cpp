@@ -12,9 +12,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Hidden, so that the library does not see a part of it.
+// Hidden, so that the library does not see a part of a definition.
 constexpr std::string_view kUnfinished = ".unfinished";
+constexpr std::string_view kRemoved = ".removed";
 constexpr std::chrono::hours kBetweenTouches{1};
+
+std::string file_of(const std::string& name) { return name + ".json"; }
 
 std::uint64_t bytes_of(const SpecBundle& bundle) {
   std::uint64_t bytes = bundle.spec_json.size();
@@ -42,29 +45,39 @@ DefinedKernels::DefinedKernels(fs::path folder, DefinitionLimits limits)
   for (const fs::directory_entry& item : fs::directory_iterator(folder_, failed)) {
     const std::string name = item.path().filename().string();
     if (!name.starts_with('.')) {
-      known_[name] = {bytes_below(item.path()), item.last_write_time(failed)};
+      const auto asked = item.last_write_time(failed);
+      known_[name] = {bytes_below(item.path()), asked, asked};
     }
   }
 }
 
 bool DefinedKernels::add(const KernelSpec& spec) {
   const std::lock_guard changing(changing_);
-  if (fs::exists(folder_ / spec.name)) {
+  if (fs::exists(folder_ / spec.name / file_of(spec.name))) {
     asked(spec.name);
     return false;
   }
   create_folders(folder_, 0700);
   const std::uint64_t bytes = bytes_of(spec.bundle);
   for (const std::string& name : make_room(bytes)) {
-    std::error_code failed;
-    fs::remove_all(folder_ / name, failed);
+    const std::error_code failed = remove_folder(name);
     log_info("kernels: the definition " + name + ", which was not asked for longest, was removed" +
              (failed ? ": " + failed.message() : ""));
   }
   write(spec);
   const std::lock_guard lock(mutex_);
-  known_[spec.name] = {bytes, fs::file_time_type::clock::now()};
+  const auto now = fs::file_time_type::clock::now();
+  known_[spec.name] = {bytes, now, now};
   return true;
+}
+
+bool DefinedKernels::remove(const std::string& name) {
+  const std::lock_guard changing(changing_);
+  {
+    const std::lock_guard lock(mutex_);
+    known_.erase(name);
+  }
+  return !remove_folder(name);
 }
 
 void DefinedKernels::asked(const std::string& name) {
@@ -72,10 +85,14 @@ void DefinedKernels::asked(const std::string& name) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = known_.find(name);
-    if (found == known_.end() || now - found->second.asked <= kBetweenTouches) {
+    if (found == known_.end()) {
       return;
     }
     found->second.asked = now;
+    if (now - found->second.on_disk <= kBetweenTouches) {
+      return;
+    }
+    found->second.on_disk = now;
   }
   std::error_code failed;  // then a later daemon has another order
   fs::last_write_time(folder_ / name, now, failed);
@@ -88,12 +105,22 @@ void DefinedKernels::write(const KernelSpec& spec) const {
   for (const SourceFile& file : spec.bundle.files) {
     write_file_atomic(unfinished / file.path, file.content, 0600);
   }
-  write_file_atomic(unfinished / (spec.name + ".json"), spec.bundle.spec_json, 0600);
-  std::error_code failed;
+  write_file_atomic(unfinished / file_of(spec.name), spec.bundle.spec_json, 0600);
+  std::error_code failed = remove_folder(spec.name);  // a folder without the file is of no use
   fs::rename(unfinished, folder_ / spec.name, failed);
   if (failed) {
     throw Error(ErrorCode::Unavailable, (folder_ / spec.name).string(), failed.message());
   }
+}
+
+std::error_code DefinedKernels::remove_folder(const std::string& name) const {
+  std::error_code failed;
+  fs::remove_all(folder_ / kRemoved, failed);
+  fs::rename(folder_ / name, folder_ / kRemoved, failed);
+  if (!failed) {
+    fs::remove_all(folder_ / kRemoved, failed);
+  }
+  return failed;
 }
 
 std::vector<std::string> DefinedKernels::make_room(std::uint64_t bytes) {

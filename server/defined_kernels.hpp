@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tuner/spec/kernel_spec.hpp"
@@ -35,15 +36,20 @@ class DefinedKernels {
   bool add(const KernelSpec& spec);
   /// A caller asks for a kernel, which need not be one of these. The disk learns it at most once an hour.
   void asked(const std::string& name);
+  /// Takes one out that cannot be read: it counts as never sent. False: its folder could not be removed.
+  bool remove(const std::string& name);
 
  private:
   struct Definition {
     std::uint64_t bytes = 0;
-    std::filesystem::file_time_type asked;
+    std::filesystem::file_time_type asked,
+        on_disk;  // when a caller asked last, and what the disk knows of it
   };
 
   /// Takes those out that have to go for a new one of so many bytes, and gives their names.
   std::vector<std::string> make_room(std::uint64_t bytes);
+  /// All of it or nothing, even if the daemon is killed meanwhile.
+  std::error_code remove_folder(const std::string& name) const;
   void write(const KernelSpec& spec) const;
 
   const std::filesystem::path folder_;

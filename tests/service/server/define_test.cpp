@@ -39,6 +39,19 @@ TEST_CASE("a defined Triton kernel is listed at once and after a restart") {
   CHECK(caller.knows(spec->name));
 }
 
+TEST_CASE("a definition that cannot be read any more is unknown after a restart and is sent again") {
+  DefiningCaller caller;
+  const auto spec = TritonSpec().parse();
+  REQUIRE(caller.define(spec->bundle).ok());
+  const std::filesystem::path folder = caller.config().database.string() + ".kernels";
+  caller.restart([&] { std::filesystem::remove(folder / spec->name / spec->bundle.files[0].path); });
+  v1::GetVariantRequest request = vector_add(4096);
+  request.set_kernel(spec->name);
+  CHECK(caller.get(request).status.error_code() == grpc::StatusCode::NOT_FOUND);
+  REQUIRE(caller.define(spec->bundle).ok());
+  CHECK(caller.get(request).status.error_code() != grpc::StatusCode::NOT_FOUND);
+}
+
 TEST_CASE("a definition under another's name and one with other texts are refused and leave nothing") {
   DefiningCaller caller;
   SpecBundle bundle = TritonSpec().parse()->bundle;

@@ -58,6 +58,17 @@ TEST_CASE_METHOD(OldDefinitions, "a definition that is asked for or sent again s
   CHECK_FALSE(has(1));
 }
 
+TEST_CASE_METHOD(OldDefinitions,
+                 "of definitions of the last hour that one goes too that was not asked for longest") {
+  DefinedKernels defined(folder.path(), {.count = 2});
+  defined.asked(specs[1]->name);
+  defined.asked(specs[0]->name);
+  defined.asked(specs[1]->name);
+  defined.add(*specs[2]);
+  CHECK_FALSE(has(0));
+  CHECK(has(1));
+}
+
 TEST_CASE_METHOD(OldDefinitions, "definitions go until the bytes of the others and the new one fit") {
   DefinedKernels(folder.path(), {.bytes = bytes(1) + bytes(2)}).add(*specs[2]);
   CHECK_FALSE(has(0));
@@ -73,6 +84,22 @@ TEST_CASE_METHOD(OldDefinitions, "a definition that was deleted by hand is writt
   std::filesystem::remove_all(folder.path() / specs[0]->name);
   CHECK(defined.add(*specs[0]));
   CHECK(has(0));
+}
+
+TEST_CASE_METHOD(OldDefinitions, "a definition of which a killed daemon left a part is written again") {
+  std::filesystem::remove(folder.path() / specs[0]->name / (specs[0]->name + ".json"));
+  DefinedKernels defined(folder.path());
+  CHECK(defined.add(*specs[0]));
+  CHECK(load_kernel_spec((folder.path() / specs[0]->name / (specs[0]->name + ".json")).string())->name ==
+        specs[0]->name);
+}
+
+TEST_CASE_METHOD(OldDefinitions, "nothing is left of a definition that was removed") {
+  DefinedKernels defined(folder.path());
+  CHECK(defined.remove(specs[0]->name));
+  CHECK_FALSE(has(0));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  CHECK(defined.add(*specs[0]));
 }
 
 TEST_CASE("what a killed daemon left of a definition is no definition and is replaced") {
