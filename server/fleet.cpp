@@ -172,14 +172,18 @@ std::optional<OfferedDevice> offered_device(std::span<const AgentProfile> agents
 
 std::string no_compiler_because(const AgentProfiles& agents, const Digest& device_class,
                                 const ToolchainNeed& need) {
+  const auto has_device = [&](const AgentProfile& agent) {
+    return std::ranges::find(agent.devices, device_class, [](const OfferedDevice& offered) {
+             return offered.device.digest;
+           }) != agent.devices.end();
+  };
+  const auto measures = [&](const AgentProfile& agent) { return has_device(agent) && may_tune(agent, need); };
+  if (std::ranges::any_of(agents, measures) || std::ranges::none_of(agents, has_device)) {
+    return "";
+  }
   AgentProfiles with_device;
-  std::ranges::copy_if(agents, std::back_inserter(with_device), [&](const AgentProfile& agent) {
-    return offered_device({&agent, 1}, device_class).has_value();
-  });
-  const auto may = [&](const AgentProfile& agent) { return may_tune(agent, need); };
-  return with_device.empty() || std::ranges::any_of(with_device, may)
-             ? ""
-             : "no agent with such a GPU compiles it: " + no_toolchain_because(need, with_device);
+  std::ranges::copy_if(agents, std::back_inserter(with_device), has_device);
+  return "no agent with such a GPU compiles it: " + no_toolchain_because(need, with_device);
 }
 
 std::optional<DriverVersion> offered_driver(const AgentProfiles& agents, const Digest& device_class) {

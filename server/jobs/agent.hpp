@@ -38,7 +38,7 @@ struct OfferedToolchain {
   Digest nvrtc = {}, builtins = {};          // of its libraries; zero: not said
   std::vector<std::string> assemblers = {};  // of a Triton: the version of ptxas for each architecture
 
-  bool is_triton() const { return !assemblers.empty(); }
+  bool is_triton() const { return name.starts_with("triton "); }
 };
 
 /// A caller's own GPU: while the caller waits, its process does not count as another user.

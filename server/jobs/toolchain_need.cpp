@@ -1,6 +1,7 @@
 #include "server/jobs/toolchain_need.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/text.hpp"
@@ -36,6 +37,36 @@ std::string offer_text(const OfferedToolchain& toolchain, const std::string& arc
   return toolchain.name + (ptxas.empty() ? "" : " with ptxas " + ptxas);
 }
 
+// What the agents offer, each text once; an empty text is none.
+template <typename Text>
+std::set<std::string> offers_of(std::span<const AgentProfile> agents, const Text& text) {
+  std::set<std::string> offers;
+  for (const AgentProfile& agent : agents) {
+    std::ranges::transform(agent.toolchains, std::inserter(offers, offers.end()), text);
+  }
+  offers.erase("");
+  return offers;
+}
+
+std::string no_nvrtc_because(const ToolchainNeed& need, std::span<const AgentProfile> agents) {
+  const std::set<std::string> there = offers_of(agents, [](const OfferedToolchain& toolchain) {
+    return toolchain.is_triton() ? std::string() : toolchain.name;
+  });
+  if (there.empty()) {
+    return "none has " + to_string(need) +
+           ". Name a CUDA toolkit by CUBIND_CUDA_HOME, or install the Python wheel nvidia-cuda-nvrtc (the "
+           "extra cubind[cuda13]), and start the agent again";
+  }
+  const std::string major = std::to_string(need.driver_cuda / 1000);
+  const std::string of_driver =
+      " what a driver for CUDA " + major + "." + std::to_string(need.driver_cuda % 1000 / 10) + " loads";
+  return "none of " + join(there, ", ") + " compiles" +
+         (need.architecture.empty() ? "" : " for " + need.architecture) +
+         (need.driver_cuda == 0 ? ". Install a newer NVRTC"
+                                : of_driver + ". Install an NVRTC of CUDA " + major) +
+         " where an agent runs, and start the agent again";
+}
+
 }  // namespace
 
 ToolchainNeed toolchain_need(const KernelSpec& spec, const std::string& architecture,
@@ -67,18 +98,13 @@ std::string to_string(const ToolchainNeed& need) {
 }
 
 std::string no_toolchain_because(const ToolchainNeed& need, std::span<const AgentProfile> agents) {
-  const std::string none = "none has " + to_string(need);
   if (!need.triton) {
-    return none +
-           ". Name a CUDA toolkit by CUBIND_CUDA_HOME, or install the Python wheel nvidia-cuda-nvrtc (the "
-           "extra cubind[cuda13]), and start the agent again";
+    return no_nvrtc_because(need, agents);
   }
-  std::set<std::string> offers;
-  for (const AgentProfile& agent : agents) {
-    for (const OfferedToolchain& toolchain : agent.toolchains) {
-      offers.insert(offer_text(toolchain, need.triton->architecture));
-    }
-  }
+  const std::string none = "none has " + to_string(need);
+  const std::set<std::string> offers = offers_of(agents, [&](const OfferedToolchain& toolchain) {
+    return offer_text(toolchain, need.triton->architecture);
+  });
   return none + (offers.empty() ? "" : " (there is " + join(offers, ", ") + ")") +
          ". Install it where an agent runs (pip install triton==" + need.triton->version +
          "), name that Python by --triton-python, and start the agent again";

@@ -20,6 +20,7 @@ TEST_CASE("a kernel is compiled by a toolchain of its own language alone") {
   CHECK(compiles(kNvrtc, {}));
   CHECK_FALSE(compiles(kTriton, kCuda));
   CHECK_FALSE(compiles(kTriton, {}));
+  CHECK_FALSE(compiles({"triton 3.6.0", 3, 6, {}}, {}));
   CHECK(compiles(kTriton, kRows));
   CHECK_FALSE(compiles(kNvrtc, kRows));
 }
@@ -52,6 +53,16 @@ TEST_CASE("a driver loads the cubins of a Triton kernel by the version of its pt
 TEST_CASE("a Triton kernel's spec names its toolchain and another's leaves it open") {
   CHECK(toolchain_need(*TritonSpec().parse()) == kRows);
   CHECK(toolchain_need(KernelSpec(), "sm_90", 13000) == ToolchainNeed{{}, "sm_90", 13000});
+}
+
+TEST_CASE("where there is an NVRTC the reason says what it does not compile for") {
+  AgentProfile agent;
+  agent.toolchains = {kNvrtc, kTriton};
+  CHECK_THAT(no_toolchain_because({{}, "sm_120", 0}, std::vector{agent}),
+             Contains("none of nvrtc 13.0 compiles for sm_120. Install a newer NVRTC where an agent runs"));
+  CHECK_THAT(no_toolchain_because({{}, "sm_90", 12020}, std::vector{agent}),
+             Contains("none of nvrtc 13.0 compiles for sm_90 what a driver for CUDA 12.2 loads. Install an "
+                      "NVRTC of CUDA 12 where an agent runs"));
 }
 
 TEST_CASE("where no agent has the toolchain the reason names what there is and what to install") {
