@@ -39,8 +39,8 @@ ExitCode run(const ExplainOptions& options, const CommonOptions& common) {
   const Connection connection(resolve_address(common.address));
   Asked asked = options.problem.empty() ? asked_of(connection.get_job(options.subject, common.deadline()))
                                         : asked_of(options);
-  const auto spec = stored_spec(asked.question.kernel, connection.list_kernels(common.deadline()),
-                                "a job's id goes without --problem");
+  const auto spec =
+      stored_spec(connection, asked.question.kernel, common, "a job's id goes without --problem");
   asked.question.problem = spec->canonicalize(asked.question.problem, "problem");
   const StoredTrials stored = stored_trials(connection, asked.question.kernel, asked.device, common);
   Explanation explanation = explain(stored.table, *spec, asked.question);

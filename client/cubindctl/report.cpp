@@ -31,9 +31,9 @@ void add_jobs(ReportInput& input, const Connection& connection, const ReportOpti
 }
 
 // Without the spec the page has no trials, and everything else.
-void add_spec(ReportInput& input, const v1::ListKernelsReply& known) {
+void add_spec(ReportInput& input, const Connection& connection, const CommonOptions& common) {
   try {
-    input.spec = stored_spec(input.kernel, known, "a job's id goes with --job");
+    input.spec = stored_spec(connection, input.kernel, common, "a job's id goes with --job");
   } catch (const Error& error) {
     if (error.code() != ErrorCode::FailedPrecondition) {
       throw;
@@ -44,7 +44,7 @@ void add_spec(ReportInput& input, const v1::ListKernelsReply& known) {
 
 void add_trials(ReportInput& input, const Connection& connection, const std::string& device,
                 const CommonOptions& common) {
-  add_spec(input, connection.list_kernels(common.deadline()));
+  add_spec(input, connection, common);
   StoredTrials stored = stored_trials(connection, input.kernel, device, common);
   input.table = std::move(stored.table);
   if (!stored.has_samples) {

@@ -17,10 +17,23 @@ Table exported(const Connection& connection, const v1::ExportTableRequest& reque
   return read_table(connection.export_table(request, common.deadline()).json(), "the daemon's table");
 }
 
+// The kernels among which the name is to be found: callers may have defined thousands.
+v1::ListKernelsReply kernels_around(const Connection& connection, const std::string& name,
+                                    const CommonOptions& common) {
+  v1::ListKernelsReply known = connection.list_kernels(common.deadline());
+  const bool is_there =
+      std::ranges::any_of(known.kernels(), [&](const v1::Kernel& kernel) { return kernel.name() == name; });
+  if (!is_there && known.defined() > 0) {
+    known.MergeFrom(connection.list_kernels(common.deadline(), true));
+  }
+  return known;
+}
+
 }  // namespace
 
-std::shared_ptr<const KernelSpec> stored_spec(const std::string& name, const v1::ListKernelsReply& known,
-                                              const std::string& hint) {
+std::shared_ptr<const KernelSpec> stored_spec(const Connection& connection, const std::string& name,
+                                              const CommonOptions& common, const std::string& hint) {
+  const v1::ListKernelsReply known = kernels_around(connection, name, common);
   std::vector<std::string> names;
   for (const v1::Kernel& kernel : known.kernels()) {
     if (!kernel.error().empty() && !kernel.keeps_last_good()) {

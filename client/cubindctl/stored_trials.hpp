@@ -12,11 +12,11 @@
 
 namespace cubind::ctl {
 
-/// The daemon's own file if this machine has it, else the shipped kernel of that name. Throws Error(NotFound)
-/// with the hint if the daemon does not know the kernel, Error(FailedPrecondition) if this machine has no
-/// such spec.
-std::shared_ptr<const KernelSpec> stored_spec(const std::string& name, const v1::ListKernelsReply& known,
-                                              const std::string& hint);
+/// The daemon's own file if this machine has it, else the shipped kernel of that name; callers may have
+/// defined it. Throws Error(NotFound) with the hint if the daemon does not know the kernel,
+/// Error(FailedPrecondition) if this machine has no such spec.
+std::shared_ptr<const KernelSpec> stored_spec(const Connection& connection, const std::string& name,
+                                              const CommonOptions& common, const std::string& hint);
 
 /// The question that the job has answered. Throws Error(InvalidArgument) if it only compiled a cubin.
 ExplainedQuestion question_of(const v1::Job& job);

@@ -3,6 +3,7 @@
 
 #include "tests/service/cubindctl/live.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/triton_spec.hpp"
 
 namespace cubind::test {
 namespace {
@@ -73,6 +74,21 @@ TEST_CASE_METHOD(ReportFixture, "a report of a kernel that was never tuned is a 
   const ProgramResult page = ctl(daemon, {"report", kTinyKernel});
   CHECK(page.exit_code == 0);
   CHECK_THAT(page.out, Catch::StartsWith("<!doctype html>") && Contains("\"records\":[]"));
+}
+
+TEST_CASE_METHOD(ReportFixture, "a kernel that a caller has defined is reported") {
+  const auto spec = TritonSpec().parse();
+  const auto folder = daemon.folder() / "store.db.kernels" / spec->name;
+  std::filesystem::create_directories(folder);
+  for (const SourceFile& file : spec->bundle.files) {
+    write_file_atomic(folder / file.path, file.content);
+  }
+  write_file_atomic(folder / (spec->name + ".json"), spec->bundle.spec_json);
+  const ProgramResult page = ctl(daemon, {"report", spec->name});
+  INFO(page.err);
+  CHECK(page.exit_code == 0);
+  CHECK_THAT(page.out, Contains("\"kernel\":\"" + spec->name + "\""));
+  CHECK(ctl(daemon, {"report", spec->name + "x"}).exit_code == 4);
 }
 
 }  // namespace
