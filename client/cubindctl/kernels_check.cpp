@@ -17,6 +17,7 @@
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/kernel_spec.hpp"
+#include "tuner/spec/npy.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {
@@ -26,20 +27,32 @@ constexpr std::size_t kMuch = std::size_t{1} << 20;
 constexpr std::uint32_t kPage = 16;  // configurations that are compiled in one call
 constexpr std::chrono::minutes kPageDeadline{10};
 
+// A check reads no data: zeros stand for them, which need no room in a message.
+std::string without_data(const std::string& npy, const std::string& file) {
+  const std::size_t bytes = read_npy(npy, file).data.size();
+  return npy.substr(0, npy.size() - bytes) + std::string(bytes, '\0');
+}
+
+bool is_data(const KernelSpec& spec, const std::string& path) {
+  return std::ranges::any_of(spec.arguments,
+                             [&](const ArgumentSpec& argument) { return argument.fill.file == path; });
+}
+
 // The spec with every file that its sources may include: the daemon need not see this machine's files.
 v1::CheckKernelRequest request_of(const CheckOptions& options) {
   if (const std::string kind = std::filesystem::path(options.file).extension(); kind.starts_with(".cu")) {
     throw Error(ErrorCode::InvalidArgument, options.file,
                 "is a CUDA source: name the kernel spec, the .json file that lists it as its \"source\"");
   }
-  const SpecBundle bundle = load_kernel_spec(options.file)->bundle;
+  const auto spec = load_kernel_spec(options.file);
+  const SpecBundle& bundle = spec->bundle;
   v1::CheckKernelRequest request;
   request.set_file(absolute_path(options.file).string());
   request.set_spec_json(bundle.spec_json);
   for (const SourceFile& file : bundle.files) {
     v1::SourceFile& added = *request.add_files();
     added.set_path(file.path);
-    added.set_content(file.content);
+    added.set_content(is_data(*spec, file.path) ? without_data(file.content, file.path) : file.content);
   }
   if (request.ByteSizeLong() > kMuch) {
     compress_files(*request.mutable_files());

@@ -1,9 +1,11 @@
 // Kernel specs as a user edits them next to a running daemon: begun by `kernels init`, changed, broken,
 // removed.
 #include <catch2/catch.hpp>
+#include <random>
 #include <regex>
 
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "tests/service/cubindctl/live.hpp"
 #include "tests/support/valid_configurations.hpp"
 #include "tuner/spec/kernel_spec.hpp"
@@ -61,6 +63,18 @@ Json plan_of_tiny(TinyDaemon& daemon) {
   const Json plan =
       ctl_json(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2)), "--dry-run"});
   return plan["problems"][0];
+}
+
+/// An array of f32, in which no compression finds anything.
+std::string random_npy(std::size_t elements) {
+  const std::string header =
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(elements) + ",), }\n";
+  std::string text = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header;
+  std::minstd_rand random;
+  for (std::size_t i = 0; i < 4 * elements; ++i) {
+    text.push_back(static_cast<char>(random() >> 8));
+  }
+  return text;
 }
 
 }  // namespace
@@ -269,6 +283,21 @@ TEST_CASE("a running job keeps the spec that it began with") {
   const Json job = ctl_json(daemon, {"jobs", "--watch", id})["jobs"][0];
   CHECK(job["state"] == "done");
   CHECK(job["configurations"] == 12);
+}
+
+TEST_CASE("a kernel with more data of its own than a message holds is checked") {
+  TinyDaemon daemon;
+  REQUIRE(ctl(daemon, {"kernels", "init", kMine, "--dir", daemon.folder()}).exit_code == 0);
+  const fs::path spec = daemon.folder() / "mine.json";
+  OrderedJson json = OrderedJson::parse(read_file(spec));
+  json["problem"].erase("bucket");
+  json["arguments"]["x"]["fill"] = {{"npy", "x.npy"}};
+  write_file_atomic(spec, json.dump());
+  write_file_atomic(daemon.folder() / "x.npy", random_npy(1'500'000));
+  const ProgramResult checked = ctl(daemon, {"kernels", "check", spec, "--problem", "N=1500000,T=f32"});
+  INFO(checked.err);
+  CHECK(checked.exit_code == 0);
+  CHECK_THAT(checked.out, Contains("compiled for sm_90"));
 }
 
 }  // namespace cubind::test
