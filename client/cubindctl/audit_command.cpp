@@ -47,7 +47,7 @@ class Auditor {
         common_(common),
         connection_(resolve_address(common.address)),
         client_({.address = common.address, .deadline = common.deadline(), .cached_answers = 0}),
-        spec_(stored_spec(options.kernel, connection_.list_kernels(common.deadline()), "")),
+        spec_(stored_spec(connection_, options.kernel, common, "")),
         stored_(stored_trials(connection_, options.kernel, options.device, common)) {}
 
   std::vector<Audited> run() {
