@@ -1,8 +1,10 @@
 """The compile worker for Triton: what it compiles is what Triton compiles, and what it is sent costs no more
 than its limits."""
 
+import concurrent.futures
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -210,6 +212,28 @@ class Limits(unittest.TestCase):
             self.assertRegex(reply["log"], "out of memory|cannot allocate memory|ended by SIG.*260 MiB")
             self.assertEqual(worker.compile(self.wide(1, 128))[0]["outcome"], "correct")
 
+    def test_a_compile_that_is_killed_once_is_repeated_and_twice_ran_out_of_memory(self):
+        if not pathlib.Path("/proc/self/task", str(os.getpid()), "children").exists():
+            self.skipTest("the kernel lists no children")
+        with Worker() as worker:
+            for kills, outcome in ((1, "correct"), (2, "out_of_memory")):
+                with concurrent.futures.ThreadPoolExecutor() as pool:
+                    killing = pool.submit(self.kill, worker.process.pid, kills)
+                    reply, _ = worker.compile(self.wide(100))
+                    self.assertEqual(killing.result(), kills)
+                self.assertEqual(reply["outcome"], outcome, reply["log"])
+
+    def kill(self, worker, times):
+        """The compiles of a worker, as they come. How many there were."""
+        killed = set()
+        until = time.monotonic() + 60
+        while len(killed) < times and time.monotonic() < until:
+            for child in pathlib.Path(f"/proc/{worker}/task/{worker}/children").read_text().split():
+                if child not in killed:
+                    os.kill(int(child), signal.SIGKILL)
+                    killed.add(child)
+        return len(killed)
+
     def test_nothing_is_left_behind(self):
         with tempfile.TemporaryDirectory() as folder:
             with Worker(environment={"TMPDIR": folder}) as worker:
@@ -217,6 +241,18 @@ class Limits(unittest.TestCase):
                 self.assertEqual(len(os.listdir(folder)), 1)
                 self.assertEqual(os.listdir(pathlib.Path(folder, os.listdir(folder)[0])), [])
             self.assertEqual(os.listdir(folder), [])
+
+    def test_what_a_killed_worker_left_goes_with_the_next_one_and_what_a_living_one_has_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            workers = [Worker(environment={"TMPDIR": folder}) for _ in range(2)]
+            left = os.listdir(folder)
+            for name in left:
+                os.utime(pathlib.Path(folder, name), (0, 0))
+            workers[0].process.kill()
+            workers[0].process.wait(60)
+            with workers[0], workers[1], Worker(environment={"TMPDIR": folder}):
+                self.assertEqual((len(left), len(set(left) & set(os.listdir(folder)))), (2, 1))
+                self.assertEqual(workers[1].compile(self.wide(1))[0]["outcome"], "correct")
 
     def test_there_is_no_network(self):
         with Worker() as worker:

@@ -4,7 +4,9 @@ A request's header has `architecture` ("sm_90"), `triton` (the version that made
 bytes are the TTIR. The reply's header has `outcome`, `log` and, for "correct", `launch` and `resources`; its
 bytes are the cubin.
 
-outcome: "correct"; "compile", the compiler refused it, or ended by a fault; "timeout"; "out_of_memory".
+outcome: "correct"; "compile", the compiler refused it, or ended by a fault; "timeout"; "out_of_memory". A
+compile that was killed from outside is repeated once: killed twice, it is "out_of_memory", which is why the
+kernel kills.
 
 Each compile runs in a child, forked from this process: it begins with Triton imported, and whatever it does
 to itself ends with it.
@@ -30,12 +32,14 @@ from typing import Any
 
 from . import framing, sandbox, toolchain
 from .compile import compile_here, read_resources
+from .folder import temporary_folder
 from .request import MAX_TTIR_BYTES, Request, RequestError, read_request
 
 _MAX_REQUEST_BYTES = MAX_TTIR_BYTES + (1 << 20)
 _MAX_CUBIN_BYTES = 256 << 20
 _MAX_LOG_BYTES = 64 << 10
 _TIMES = re.compile(r".*info *: Compile time = .*\n")  # a log is the same each time
+_KILLED = "killed"  # an outcome that no reply has
 _OUT_OF_MEMORY = ("bad_alloc", "out of memory", "cannot allocate memory", "memory allocation fail")
 
 
@@ -53,27 +57,29 @@ def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     stream = socket.socket(fileno=options.fd)
     network = sandbox.leave_network()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="cubind-triton-"))
     try:
-        _forget_environment(folder)
-        sandbox.adopt_orphans()
-        addresses = sandbox.fix_addresses()
-        try:
-            tools = toolchain.load()
-        except (ImportError, toolchain.ToolchainError) as error:
-            framing.send(stream, {"error": f"{sys.executable}: {error}"})
-            return 1
-        notes = [note for note in (network, addresses, sandbox.why_files_are_open()) if note]
-        framing.send(stream, _hello(tools, notes))
-        limits = Limits(options.seconds, options.cpu_seconds, options.memory_mib << 20)
-        _serve(stream, tools, limits, folder)
+        with temporary_folder() as folder:
+            return _serve_in(folder, stream, options, network)
     except framing.FrameError as error:
         print(f"cubind/triton/worker: {error}", file=sys.stderr)
         return 1
     except (BrokenPipeError, ConnectionResetError):
-        pass  # no one waits for the reply
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        return 0  # no one waits for the reply
+
+
+def _serve_in(folder: pathlib.Path, stream: socket.socket, options: argparse.Namespace, network: str) -> int:
+    _forget_environment(folder)
+    sandbox.adopt_orphans()
+    addresses = sandbox.fix_addresses()
+    try:
+        tools = toolchain.load()
+    except (ImportError, toolchain.ToolchainError) as error:
+        framing.send(stream, {"error": f"{sys.executable}: {error}"})
+        return 1
+    notes = [note for note in (network, addresses, sandbox.why_files_are_open()) if note]
+    framing.send(stream, _hello(tools, notes))
+    limits = Limits(options.seconds, options.cpu_seconds, options.memory_mib << 20)
+    _serve(stream, tools, limits, folder)
     return 0
 
 
@@ -113,11 +119,16 @@ def _serve(stream: socket.socket, tools: toolchain.Toolchain, limits: Limits, fo
         except RequestError as error:
             framing.send(stream, {"outcome": "compile", "log": str(error)})
             continue
-        private = pathlib.Path(tempfile.mkdtemp(dir=folder))
-        try:
-            reply, cubin = _compile(request, tools, limits, private, stream.fileno())
-        finally:
-            shutil.rmtree(private, ignore_errors=True)
+        for _ in range(2):
+            private = pathlib.Path(tempfile.mkdtemp(dir=folder))
+            try:
+                reply, cubin = _compile(request, tools, limits, private, stream.fileno())
+            finally:
+                shutil.rmtree(private, ignore_errors=True)
+            if reply["outcome"] != _KILLED:
+                break
+        else:
+            reply["outcome"] = "out_of_memory"
         framing.send(stream, reply, cubin)
 
 
@@ -206,6 +217,10 @@ def _failure(status: int | None, log: str) -> str:
         return "timeout"
     if f"error code -{signal.SIGXCPU:d}" in log:  # of ptxas, in Triton's words
         return "timeout"
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        return _KILLED
+    if f"error code -{signal.SIGKILL:d}" in log:
+        return _KILLED
     if any(words in log.lower() for words in _OUT_OF_MEMORY):
         return "out_of_memory"
     return "compile"
