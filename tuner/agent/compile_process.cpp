@@ -108,6 +108,7 @@ std::string CompileProcess::await_hello(const std::function<bool()>& is_withdraw
   const auto deadline = std::chrono::steady_clock::now() + start_deadline_;
   try {
     while (!wait_readable(socket_.get(), std::min(std::chrono::steady_clock::now() + kLook, deadline))) {
+      read_stderr();  // a full pipe would keep it from its hello
       if (is_withdrawn()) {
         return "not wanted any more";
       }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "tests/support/triton_kernel.hpp"
 #include "tuner/spec/wire.hpp"
 
@@ -67,6 +68,17 @@ TEST_CASE("a Python that does not answer is left out and named where its Triton 
                     Contains("Triton (--triton-python /usr/bin/false) is left out: ") &&
                         Contains("it ended before its hello (exit code 1)") &&
                         Contains("Triton (--triton-python /nowhere/python) is left out: "));
+}
+
+TEST_CASE("a Python that says more than a pipe holds before its hello is heard to the end") {
+  const TempDir folder;
+  AgentOptions options;
+  options.compile_jobs = 1;
+  options.triton_worker = triton_worker();
+  options.triton_pythons = {(folder.path() / "python").string()};
+  write_file_atomic(options.triton_pythons[0], "#!/bin/sh\nhead -c 200000 /dev/zero >&2\nexit 3\n", 0755);
+  CHECK_THROWS_WITH(Toolbox(options, {}).choose(rows_for("sm_90")),
+                    Contains("it ended before its hello (exit code 3)"));
 }
 
 }  // namespace
