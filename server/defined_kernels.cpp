@@ -64,7 +64,13 @@ bool DefinedKernels::add(const KernelSpec& spec) {
     log_info("kernels: the definition " + name + ", which was not asked for longest, was removed" +
              (failed ? ": " + failed.message() : ""));
   }
-  write(spec);
+  try {
+    write(spec);
+  } catch (...) {
+    std::error_code failed;  // on a full disk a part would take the room of the store
+    fs::remove_all(folder_ / kUnfinished, failed);
+    throw;
+  }
   const std::lock_guard lock(mutex_);
   const auto now = fs::file_time_type::clock::now();
   known_[spec.name] = {bytes, now, now};

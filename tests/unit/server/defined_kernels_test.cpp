@@ -112,5 +112,16 @@ TEST_CASE("what a killed daemon left of a definition is no definition and is rep
   CHECK_FALSE(std::filesystem::exists(folder.path() / spec->name / "half.ttir"));
 }
 
+TEST_CASE_METHOD(OldDefinitions,
+                 "a definition that cannot be written leaves nothing and is counted as nothing") {
+  KernelSpec spec = *specs[2];
+  spec.bundle.files.push_back({"no/folder.ttir", "a"});
+  DefinedKernels defined(folder.path(), {.count = 3});
+  CHECK_THROWS_AS(defined.add(spec), Error);
+  CHECK_FALSE(std::filesystem::exists(folder.path() / ".unfinished"));
+  CHECK(defined.add(*specs[2]));
+  CHECK(has(0));
+}
+
 }  // namespace
 }  // namespace cubind::test
