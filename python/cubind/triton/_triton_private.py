@@ -62,7 +62,8 @@ _TAKEN_IN = {
 }
 # Told in every definition, whatever their default is.
 _ALWAYS_TOLD = ("num_warps", "num_stages", "num_ctas")
-_HARMLESS_VARIABLES = {"TRITON_DISABLE_LINE_INFO"}
+# The last two: TTIR has the precision of tl.dot, and the options have the fusion.
+_HARMLESS_VARIABLES = {"TRITON_DISABLE_LINE_INFO", "TRITON_F32_DEFAULT", "TRITON_DEFAULT_FP_FUSION"}
 
 
 def is_interpreting() -> bool:
@@ -156,8 +157,8 @@ class Source:
 
     def key(self) -> str:
         """What Triton keeps TTIR under: the function with its callees and their lines, the specialization,
-        and all options."""
-        return f"{self.source.hash()} {self.options.hash()}"
+        all options, and the precision of tl.dot."""
+        return f"{self.source.hash()} {self.options.hash()} {knobs.language.fp32_default}"
 
     def without_tensors(self) -> Source:
         """What TTIR is made from. It may outlive the call, whose memory it does not hold."""

@@ -230,6 +230,23 @@ class Meaning(Case):
         self.call(tuned(**names))
         self.assertEqual(stub.Driver.events, ["zero", "restore", "zero", "restore", "zero"])
 
+    def test_variables_that_the_ir_and_the_options_take_in_make_another_definition(self):
+        def product(x, y, N, factor, BLOCK: tl.constexpr):
+            at = tl.arange(0, BLOCK)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+            tl.store(y + at, tl.dot(tl.load(x + at), tl.load(x + at)) * factor)
+
+        daemon = self.install(0)
+        found = []
+        for changed in ({}, {"TRITON_F32_DEFAULT": "ieee"}, {"TRITON_DEFAULT_FP_FUSION": "0"}):
+            with unittest.mock.patch.dict(os.environ, changed):
+                self.call(tuned(product, stub.configurations(16, 32)))
+            found.append(daemon.definitions[daemon.asked[-1]])
+        plain, exact, apart = found
+        first = [each.texts[each.configurations[0].ttir] for each in (plain, exact)]
+        self.assertEqual([b"inputPrecision = tf32" in text for text in first], [True, False])
+        self.assertEqual([each.options.get("enable_fp_fusion") for each in apart.configurations], [False] * 2)
+        self.assertEqual(len({each.kernel_digest() for each in (plain, exact, apart)}), 3)
+
     def test_one_configuration_is_no_choice(self):
         daemon = self.install(0)
         self.call(tuned(configs=stub.configurations(128)))
