@@ -60,7 +60,7 @@ void sort_by_currency(std::vector<ToolchainIdentity>& toolchains, const Question
 
 FoundArtifact ArtifactFinder::find(const Question& question, const Configuration& configuration,
                                    const RecordRow* record) {
-  std::vector<ToolchainIdentity> tried = toolchains(question.key.kernel);
+  std::vector<ToolchainIdentity> tried = toolchains(question);
   sort_by_currency(tried, question);
   if (record) {
     std::erase(tried, record->toolchain);
@@ -107,7 +107,11 @@ void ArtifactFinder::note(const ArtifactRow& artifact) {
   ++noted_;  // after the change: who reads the old count and the old list keeps nothing under the new count
 }
 
-std::vector<ToolchainIdentity> ArtifactFinder::toolchains(const std::string& kernel) {
+std::vector<ToolchainIdentity> ArtifactFinder::toolchains(const Question& question) {
+  if (const auto& triton = question.spec->triton) {
+    return {triton_identity(*triton)};  // the artifact may have been compiled for another kernel
+  }
+  const std::string& kernel = question.key.kernel;
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = known_.find(kernel); found != known_.end()) {

@@ -43,7 +43,7 @@ class ArtifactFinder {
   std::uint64_t noted() const { return noted_; }
 
  private:
-  std::vector<ToolchainIdentity> toolchains(const std::string& kernel);
+  std::vector<ToolchainIdentity> toolchains(const Question& question);
 
   Store& store_;
   std::atomic<std::uint64_t> noted_{0};

@@ -173,6 +173,10 @@ std::vector<Question> QuestionReader::read(const v1::TuneRequest& request) const
   check_count(request.problems_size(), kMaxProblems, "problems");
   Common common;
   common.kernel = kernels_.find(request.kernel());
+  if (common.kernel->spec->is_compiled_only()) {
+    throw Error(ErrorCode::FailedPrecondition, "kernel " + request.kernel(),
+                "has one configuration: it is compiled and served, and there is nothing to tune");
+  }
   common.device = request.has_device() ? device(request.device(), "device")
                                        : only_offered_device(*fleet_.agents(), "device");
   ask_as_measured(common);

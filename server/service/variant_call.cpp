@@ -203,6 +203,9 @@ std::optional<VariantCall::Wish> VariantCall::job_wish() const {
 }
 
 void VariantCall::start_job() {
+  if (asked_.question.spec->is_compiled_only()) {
+    return;
+  }
   const auto wish = job_wish();
   job_ = wish ? context_.scheduler.find_open(wish->order.question) : std::nullopt;
   if (job_) {

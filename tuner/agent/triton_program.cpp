@@ -12,6 +12,7 @@ namespace {
 
 constexpr const char* kWorker = "Triton's compile worker";
 constexpr int kWarp = 32;
+constexpr std::int64_t kTensorMemoryColumns = 512;
 // The parent ends a compile at its deadline by the clock, in the background much later: the worker's own
 // limit is beyond both. Processor time is limited in the same way for all.
 constexpr std::int64_t kPatience = 60;
@@ -53,6 +54,9 @@ std::string unsupported(const JsonNode& launch, std::int64_t warps) {
   }
   if (launch.at("profile_scratch_bytes").as_int64() != 0) {
     return "scratch memory of a profiler";
+  }
+  if (launch.at("tensor_memory_columns").as_int64() > kTensorMemoryColumns) {
+    return "more tensor memory than a multiprocessor has";
   }
   if (launch.at("threads").as_int64() != warps * kWarp) {
     return "warps beyond num_warps, as warp specialization does";

@@ -254,6 +254,8 @@ class KernelSpec {
   void check_file_type(const ArgumentSpec& argument, const Problem& problem) const;
   /// Throws Error(InvalidArgument) at the spec's pointer where an expression fails or is negative.
   ToleranceBounds bounds(const ArgumentSpec& output, const Problem& problem) const;
+  /// A Triton kernel of one configuration: it is compiled and served, and nothing is measured.
+  bool is_compiled_only() const { return triton && triton->variants.size() == 1; }
   /// The variant that a configuration of a Triton kernel names.
   const TritonVariant& triton_variant(const Configuration& configuration) const;
   /// Throws as bounds() does.

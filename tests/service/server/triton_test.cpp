@@ -143,6 +143,46 @@ TEST_CASE_METHOD(RowsCaller, "what was compiled is served by a daemon without th
   CHECK_FALSE(later.try_lease(std::chrono::milliseconds(100)));
 }
 
+/// The first configuration of "rows" as a kernel of its own.
+std::shared_ptr<const KernelSpec> first_of_rows() {
+  TritonSpec one;
+  one.json["triton"]["key"] = OrderedJson::array();
+  one.json["configurations"] = OrderedJson::array({one.json["configurations"][0]});
+  one.texts.pop_back();
+  return one.parse();
+}
+
+TEST_CASE_METHOD(RowsCaller,
+                 "an artifact that was compiled for one kernel answers for another one of its text") {
+  define_rows();
+  compile_default();
+  restart();
+  const auto one = first_of_rows();
+  REQUIRE(define(one->bundle).ok());
+  request.set_kernel(one->name);
+  const Got got = get(request);
+  REQUIRE(got.status.ok());
+  CHECK(got.reply.kernel() == one->name);
+  CHECK(jobs().empty());
+}
+
+TEST_CASE_METHOD(RowsCaller, "a kernel of one configuration is compiled and never measured") {
+  AutoAgent agent(address(), with_triton(compiling_hello()));
+  const auto one = first_of_rows();
+  REQUIRE(define(one->bundle).ok());
+  request.set_kernel(one->name);
+  request.set_tune(v1::AUTO);
+  REQUIRE(get(request).status.ok());
+  CHECK(agent.tuned() == 0);
+  CHECK(status().misses_wanted() == 0);
+  v1::TuneRequest tune_it = order();
+  tune_it.set_kernel(one->name);
+  grpc::Status refused;
+  tune(tune_it, &refused);
+  CHECK(refused.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  CHECK_THAT(refused.error_message(), Contains("has one configuration"));
+}
+
 TEST_CASE_METHOD(RowsCaller, "a record of a kernel that no agent compiles is not measured again") {
   define_rows();
   {
