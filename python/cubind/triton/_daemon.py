@@ -62,8 +62,8 @@ class CubindDaemon:
     def __init__(
         self, client: Client | None, waits: bool, timeout: float, patience: float = PATIENCE
     ) -> None:
-        self._connected = Connected()
-        self._connected.use(client)
+        self.connected = Connected()
+        self.connected.use(client)
         self._waits = waits
         self._timeout = timeout
         self._asker = Asker(
@@ -88,7 +88,7 @@ class CubindDaemon:
             known = self._asked.get((question.hint, device))
             if known is not None:
                 return known
-            answering = _Answering(self._connected, question, device, self._timeout if self._waits else 0.0)
+            answering = _Answering(self.connected, question, device, self._timeout if self._waits else 0.0)
             lookup = Lookup(answering, lambda _: None)
             asked = self._asked[question.hint, device] = Asked(
                 lookup, self._asker, self._timeout if self._waits else _LONGEST_TUNING

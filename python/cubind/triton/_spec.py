@@ -29,7 +29,7 @@ _EXACT = 1 << 53  # doubles hold every integer up to it
 
 _NAME_DIGITS = 20
 TUNABLE = "CONFIG"
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _RESERVED = {"cdiv", "min", "max", "abs", "sizeof", "device", "artifact", "scenario", TUNABLE}
 
 # Triton's types of elements, in the words of specs: unsigned integers are given the bits of signed ones.
@@ -49,7 +49,7 @@ _ELEMENTS = {
     "i1": "u8",
     "u1": "u8",
 }
-_SCALARS = {name: name for name in ("i64", "u64", "i32", "u32", "i16", "u16", "i8", "u8")} | {
+SCALARS = {name: name for name in ("i64", "u64", "i32", "u32", "i16", "u16", "i8", "u8")} | {
     "i1": "bool",
     "u1": "bool",
     "fp64": "f64",
@@ -72,10 +72,11 @@ _TOLERANCES = {
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """A spec: its name, the positions of its configurations in the definition, the problem that it is asked
-    for, its JSON, and its files by path."""
+    """A spec: its name, the entry's symbol, the positions of its configurations in the definition, the
+    problem that it is asked for, its JSON, and its files by path."""
 
     name: str
+    entry: str
     indices: tuple[int, ...]
     problem: dict[str, int]
     json: bytes
@@ -84,45 +85,53 @@ class Spec:
 
 def spec_of(definition: d.Definition) -> Spec:
     """The spec. Raises StaysOwnError for a call that a spec cannot describe."""
-    code = {
-        "version": definition.triton,
-        "ptxas": definition.ptxas,
-        "architecture": definition.architecture,
-        "entry": _entry(definition),
-        "key": [[name, _key_value(value)] for name, value in definition.key],
-        # Scratch memory, global and of Triton's profiler: of the latter 3.4 knows nothing.
-        "trailing_pointers": 1 if definition.triton.startswith("3.4.") else 2,
-    }
-    configurations = _configurations(definition)
+    key = [[name, _key_value(value)] for name, value in definition.key]
+    code = code_of(definition.triton, definition.ptxas, definition.architecture, definition.name, key)
     arguments = _arguments(definition)
-    name = _name(code, configurations)
-    problem = _problem(definition)
     fields = {
-        "name": name,
-        "language": "triton",
         "description": f"{definition.function}, defined by cubind.triton",
-        "triton": code,
-        "problem": {"dims": dict.fromkeys(problem, "of Triton's key")},
-        "configurations": configurations,
+        "configurations": _configurations(definition),
         "arguments": arguments,
         "tolerance": _tolerances(definition, arguments),
     }
+    return make_spec(code, _problem(definition), fields, definition.texts)
+
+
+def make_spec(
+    code: dict[str, Any], problem: dict[str, int], fields: dict[str, Any], texts: dict[str, bytes]
+) -> Spec:
+    """The spec of its code, its other sections and the TTIR by digest. Raises StaysOwnError."""
+    configurations = fields["configurations"]
+    name = _name(code, configurations)
+    dims = dict.fromkeys(problem, "of Triton's key")
+    fields = {"name": name, "language": "triton", "triton": code, "problem": {"dims": dims}, **fields}
     text = json.dumps(fields, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
     if len(text) > _MAX_SPEC_BYTES:
         raise StaysOwnError(f"has a definition of {len(text)} bytes, at most {_MAX_SPEC_BYTES} are taken")
+    largest = max(map(len, texts.values()))
+    if largest > _MAX_TEXT_BYTES:
+        raise StaysOwnError(f"has {largest} bytes of TTIR")
     indices = tuple(one["index"] for one in configurations)
-    return Spec(
-        name, indices, problem, text, {f"{digest}.ttir": text for digest, text in definition.texts.items()}
-    )
+    files = {f"{digest}.ttir": ttir for digest, ttir in texts.items()}
+    return Spec(name, code["entry"], indices, problem, text, files)
 
 
 # ---- What is compiled ----
 
 
-def _entry(definition: d.Definition) -> str:
-    if not _IDENTIFIER.fullmatch(definition.name):
-        raise StaysOwnError(f"has the symbol {definition.name}, which is no name of C")
-    return definition.name
+def code_of(triton: str, ptxas: str, architecture: str, entry: str, key: list[Any]) -> dict[str, Any]:
+    """What all configurations share. key: names and values. Raises StaysOwnError."""
+    if not IDENTIFIER.fullmatch(entry):
+        raise StaysOwnError(f"has the symbol {entry}, which is no name of C")
+    return {
+        "version": triton,
+        "ptxas": ptxas,
+        "architecture": architecture,
+        "entry": entry,
+        "key": key,
+        # Scratch memory, global and of Triton's profiler: of the latter 3.4 knows nothing.
+        "trailing_pointers": 1 if triton.startswith("3.4.") else 2,
+    }
 
 
 def _key_value(value: d.Plain) -> d.Plain:
@@ -148,9 +157,6 @@ def _configurations(definition: d.Definition) -> list[dict[str, Any]]:
         raise StaysOwnError(
             f"has {len(found)} configurations, cubind chooses among 2 to {_MAX_CONFIGURATIONS}"
         )
-    largest = max(map(len, definition.texts.values()))
-    if largest > _MAX_TEXT_BYTES:
-        raise StaysOwnError(f"has {largest} bytes of TTIR")
     return found
 
 
@@ -179,7 +185,7 @@ def _problem(definition: d.Definition) -> dict[str, int]:
         and 1 <= value <= _MAX_DIM
         and name not in _RESERVED
         and len(name) <= _MAX_NAME
-        and _IDENTIFIER.fullmatch(name)
+        and IDENTIFIER.fullmatch(name)
     }
     return dict(list(dims.items())[:_MAX_DIMS]) or {"calls": 1}
 
@@ -190,19 +196,24 @@ def _problem(definition: d.Definition) -> dict[str, int]:
 def _arguments(definition: d.Definition) -> dict[str, dict[str, Any]]:
     passed = [argument for argument in definition.arguments if not isinstance(argument, d.Constant)]
     pointers = [argument for argument in passed if isinstance(argument, d.Pointer)]
-    if len(passed) > _MAX_ARGUMENTS:
-        raise StaysOwnError(f"has {len(passed)} arguments, at most {_MAX_ARGUMENTS} are measured")
+    check_count(len(passed))
     if all(pointer.role == d.IN for pointer in pointers):
         raise StaysOwnError("writes no tensor, so there is nothing to verify")
     _check_apart(pointers)
     cleared = set(definition.reset_to_zero)
     found = {}
     for argument in passed:
-        if len(argument.name) > _MAX_NAME or not _IDENTIFIER.fullmatch(argument.name):
+        if len(argument.name) > _MAX_NAME or not IDENTIFIER.fullmatch(argument.name):
             raise StaysOwnError(f"has an argument {argument.name[:_MAX_NAME]}, which is no name of C")
         is_pointer = isinstance(argument, d.Pointer)
         found[argument.name] = _buffer(argument, cleared) if is_pointer else _scalar(argument)
     return found
+
+
+def check_count(arguments: int) -> None:
+    """Raises StaysOwnError for more arguments than a spec has."""
+    if arguments > _MAX_ARGUMENTS:
+        raise StaysOwnError(f"has {arguments} arguments, at most {_MAX_ARGUMENTS} are taken")
 
 
 def _check_apart(pointers: list[d.Pointer]) -> None:
@@ -260,7 +271,7 @@ def _fill(pointer: d.Pointer, type_: str) -> d.Plain:
 
 
 def _scalar(scalar: d.Scalar) -> dict[str, Any]:
-    type_ = _SCALARS.get(scalar.type)
+    type_ = SCALARS.get(scalar.type)
     if type_ is None:
         raise StaysOwnError(f"has an argument {scalar.name} of {scalar.type}, which cubind does not pass")
     if isinstance(scalar.value, float):

@@ -1,5 +1,5 @@
-"""What cubind uses of Triton beyond its documented interface: all of it is here, in _roles.py, which reads
-TTIR by Triton's own parser, and in worker/toolchain.py.
+"""What cubind uses of Triton beyond its documented interface: all of it is here, in _triton_cache.py, in
+_roles.py, which reads TTIR by Triton's own parser, and in worker/toolchain.py.
 
 Tested with Triton 3.4 to 3.8; worker/toolchain.py refuses others. Import this only after Triton.
 """

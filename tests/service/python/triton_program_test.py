@@ -17,7 +17,7 @@ class Program(unittest.TestCase):
             path.write_text(text)
             pathlib.Path(folder, "neighbour.py").write_text("word = 'imported'")
             command = [sys.executable, "-B", "-m", "cubind.triton", *(arguments or (str(path), "a", "-b"))]
-            environment = {**os.environ, **environment}
+            environment = {**os.environ, "CUBIND_EMBEDDED": "0", **environment}
             found = subprocess.run(command, env=environment, capture_output=True, text=True, cwd="/")
             return found.stdout, found.stderr, found.returncode
 

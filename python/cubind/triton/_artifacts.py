@@ -1,0 +1,166 @@
+"""Kernels that a daemon's agent has compiled, for Triton's cache.
+
+A kernel is asked for by the digest of its TTIR and options: no client can claim another's. One that the
+daemon does not know is defined by the same question, so that its agent compiles it for the next process,
+while Triton compiles it here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+from typing import Any
+
+from .. import _fork, _wire
+from .. import question as asking
+from .._asking import PATIENCE, Asker, Lookup, warn
+from .._connected import Connected
+from ..client import Client
+from ..errors import CubindError, DataLossError, NotFoundError, UnavailableError
+from . import _triton_private as private
+from ._compiled import Kernel
+from ._defining import define
+from ._own import Own, StaysOwnError
+from ._triton_cache import Compiled, Compiling
+
+_CALL_TIMEOUT = 5.0  # seconds: the daemon waits for nothing within such a call
+_MAX_SHARED_BYTES = 1 << 20
+_COMPILES = Own("is being compiled by the daemon's agent")
+
+
+class Artifacts:
+    """patience: seconds that a compile waits for an answer, and not at all while the last one that was waited
+    for has not come. Safe on many threads."""
+
+    def __init__(self, connected: Connected, patience: float = PATIENCE) -> None:
+        self._connected = connected
+        self._patience = patience
+        self._asker = Asker(
+            patience,
+            instead="Triton compiles its kernels itself",
+            again="from time to time, for later kernels",
+        )
+        self.served = 0
+        self.missed: dict[str, int] = {}  # by the reason
+        self.after_fork()
+        _fork.watch(self)
+
+    def after_fork(self) -> None:
+        """In the child, whose questions are under way in the parent."""
+        self._lock = threading.Lock()  # of the counts
+        self._slow: Lookup | None = None  # the last question that was waited for in vain
+
+    def close(self) -> None:
+        """Nothing more is asked."""
+        self._asker.close()
+
+    def connect(self) -> None:
+        """Look for the daemon in the background, before the first kernel. If there is none, that one says
+        so."""
+
+        def connect() -> bool:
+            with contextlib.suppress(CubindError):
+                self._connected.connected()
+            return True
+
+        self._asker.submit(Lookup(connect, lambda _: None))
+
+    def find(self, compiling: Compiling) -> Compiled | Own:
+        """The kernel, or why Triton compiles it."""
+        answer: Compiled | Own
+        try:
+            answer = self._ask(Kernel(compiling))
+        except StaysOwnError as error:
+            answer = error.own
+        except Exception as error:
+            warn(f"Triton compiles a kernel itself: {type(error).__name__}: {error}", "triton compile")
+            answer = Own(f"was not asked for: {type(error).__name__}")
+        with self._lock:
+            if isinstance(answer, Own):
+                self.missed[answer.reason] = self.missed.get(answer.reason, 0) + 1
+            else:
+                self.served += 1
+        return answer
+
+    def _ask(self, kernel: Kernel) -> Compiled | Own:
+        failure = self._asker.failure
+        if failure is not None:
+            return Own(f"has no answer of the daemon: {failure}")
+        lookup = Lookup(_Asking(self._connected, kernel, private.current_device()), lambda _: None)
+        if self._slow is not None and not self._slow.is_settled:
+            self._asker.submit(lookup)
+            return Own("has no answer of the daemon yet")
+        kernel.spec  # noqa: B018  here, where time is no matter of patience
+        self._asker.submit(lookup)
+        self._asker.wait_for(lookup, self._patience)
+        self._slow = None if lookup.is_settled else lookup
+        if lookup.error is not None:
+            why = str(lookup.error).removeprefix(f"kernel {kernel.spec.name}: ")
+            return Own(f"has no answer of the daemon: {why}")
+        found: Compiled | Own = lookup.answer or Own("has no answer of the daemon yet")
+        return found
+
+
+class _Asking:
+    """One question, on the background thread."""
+
+    def __init__(self, connected: Connected, kernel: Kernel, device: int) -> None:
+        self._connected = connected
+        self._kernel = kernel
+        self._device = device
+
+    def __call__(self) -> Compiled | Own:
+        try:
+            self._kernel.spec  # noqa: B018  first: no error of Triton's is one of the daemon's
+        except StaysOwnError as error:
+            return error.own
+        client = self._connected.connected()
+        try:
+            return self._compiled(client)
+        except UnavailableError as error:
+            if not error.field:
+                return _COMPILES
+            if error.field == client.address:
+                self._connected.lost(client)
+            raise
+
+    def _compiled(self, client: Client) -> Compiled:
+        try:
+            reply = self._variant(client)
+        except NotFoundError:
+            define(client._connection, self._kernel.spec)
+            reply = self._variant(client)
+        return _checked(reply, self._kernel, client._cubin_of(reply, {}))
+
+    def _variant(self, client: Client) -> Any:
+        spec = self._kernel.spec
+        question = asking.Question(tune=False, job="")
+        request = client._request(spec.name, dict(spec.problem), question, self._device)
+        request.compile_wait_ms = 0
+        return client._connection.unary(
+            "GetVariant", request, _wire.messages().GetVariantReply, _CALL_TIMEOUT
+        )
+
+
+def _checked(reply: Any, kernel: Kernel, cubin: bytes) -> Compiled:
+    """Raises DataLossError for the cubin of another question."""
+    name = kernel.spec.name
+    if reply.kernel != name:
+        raise DataLossError(f"asked for {name}, the answer is for {reply.kernel}", "kernel")
+    if hashlib.sha256(cubin).digest() != reply.artifact.digest:
+        raise DataLossError(f"the cubin of {name} does not have the digest that was promised", "artifact")
+    architecture = f"sm_{kernel.compiling.source.target.arch}"
+    if reply.artifact.architecture != architecture:
+        raise DataLossError(
+            f"asked for {architecture}, the cubin is for {reply.artifact.architecture}",
+            "artifact.architecture",
+        )
+    entries = {entry.entry_symbol: entry for entry in reply.artifact.entries}
+    entry = kernel.spec.entry
+    if [*entries] != [entry]:
+        raise DataLossError(f"asked for {entry}, the cubin has {', '.join(entries)}", "artifact.entries")
+    shared = int(entries[entry].launch_shared_bytes)
+    if shared > _MAX_SHARED_BYTES:
+        raise DataLossError(f"{shared} bytes of shared memory, which no GPU has", "artifact.entries")
+    return Compiled(cubin, entry, shared)

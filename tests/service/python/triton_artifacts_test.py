@@ -1,0 +1,182 @@
+"""Compiled kernels asked for at a daemon: what it gets, which of its answers are refused, and that one that
+is absent, slow or dead costs a program no more than one patience."""
+
+import hashlib
+import json
+import time
+import types
+import unittest
+import unittest.mock
+import warnings
+
+import python_found
+
+python_found.require("grpc", "triton")
+import triton_found  # noqa: E402, F401
+
+# isort: split
+import cubind  # noqa: E402
+import grpc  # noqa: E402
+import running  # noqa: E402
+import triton_kernels  # noqa: E402
+import triton_stub as stub  # noqa: E402
+from cubind import _asking  # noqa: E402
+from cubind._connected import Connected  # noqa: E402
+from cubind.triton import _artifacts  # noqa: E402
+from cubind.triton import _triton_private as private  # noqa: E402
+from cubind.triton._artifacts import Artifacts  # noqa: E402
+from cubind.triton._compiled import Kernel  # noqa: E402
+from cubind.triton._own import Own  # noqa: E402
+from cubind.triton._triton_cache import Compiled, Compiling  # noqa: E402
+from triton.backends.compiler import GPUTarget  # noqa: E402
+from triton_fake_daemon import FakeDaemon, chosen, pb  # noqa: E402
+
+CUBIN = b"a cubin"
+
+
+def compiling(name="masks", **options):
+    case, target = triton_kernels.CASES[name], GPUTarget("cuda", 90, 32)
+    source = case.source()
+    parsed = private.make_backend(target).parse_options({**case.options, **options})
+    made = private.Source(source, parsed, target, {}, source.signature, source.attrs, None)
+    return Compiling(made, "ab" * 32, {})
+
+
+def answer(**changes):
+    """Of a daemon that has the kernel."""
+    reply = chosen(0, "NONE")
+    reply.artifact.digest = hashlib.sha256(CUBIN).digest()
+    reply.artifact.architecture = changes.get("architecture", "sm_90")
+    reply.artifact.entries.add(
+        entry_symbol=changes.get("entry", "masks"), launch_shared_bytes=changes.get("shared", 64)
+    )
+    return reply
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        stub.start()
+        _asking._warned.clear()
+        self.enterContext(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+
+    def connect(self, address, patience=running.PATIENCE):
+        connected = Connected()
+        connected.use(self.enterContext(cubind.connect(address)))
+        artifacts = Artifacts(connected, patience)
+        self.addCleanup(artifacts.close)
+        return artifacts
+
+    def fake(self, found, **others):
+        self.daemon = self.enterContext(FakeDaemon(found))
+        self.enterContext(unittest.mock.patch.object(cubind.Client, "_cubin_of", lambda *_: CUBIN))
+        return self.connect(self.daemon.address, **others)
+
+
+class Answers(Case):
+    def test_a_kernel_that_is_not_known_is_defined_and_got_when_it_is_compiled(self):
+        artifacts = self.fake(grpc.StatusCode.UNAVAILABLE)
+        self.assertIsInstance(artifacts.find(compiling()), Own)
+        self.assertEqual(artifacts.missed, {"is being compiled by the daemon's agent": 1})
+        self.daemon.answer = answer()
+        found = artifacts.find(compiling())
+        self.assertEqual((found.cubin, found.entry, found.shared_bytes), (CUBIN, "masks", 64))
+        self.assertEqual((artifacts.served, len(self.daemon.defined)), (1, 1))
+        for request in self.daemon.asked:
+            self.assertEqual((request.tune, request.job, request.compile_wait_ms), (pb.NEVER, "", 0))
+
+    def test_what_is_defined_is_ttir_with_its_options_and_nothing_of_the_program(self):
+        artifacts = self.fake(answer())
+        artifacts.find(compiling(num_warps=2))
+        (((part,),),) = self.daemon.defined.values()
+        spec = json.loads(part.spec_json)
+        (one,) = spec["configurations"]
+        self.assertEqual(one["options"], {"num_warps": 2, "num_stages": 3, "num_ctas": 1})
+        self.assertEqual([*spec["arguments"]], ["a0", "a1", "a2"])
+        (file,) = part.files
+        self.assertNotIn(b"loc(", file.content)
+        for word in (b".py", b"inside", b"BLOCK"):
+            self.assertNotIn(word, file.content + part.spec_json.encode())
+
+    def test_other_options_and_text_are_other_kernels(self):
+        artifacts = self.fake(answer())
+        for one in (compiling(), compiling(), compiling(num_warps=2), compiling("scans")):
+            artifacts.find(one)
+        self.assertEqual(len(self.daemon.defined), 3)
+
+    def test_a_kernel_that_only_this_process_can_compile_is_not_asked_for(self):
+        artifacts = self.fake(answer())
+        self.assertIsInstance(artifacts.find(compiling(extern_libs={"mine": "/tmp/mine.bc"})), Own)
+        with unittest.mock.patch.dict("os.environ", TRITON_DISABLE_LINE_INFO="1", DISABLE_LLVM_OPT="1"):
+            self.assertIsInstance(artifacts.find(compiling()), Own)
+        self.assertEqual(self.daemon.asked, [])
+        self.assertRegex(str([*artifacts.missed]), "option extern_libs.*DISABLE_LLVM_OPT")
+
+
+class Refused(Case):
+    def test_an_answer_to_another_question_is_not_used(self):
+        for name, changes in (
+            ("architecture", {"architecture": "sm_80"}),
+            ("entry", {"entry": "other"}),
+            ("shared", {"shared": 1 << 30}),
+        ):
+            with self.subTest(name):
+                _asking._warned.clear()
+                artifacts = self.fake(answer(**changes))
+                with self.assertWarnsRegex(RuntimeWarning, "Triton compiles its kernels itself: artifact"):
+                    warnings.simplefilter("always")
+                    self.assertIsInstance(artifacts.find(compiling()), Own)
+
+    def test_another_kernel_and_other_bytes_are_not_used(self):
+        kernel = Kernel(compiling())
+        reply = answer()
+        reply.kernel = "another"
+        with self.assertRaisesRegex(cubind.DataLossError, "the answer is for another"):
+            _artifacts._checked(reply, kernel, CUBIN)
+        reply.kernel = kernel.spec.name
+        with self.assertRaisesRegex(cubind.DataLossError, "does not have the digest"):
+            _artifacts._checked(reply, kernel, b"other bytes")
+        self.assertEqual(_artifacts._checked(reply, kernel, CUBIN).entry, "masks")
+
+
+class NoAnswer(Case):
+    def check(self, artifacts, seconds):
+        """Ten kernels wait for that long in all."""
+        kernels = [compiling(num_stages=1 + index) for index in range(10)]
+        ask, waited = artifacts._asker.wait_for, []
+
+        def wait_for(lookup, timeout):
+            begin = time.monotonic()
+            ask(lookup, timeout)
+            waited.append(time.monotonic() - begin)
+
+        with unittest.mock.patch.object(artifacts._asker, "wait_for", wait_for):
+            for each in kernels:
+                self.assertIsInstance(artifacts.find(each), Own)
+        self.assertLess(sum(waited), seconds)
+        return waited
+
+    def test_without_a_daemon_nothing_waits_but_the_first(self):
+        artifacts = self.connect("unix:///tmp/no-such-socket", patience=5.0)
+        waited = self.check(artifacts, 5.0)
+        self.assertEqual(len(waited), 1)
+        self.assertIn("no daemon answers there", str(artifacts.missed))
+
+    def test_a_slow_one_is_waited_for_once_and_learns_all(self):
+        release = types.SimpleNamespace(at=time.monotonic() + 2)
+
+        def slow(request):
+            time.sleep(max(0.0, release.at - time.monotonic()))
+            return answer()
+
+        artifacts = self.fake(slow, patience=0.05)
+        waited = self.check(artifacts, 0.05 + 0.5)
+        self.assertEqual(len(waited), 1)
+        self.assertTrue(running.eventually(lambda: len(self.daemon.defined) == 10))
+        self.assertTrue(
+            running.eventually(lambda: isinstance(artifacts.find(compiling(num_stages=3)), Compiled))
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,79 @@
+"""A daemon whose agent compiles with a real Triton and plays a recorded table instead of a GPU."""
+
+import hashlib
+import json
+import pathlib
+import subprocess
+import sys
+import unittest.mock
+
+import python_found
+import running
+import triton_stub as stub
+from cubind.client import Client
+from cubind.triton import _spec
+from triton_autotune_test import grid, tuned
+
+PROGRAM = pathlib.Path(__file__).with_name("triton_served_program.py")
+TIMES = (20.0, 10.0)  # microseconds, of the configurations
+
+
+def call(kernel):
+    kernel[grid](stub.Tensor((1000,)), stub.Tensor((1000,)), 1000, 2.0)
+
+
+def spec():
+    """Of the call."""
+    found = stub.question_of(tuned(), stub.Tensor((1000,)), stub.Tensor((1000,)), 1000, 2.0, grid=grid)
+    return _spec.spec_of(found)
+
+
+class Replaying(running.Daemon):
+    """Its agent compiles Triton kernels, and its table has the one that is called."""
+
+    def __init__(self):
+        self.spec = spec()
+        super().__init__("--triton-python", sys.executable)
+
+    def _tiny_arguments(self):
+        arguments = super()._tiny_arguments()
+        file = self.folder / "table.json"
+        table = json.loads(file.read_text())
+        table["trials"] = [self._trial(table["trials"][0], *each) for each in enumerate(TIMES)]
+        file.write_text(json.dumps(table))
+        return arguments
+
+    def _trial(self, like, index, time_us):
+        problem = {"dims": self.spec.problem, "types": {}, "flags": {}, "scenario": ""}
+        trial = json.loads(json.dumps(like)) | {
+            "kernel": self.spec.name,
+            "problem": problem,
+            "configuration": {"CONFIG": index},
+            "trial": hashlib.sha256(bytes([index])).hexdigest(),
+        }
+        for block in (*trial["screening"], *trial["finals"]):
+            block["samples_us"] = [time_us * (1 + 0.001 * (i % 3)) for i in range(len(block["samples_us"]))]
+        for verification in trial.get("verifications", []):
+            verification["problem"] = problem
+        return trial
+
+
+def require():
+    """Ends this test program as one that was not run, if the agents of this build compile no Triton."""
+    told = subprocess.run([running.PROGRAMS / "cubind", "--help"], capture_output=True, text=True)
+    if "--triton-python" not in told.stdout:
+        print("the agent compiles no Triton kernels: these tests were not run", file=sys.stderr)
+        sys.exit(python_found.SKIPPED)
+
+
+def device(client):
+    """The label of the GPU that is played; None: the agent has not said so yet."""
+    return next((each["label"] for each in client.status()["devices"] if each["offered"]), None)
+
+
+def on_its_gpu(client):
+    """Has this process' GPU be that of the table, within the context."""
+    running.eventually(lambda: device(client))
+    label = device(client)
+    describe = lambda client, device, gpu: setattr(device, "label", label)  # noqa: E731
+    return unittest.mock.patch.object(Client, "_describe_gpu", describe)
