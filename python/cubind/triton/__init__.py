@@ -8,7 +8,8 @@ or python -m cubind.triton SCRIPT ARGS
 
 from __future__ import annotations
 
-from ._install import install, report, uninstall
+from ._install import install, report, seal, uninstall, verify_ranks
+from ._sealing import SealedError
 from .definition import Definition
 
-__all__ = ["Definition", "install", "report", "uninstall"]
+__all__ = ["Definition", "SealedError", "install", "report", "seal", "uninstall", "verify_ranks"]

@@ -6,11 +6,13 @@ import atexit
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import _limits, _ranks, _switch
 from .._connection import import_grpc
 from ..errors import FailedPreconditionError, InvalidArgumentError
+from . import _ranks_agree
+from ._sealing import Seal
 from .worker.toolchain import ToolchainError, check_version
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ class _Installed:
         self.patch: Patch | None = None
         self.artifacts: Artifacts | None = None
         self.cache: Cache | None = None
+        self.seal: Seal | None = None
 
 
 _installed = _Installed()
@@ -48,7 +51,7 @@ def install(client: Client | None = None, *, on_miss: str | None = None, timeout
     timeout: seconds that a call waits at most, with "wait".
 
     Raises FailedPreconditionError if there is no Triton, or one of a version that is not known;
-    InvalidArgumentError and TypeError for an argument that cannot be.
+    InvalidArgumentError and TypeError for an argument, or a CUBIND_TRITON_SEALED, that cannot be.
     """
     if on_miss not in (None, "serve", "wait"):
         raise InvalidArgumentError(f'"{on_miss}" is neither serve nor wait', "on_miss")
@@ -77,13 +80,18 @@ def put_in(daemon: Daemon, artifacts: Artifacts | None = None) -> None:
     from ._patch import Patch
     from ._triton_cache import Cache
 
+    seal = Seal()
+    seal.open()
     uninstall()
     with _installed.lock:
-        _installed.patch = Patch(daemon)
+        _installed.seal = seal
+        _installed.patch = Patch(daemon, seal)
         _installed.patch.install()
         if artifacts is not None:
             _installed.artifacts = artifacts
-            _installed.cache = Cache(artifacts.find)
+            _installed.cache = Cache(
+                artifacts.find, lambda kernel, key, own: seal.refuse("compile", kernel, key[:12], own)
+            )
             _installed.cache.install()
 
 
@@ -96,7 +104,36 @@ def uninstall() -> None:
             _installed.cache.uninstall()
         if _installed.artifacts is not None:
             _installed.artifacts.close()
-        _installed.patch = _installed.artifacts = _installed.cache = None
+        _installed.patch = _installed.artifacts = _installed.cache = _installed.seal = None
+
+
+def seal(mode: str = "error") -> None:
+    """From now on, have no kernel compiled or tuned by Triton in this process without a word. The variable
+    CUBIND_TRITON_SEALED=warn or error does so from install() on. What the daemon has compiled and tuned still
+    runs.
+
+    mode: "error" raises SealedError where Triton would compile or tune, "warn" gives a RuntimeWarning once
+        for each kernel and key.
+
+    Without install() it does nothing. Raises InvalidArgumentError for another mode.
+    """
+    with _installed.lock:
+        if _installed.seal is not None:
+            _installed.seal.close(mode)
+
+
+def verify_ranks(group: Any = None) -> int:
+    """Compare the configurations that the ranks of a job run for their autotuned kernels. It is collective:
+    every rank of the group calls it. A kernel and key that only one rank has called is not compared.
+
+    group: of torch.distributed; None: all ranks.
+
+    Returns how many kernels and keys were compared. Raises FailedPreconditionError, on every rank, with the
+    list of those that differ, or if torch.distributed is not initialized.
+    """
+    with _installed.lock:
+        patch = _installed.patch
+    return _ranks_agree.verify(patch.choices() if patch is not None else [], group)
 
 
 def report() -> str:

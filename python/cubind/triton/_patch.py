@@ -22,6 +22,8 @@ from .._asking import warn
 from . import _triton_private as private
 from ._own import Own, StaysOwnError
 from ._question import Question
+from ._ranks_agree import Choice
+from ._sealing import Seal, SealedError
 
 _bound = types.MethodType
 
@@ -87,6 +89,7 @@ class Choices(dict[Any, Any]):
         self.served: set[Any] = set()
         self.asked: dict[Any, _Asked] = {}  # without an answer yet
         self.provisional: dict[Any, Any] = {}  # once chosen, they stay for threads that have seen them
+        self.digests: dict[Any, str] = {}  # of what was asked
 
     def __contains__(self, key: Any) -> bool:
         if dict.__contains__(self, key):
@@ -127,8 +130,9 @@ class _Run:
 class Patch:
     """Safe on many threads as far as Triton is."""
 
-    def __init__(self, daemon: Daemon) -> None:
+    def __init__(self, daemon: Daemon, seal: Seal | None = None) -> None:
         self._daemon: Daemon | None = daemon
+        self._seal = seal or Seal()
         self._tuners: weakref.WeakSet[Any] = weakref.WeakSet()  # guarded by _lock
         self._counts: dict[str, Counts] = {}  # guarded by _lock
         self.after_fork()
@@ -187,42 +191,56 @@ class Patch:
         if self._daemon is None or tuner is None or kwargs.get("warmup"):
             return False
         call = _Call(_name_of(tuner), tuner, choices, key, args, kwargs)
+        chosen = self._choose(call, self._daemon)
+        if not isinstance(chosen, Own):
+            return True
+        self._seal.refuse("tune", call.name, str(key), chosen)
+        return False
+
+    def _choose(self, call: _Call, daemon: Daemon) -> Own | None:
+        """None: there is a choice now. Else why Triton makes it."""
+        choices, key = call.choices, call.key
         try:
             if private.is_capturing():  # nothing can be asked or loaded
-                return _is_provisional(call)
-            asked = choices.asked.get(key) or self._ask(self._daemon, call)
+                return _check_provisional(call)
+            asked = choices.asked.get(key) or self._ask(daemon, call)
             answer = asked.waiting.answer()
             if answer is None:
                 return self._choose_for_now(call, asked)
             self._end(call)
             if not isinstance(answer, Own):
                 self._serve(call, asked.configurations[_checked(answer, len(asked.configurations))])
-                return True
+                return None
             self._stays_own(call.name, answer)
+            return answer
         except StaysOwnError as error:
             self._stays_own(call.name, error.own)
+            return error.own
+        except SealedError:  # of the compile
+            raise
         except Exception as error:
             warn(f"{call.name} is tuned by Triton: {type(error).__name__}: {error}", f"triton {call.name}")
-        return False
+            return Own(f"has no choice: {type(error).__name__}: {error}")
 
     def _ask(self, daemon: Daemon, call: _Call) -> _Asked:
         with self._capturing:
             question = Question(call.tuner, call.key, call.args, call.kwargs)
         self._count(call.name).asked += 1
+        call.choices.digests[call.key] = question.hint
         return _Asked(daemon.ask(question), question.configurations)
 
-    def _choose_for_now(self, call: _Call, asked: _Asked) -> bool:
+    def _choose_for_now(self, call: _Call, asked: _Asked) -> Own | None:
         """The first configuration that can be launched. If there is none, Triton says so."""
         choices = call.choices
         if call.key not in choices.provisional:
             first = private.first_loaded(call.tuner, asked.configurations, call.args, call.kwargs)
             if first is None:
-                return False
+                return Own("has no configuration that can be launched")
             choices.provisional[call.key] = first
         if call.key not in choices.asked:
             choices.asked[call.key] = asked
             self._count(call.name).tuning += 1
-        return True
+        return None
 
     def _serve(self, call: _Call, choice: Any) -> None:
         private.load(call.tuner, choice, call.args, call.kwargs)
@@ -251,6 +269,16 @@ class Patch:
         with self._lock:
             return dict(self._counts)
 
+    def choices(self) -> list[Choice]:
+        """What each autotuned kernel runs for each key that was called."""
+        with self._lock:
+            tuners = [tuner for tuner in self._tuners if isinstance(tuner.cache, Choices)]
+        return [
+            Choice(_name_of(tuner), str(key), str(configuration), tuner.cache.digests.get(key, ""))
+            for tuner in tuners
+            for key, configuration in {**tuner.cache.provisional, **tuner.cache}.items()
+        ]
+
 
 def _name_of(tuner: Any) -> str:
     function = tuner.base_fn
@@ -263,7 +291,7 @@ def _checked(index: Any, count: int) -> int:
     return index
 
 
-def _is_provisional(call: _Call) -> bool:
+def _check_provisional(call: _Call) -> None:
     if call.key in call.choices.provisional:
-        return True
+        return
     raise StaysOwnError("is first called while a CUDA graph is captured")

@@ -126,9 +126,9 @@ class Daemon:
         pass
 
 
-def install(daemon):
+def install(daemon, artifacts=None):
     """Instead of cubind.triton.install()."""
-    _install.put_in(daemon)
+    _install.put_in(daemon, artifacts)
 
 
 def question_of(tuner, *args, **kwargs):

@@ -1,0 +1,70 @@
+"""Whether the ranks of a job run the same configurations of their autotuned kernels."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import FailedPreconditionError
+
+_SHOWN = 20  # of the choices that differ
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """What one autotuned kernel runs for one key. digest: of what the kernel was compiled from; "" where the
+    daemon was not asked."""
+
+    kernel: str
+    key: str
+    configuration: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.configuration}{f' of {self.digest[:12]}' if self.digest else ''}"
+
+
+def verify(choices: Iterable[Choice], group: Any) -> int:
+    """Compare this rank's choices with those of the others. It is collective: all ranks of the group call
+    it. Returns how many kernels and keys were compared: those of at least two ranks. Raises
+    FailedPreconditionError, on every rank, with those that differ."""
+    from torch import distributed
+
+    if not (distributed.is_available() and distributed.is_initialized()):
+        raise FailedPreconditionError(
+            "is not initialized: call init_process_group() first", "torch.distributed"
+        )
+    gathered: list[Any] = [None] * distributed.get_world_size(group)
+    distributed.all_gather_object(gathered, list(choices), group=group)
+    return compare(gathered)
+
+
+def compare(by_rank: list[list[Choice]]) -> int:
+    """The same for what the ranks of a group have chosen, in their order."""
+    found: dict[tuple[str, str], list[tuple[int, Choice]]] = {}
+    for rank, choices in enumerate(by_rank):
+        for choice in choices:
+            found.setdefault((choice.kernel, choice.key), []).append((rank, choice))
+    common = {place: ranks for place, ranks in found.items() if len(ranks) > 1}
+    differing = [
+        f"{kernel} {key}: " + ", ".join(f"rank {rank} runs {choice}" for rank, choice in ranks)
+        for (kernel, key), ranks in sorted(common.items())
+        if _differ([choice for _, choice in ranks])
+    ]
+    if differing:
+        more = f"\nand {len(differing) - _SHOWN} more" if len(differing) > _SHOWN else ""
+        raise FailedPreconditionError(
+            f"{len(differing)} of {len(common)} choices differ between ranks. With "
+            'cubind.triton.install(on_miss="wait") all ranks of a job get those of one daemon.\n'
+            + "\n".join(differing[:_SHOWN])
+            + more,
+            "cubind.triton.verify_ranks",
+        )
+    return len(common)
+
+
+def _differ(choices: list[Choice]) -> bool:
+    configurations = {choice.configuration for choice in choices}
+    digests = {choice.digest for choice in choices} - {""}
+    return len(configurations) > 1 or len(digests) > 1
