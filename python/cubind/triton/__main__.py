@@ -1,28 +1,50 @@
 """python -m cubind.triton SCRIPT ARGS, or python -m cubind.triton -m MODULE ARGS: as Python runs it, with
-cubind.triton.install() before its first line."""
+cubind.triton.install() before its first line.
+
+python -m cubind.triton record -o FILE SCRIPT ARGS: the same, and the kernels that it asks for are added to
+FILE. python -m cubind.triton bake FILE has a daemon compile them.
+"""
 
 from __future__ import annotations
 
+import os
 import pathlib
 import runpy
 import sys
+import tempfile
 
-from ..errors import FailedPreconditionError
+from ..errors import CubindError, FailedPreconditionError
 from ._install import install
 
-_USAGE = "usage: python -m cubind.triton SCRIPT ARGS, or python -m cubind.triton -m MODULE ARGS"
+_USAGE = """usage: python -m cubind.triton [record -o FILE] SCRIPT ARGS
+       python -m cubind.triton [record -o FILE] -m MODULE ARGS
+       python -m cubind.triton bake FILE"""
 
 
 def main() -> None:
-    """Run the program of the command line."""
+    """Do what the command line says."""
     arguments = sys.argv[1:]
+    if arguments[:1] == ["bake"]:
+        _bake(arguments[1:])
+    elif arguments[:2] == ["record", "-o"] and len(arguments) > 3:
+        # A kernel that is in Triton's cache already would not be asked for.
+        with tempfile.TemporaryDirectory(prefix="cubind-record-") as cache:
+            os.environ["TRITON_CACHE_DIR"] = cache
+            _run(arguments[3:], arguments[2])
+    else:
+        _run(arguments, None)
+
+
+def _run(arguments: list[str], record: str | None) -> None:
     is_module = arguments[:1] == ["-m"]
     arguments = arguments[is_module:]
     if not arguments or arguments[0].startswith("-"):
         sys.exit(_USAGE)
     try:
-        install()
+        install(record=record)
     except FailedPreconditionError as error:
+        if record is not None:
+            sys.exit(f"cubind.triton: {error}")
         print(f"cubind.triton: {error}", file=sys.stderr)  # the program runs as without it
     sys.argv = arguments
     if is_module:
@@ -31,6 +53,24 @@ def main() -> None:
         # Python's own first entry of sys.path is the script's folder; until now it is the current one.
         sys.path[0] = str(pathlib.Path(arguments[0]).resolve().parent)
         runpy.run_path(arguments[0], run_name="__main__")
+
+
+def _bake(arguments: list[str]) -> None:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        sys.exit(_USAGE)
+    from .. import connect
+    from ._baking import bake
+    from ._recording import read
+
+    try:
+        with connect() as client:
+            baked = bake(client, read(arguments[0]))
+            print(f"{baked.kernels} kernels can be served by {client.address}")
+    except (CubindError, OSError) as error:
+        sys.exit(f"cubind.triton: {error}")
+    for name, cause in baked.failed.items():
+        print(f"cubind.triton: {name} is not compiled: {cause}", file=sys.stderr)
+    sys.exit(1 if baked.failed else 0)
 
 
 if __name__ == "__main__":

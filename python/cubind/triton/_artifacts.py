@@ -22,6 +22,7 @@ from . import _triton_private as private
 from ._compiled import Kernel
 from ._defining import define
 from ._own import Own, StaysOwnError
+from ._recording import Record
 from ._triton_cache import Compiled, Compiling
 
 _CALL_TIMEOUT = 5.0  # seconds: the daemon waits for nothing within such a call
@@ -31,11 +32,14 @@ _COMPILES = Own("is being compiled by the daemon's agent")
 
 class Artifacts:
     """patience: seconds that a compile waits for an answer, and not at all while the last one that was waited
-    for has not come. Safe on many threads."""
+    for has not come. record: called with each kernel that is asked for. Safe on many threads."""
 
-    def __init__(self, connected: Connected, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, connected: Connected, patience: float = PATIENCE, record: Record | None = None
+    ) -> None:
         self._connected = connected
         self._patience = patience
+        self._record = record
         self._asker = Asker(
             patience,
             instead="Triton compiles its kernels itself",
@@ -84,10 +88,12 @@ class Artifacts:
         return answer
 
     def _ask(self, kernel: Kernel) -> Compiled | Own:
-        failure = self._asker.failure
+        failure, device = self._asker.failure, private.current_device()
+        if self._record is not None:
+            self._record(kernel.spec, device)
         if failure is not None:
             return Own(f"has no answer of the daemon: {failure}")
-        lookup = Lookup(_Asking(self._connected, kernel, private.current_device()), lambda _: None)
+        lookup = Lookup(_Asking(self._connected, kernel, device), lambda _: None)
         if self._slow is not None and not self._slow.is_settled:
             self._asker.submit(lookup)
             return Own("has no answer of the daemon yet")

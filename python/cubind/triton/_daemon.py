@@ -21,6 +21,7 @@ from . import _triton_private as private
 from ._defining import define
 from ._own import Own, StaysOwnError
 from ._question import Question
+from ._recording import Record
 from ._spec import TUNABLE, Spec, spec_of
 
 _NO_DEVICE = "no_device"  # the state of a job that no agent can run
@@ -56,16 +57,23 @@ class CubindDaemon:
     """The daemon of a client, or of cubind.connect() if that is None. Safe on many threads.
 
     waits: whether a call waits until the kernel is tuned, for timeout seconds at most; else Triton's first
-        configuration runs until then. patience: seconds that a call waits otherwise.
+        configuration runs until then. patience: seconds that a call waits otherwise. record: called with each
+        kernel that is asked for.
     """
 
     def __init__(
-        self, client: Client | None, waits: bool, timeout: float, patience: float = PATIENCE
+        self,
+        client: Client | None,
+        waits: bool,
+        timeout: float,
+        patience: float = PATIENCE,
+        record: Record | None = None,
     ) -> None:
         self.connected = Connected()
         self.connected.use(client)
         self._waits = waits
         self._timeout = timeout
+        self._record = record
         self._asker = Asker(
             patience, instead="Triton's own autotuner chooses", again="from time to time, for later kernels"
         )
@@ -93,6 +101,8 @@ class CubindDaemon:
             asked = self._asked[question.hint, device] = Asked(
                 lookup, self._asker, self._timeout if self._waits else _LONGEST_TUNING
             )
+        if self._record is not None and not isinstance(spec := _specified(question), Own):
+            self._record(spec, device)
         self._asker.submit(lookup)
         if self._waits:
             self._asker.wait_for(lookup, self._timeout)

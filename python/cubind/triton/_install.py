@@ -36,7 +36,13 @@ class _Installed:
 _installed = _Installed()
 
 
-def install(client: Client | None = None, *, on_miss: str | None = None, timeout: float = 60.0) -> None:
+def install(
+    client: Client | None = None,
+    *,
+    on_miss: str | None = None,
+    timeout: float = 60.0,
+    record: str | os.PathLike[str] | None = None,
+) -> None:
     """Have Triton's autotuner ask the daemon instead of measuring in this process, and Triton's cache ask it
     for compiled kernels instead of compiling them.
 
@@ -49,9 +55,11 @@ def install(client: Client | None = None, *, on_miss: str | None = None, timeout
         call waits for that. Default: "wait" in a job of several ranks (WORLD_SIZE above 1), which all run the
         same configuration then, else "serve".
     timeout: seconds that a call waits at most, with "wait".
+    record: a file to which the kernels that are asked for are added, for python -m cubind.triton bake.
 
     Raises FailedPreconditionError if there is no Triton, or one of a version that is not known;
-    InvalidArgumentError and TypeError for an argument, or a CUBIND_TRITON_SEALED, that cannot be.
+    InvalidArgumentError and TypeError for an argument, or a CUBIND_TRITON_SEALED, that cannot be; OSError for
+    a record that cannot be written.
     """
     if on_miss not in (None, "serve", "wait"):
         raise InvalidArgumentError(f'"{on_miss}" is neither serve nor wait', "on_miss")
@@ -66,11 +74,13 @@ def install(client: Client | None = None, *, on_miss: str | None = None, timeout
         raise FailedPreconditionError(f"{error}: Triton tunes its kernels itself", "cubind.triton") from None
     from ._artifacts import Artifacts
     from ._daemon import CubindDaemon
+    from ._recording import Recorder
 
     import_grpc()  # by the background thread, a call would wait for longer than 50 ms
     waits = on_miss == "wait" or (on_miss is None and _ranks.are_several())
-    daemon = CubindDaemon(client, waits, timeout)
-    artifacts = Artifacts(daemon.connected)
+    add = None if record is None else Recorder(record).add
+    daemon = CubindDaemon(client, waits, timeout, record=add)
+    artifacts = Artifacts(daemon.connected, record=add)
     put_in(daemon, artifacts)
     artifacts.connect()
 

@@ -1,0 +1,61 @@
+"""Having a daemon compile all that a program has recorded, before any process asks for it."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from .. import _wire
+from ..client import Client
+from ..errors import CubindError
+from ._defining import define
+from ._recording import Entry
+from ._single import PROBLEM, singles_of
+from ._spec import Spec
+
+_COMPILE_TIMEOUT = 600.0  # seconds for a kernel, which may wait for others
+
+
+@dataclasses.dataclass(frozen=True)
+class Baked:
+    """kernels: how many can be served. failed: why others cannot, by name."""
+
+    kernels: int
+    failed: dict[str, str]
+
+
+def bake(client: Client, entries: Iterable[Entry]) -> Baked:
+    """Define the kernels, and wait until each configuration of each is compiled. Raises CubindError for a
+    daemon that does not answer."""
+    orders: dict[str, tuple[Spec, dict[str, Any]]] = {}
+    for entry in entries:
+        define(client._connection, entry.spec)
+        for spec in singles_of(entry.spec):
+            orders.setdefault(spec.name, (spec, entry.device))
+    with concurrent.futures.ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
+        causes = dict(zip(orders, pool.map(lambda order: _compile(client, *order), orders.values())))
+    failed = {name: cause for name, cause in causes.items() if cause}
+    return Baked(len(causes) - len(failed), failed)
+
+
+def _compile(client: Client, spec: Spec, device: dict[str, Any]) -> str:
+    """Why it is not compiled; "": it is."""
+    messages = _wire.messages()
+    request = messages.GetVariantRequest(kernel=spec.name, on_miss=messages.WAIT, tune=messages.NEVER)
+    request.plan_content.extend([messages.GetVariantRequest.SYMBOLS, messages.GetVariantRequest.SCALAR_TYPES])
+    _wire.set_problem(dict(PROBLEM), request.problem)
+    for name, value in device["facts"].items():
+        setattr(request.device.facts, name, value)
+    request.device.driver.cuda = device["driver"]["cuda"]
+    request.device.driver.version = device["driver"]["version"]
+    try:
+        define(client._connection, spec)
+        client._connection.unary("GetVariant", request, messages.GetVariantReply, _COMPILE_TIMEOUT)
+    except CubindError as error:
+        if error.field == client.address:
+            raise
+        return str(error)
+    return ""
