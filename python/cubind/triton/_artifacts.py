@@ -60,12 +60,15 @@ class Artifacts:
         self._asker.close()
 
     def connect(self) -> None:
-        """Look for the daemon in the background, before the first kernel. If there is none, that one says
-        so."""
+        """Connect in the background, before the first kernel. If there is no daemon, that one says so."""
+        messages = _wire.messages()
 
         def connect() -> bool:
             with contextlib.suppress(CubindError):
-                self._connected.connected()
+                connection = self._connected.connected()._connection
+                connection.unary(
+                    "GetStatus", messages.GetStatusRequest(), messages.GetStatusReply, _CALL_TIMEOUT
+                )
             return True
 
         self._asker.submit(Lookup(connect, lambda _: None))

@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from .. import _limits, _ranks, _switch
+from .._asking import PATIENCE
 from .._connection import import_grpc
 from ..errors import FailedPreconditionError, InvalidArgumentError
 from . import _ranks_agree
@@ -54,7 +55,7 @@ def install(
     on_miss: "serve" runs Triton's first configuration until the daemon has tuned the kernel; with "wait" a
         call waits for that. Default: "wait" in a job of several ranks (WORLD_SIZE above 1), which all run the
         same configuration then, else "serve".
-    timeout: seconds that a call waits at most, with "wait".
+    timeout: seconds that a call waits at most, with "wait", for a tuning or for a daemon to answer.
     record: a file to which the kernels that are asked for are added, for python -m cubind.triton bake.
 
     Raises FailedPreconditionError if there is no Triton, or one of a version that is not known;
@@ -80,7 +81,7 @@ def install(
     waits = on_miss == "wait" or (on_miss is None and _ranks.are_several())
     add = None if record is None else Recorder(record).add
     daemon = CubindDaemon(client, waits, timeout, record=add)
-    artifacts = Artifacts(daemon.connected, record=add)
+    artifacts = Artifacts(daemon.connected, timeout if waits else PATIENCE, add)
     put_in(daemon, artifacts)
     artifacts.connect()
 
