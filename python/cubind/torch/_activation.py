@@ -49,6 +49,9 @@ def _activated(x: torch.Tensor, number: int) -> torch.Tensor:
 
 
 def _slope(dy: torch.Tensor, x: torch.Tensor, number: int) -> torch.Tensor:
+    if number == _SILU and torch.is_grad_enabled():  # silu_backward has no derivative
+        sigmoid = torch.sigmoid(x)
+        return dy * sigmoid * (1 + x * (1 - sigmoid))
     if number == _SILU:
         return torch.ops.aten.silu_backward(dy, x)
     return torch.ops.aten.gelu_backward(dy, x, approximate="tanh" if number == _GELU_TANH else "none")
@@ -149,6 +152,8 @@ _operator.differentiate((0,), _gradients, *(call for (_, gate), call in _forward
 _gated_operator.differentiate(
     (0, 1), _gated_gradients, *(call for (_, gate), call in _forward_calls.items() if gate)
 )
+_backward_operator.differentiate_by_formula()
+_gated_backward_operator.differentiate_by_formula()
 
 
 def silu(input: torch.Tensor) -> torch.Tensor:

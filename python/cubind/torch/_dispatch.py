@@ -105,9 +105,56 @@ class Dispatched:
         torch.library.register_fake(f"cubind::{name}", fake, lib=library)
         self._name = f"cubind::{name}"
         self._cuda = cuda
+        self._formula = formula
         self._tensors = tensors
+        self._save: Callable[..., None] = self._save_inputs
+        self._backward: Callable[..., Gradients] = self._refuse
+        torch.library.register_autograd(
+            self._name,
+            self._run_backward,
+            setup_context=self._run_save,
+            lib=library,
+        )
         self._operator = getattr(torch.ops.cubind, name).default
         self._apply: Callable[..., Any] = cuda
+
+    def differentiate_by_formula(self) -> None:
+        """Gives an operator that computes gradients the derivatives of its formula, for a backward pass that
+        is differentiated too. Its inputs must have gradients: a saved result without them, like the scale of
+        a row, would leave a term out. By default such a pass raises NotImplementedError."""
+        self._backward = self._differentiate_formula
+
+    # The dispatcher is told once; differentiate() comes later.
+    def _run_save(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        self._save(ctx, inputs, output)
+
+    def _run_backward(self, ctx: Any, *slopes: Any) -> Gradients:
+        return self._backward(ctx, *slopes)
+
+    def _save_inputs(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs[: self._tensors])
+        ctx.others = inputs[self._tensors :]
+
+    def _refuse(self, ctx: Any, *slopes: Any) -> Gradients:
+        raise NotImplementedError(
+            f"{self._name} has no derivative: use torch's own function where a backward pass is differentiated "
+            "(create_graph=True)"
+        )
+
+    def _differentiate_formula(self, ctx: Any, *slopes: torch.Tensor) -> Gradients:
+        again = torch.is_grad_enabled()
+        with torch.enable_grad():
+            # The saved tensors may depend on each other, views of them do not.
+            given = [tensor.view_as(tensor) for tensor in ctx.saved_tensors]
+            found = self._formula(*given, *ctx.others)
+        results = found if isinstance(found, tuple) else (found,)
+        outputs, theirs = zip(*((y, slope) for y, slope in zip(results, slopes) if y.requires_grad))
+        needed = [tensor for tensor in given if tensor.requires_grad]
+        gradients = iter(torch.autograd.grad(outputs, needed, theirs, create_graph=again, allow_unused=True))
+        return (
+            *(next(gradients) if tensor.requires_grad else None for tensor in given),
+            *(None for _ in ctx.others),
+        )
 
     def differentiate(
         self, saved: tuple[int, ...], gradients: Callable[..., Gradients], *calls: Call, outputs: int = 1
@@ -132,7 +179,7 @@ class Dispatched:
         def backward(ctx: Any, *slopes: Any) -> Gradients:
             return (*gradients(ctx, *slopes[:outputs]), *(None for _ in ctx.others))
 
-        torch.library.register_autograd(self._name, backward, setup_context=save, lib=library)
+        self._save, self._backward = save, backward
         if not private.is_known:  # then no call is direct
             return
         self._apply = private.applied(self._name, forward, backward)

@@ -36,9 +36,10 @@ def backward_formula(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """dx and dw as torch computes them. rstd: one for each row."""
-    if x.is_cuda and private.rms_norm_backward is not None and x.dtype == weight.dtype == dy.dtype:
+    known = private.rms_norm_backward if not torch.is_grad_enabled() else None  # it has no derivative
+    if x.is_cuda and known is not None and x.dtype == weight.dtype == dy.dtype:
         given = (dy.contiguous(), x.contiguous(), weight.shape, rstd.unsqueeze(-1))
-        dx, dw = private.rms_norm_backward(*given, weight, [True, True])
+        dx, dw = known(*given, weight, [True, True])
         return dx, dw
     grad, scale = wide(dy), rstd.unsqueeze(-1)
     normed, scaled = wide(x) * scale, grad * weight
@@ -134,6 +135,7 @@ _backward_operator = Dispatched(
     _backward_fake,
     tensors=3,
 )
+_backward_operator.differentiate_by_formula()
 torch.library.register_vmap("cubind::rms_norm", _vmap, lib=library)
 
 

@@ -74,6 +74,7 @@ _backward_operator = Dispatched(
     tensors=2,
 )
 _operator.differentiate((1,), _gradients, _call)
+_backward_operator.differentiate_by_formula()
 
 
 def softmax(input: torch.Tensor, dim: int | None = -1, dtype: torch.dtype | None = None) -> torch.Tensor:

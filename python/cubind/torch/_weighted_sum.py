@@ -82,6 +82,7 @@ _backward_operator = Dispatched(
     _backward_fake,
     tensors=3,
 )
+_backward_operator.differentiate_by_formula()
 
 
 def weighted_sum(input: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

@@ -108,6 +108,18 @@ class Formulas(unittest.TestCase):
             with self.subTest(name):
                 self.assertTrue(torch.autograd.gradcheck(operator, inputs))
 
+    def test_a_backward_pass_can_be_differentiated_or_says_that_it_cannot(self):
+        refused = {"layer_norm", "add_rms_norm", "layer_norm_linear", "attention"}
+        for name, operator, inputs, _ in cases(torch.float64):
+            with self.subTest(name):
+                if name.replace(",", "").split()[0] not in refused:
+                    self.assertTrue(torch.autograd.gradgradcheck(operator, inputs, fast_mode=True))
+                    continue
+                given = differentiable(inputs)
+                gradients = torch.autograd.grad(operator(*inputs).sum(), given, create_graph=True)
+                with self.assertRaisesRegex(NotImplementedError, "_backward has no derivative: use torch's"):
+                    sum(gradient.square().sum() for gradient in gradients).backward()
+
     def test_results_and_gradients_are_those_of_torch(self):
         for dtype, rtol in FORWARD_RTOL.items():
             for name, operator, inputs, theirs in cases(dtype):
