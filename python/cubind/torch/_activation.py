@@ -196,7 +196,8 @@ def geglu(gate: torch.Tensor, up: torch.Tensor, approximate: str = "none") -> to
 
 
 def _product(gate: torch.Tensor, up: torch.Tensor, number: int) -> torch.Tensor:
-    y: Any = NotImplemented if IS_OFF or gate.shape != up.shape else None
+    same = gate.shape == up.shape and gate.dtype == up.dtype
+    y: Any = NotImplemented if IS_OFF or not same else None
     if y is None and not is_dynamo_compiling():
         y = _forward_calls[number, True].direct(None, gate, up)
     if y is None:

@@ -2,12 +2,14 @@
 
 import math
 import unittest
+from unittest import mock
 
 import torch_found  # first: it looks for a Python with torch
 
 # isort: split
 import cubind.torch as operators
 import torch
+from cubind.torch import _activation
 from torch.nn import functional
 
 FORWARD_RTOL = {torch.float32: 1e-5, torch.bfloat16: 1.6e-2, torch.float16: 2e-3}
@@ -212,6 +214,20 @@ class Registrations(unittest.TestCase):
         self.assertLessEqual(
             torch._dynamo.utils.counters["stats"]["unique_graphs"], 2
         )  # the first, and one for all sizes
+
+    def test_a_compiled_product_of_two_types_is_torchs(self):
+        gate, up = torch.randn(4, 8, dtype=torch.bfloat16), torch.randn(4, 8)
+        compiling = {
+            name: mock.Mock(return_value=True) for name in ("is_dynamo_compiling", "is_compiling", "applies")
+        }
+        with (
+            mock.patch.multiple(_activation, **compiling),
+            mock.patch.object(_activation, "_gated_operator") as ours,
+        ):
+            torch.testing.assert_close(operators.swiglu(gate, up), functional.silu(gate) * up)
+            ours.assert_not_called()
+            operators.swiglu(gate, gate)
+            ours.assert_called()
 
     def test_a_function_compiles_once_for_all_sizes(self):
         torch._dynamo.reset()
