@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import copy
 import copyreg
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.nn import functional
 
 from ._activation import geglu, gelu, swiglu
 from ._rms_norm import rms_norm
 
 _Forward = Callable[..., torch.Tensor]
+_MARK = "_is_cubinds"  # of a class that replaces another one
 
 
-# weight * x / sqrt(mean(x^2) + variance_epsilon).
+# weight * x / sqrt(mean(x^2) + variance_epsilon), in the wider type where weight and x differ.
 def _rms_norm(self: Any, hidden_states: torch.Tensor) -> torch.Tensor:
+    if hidden_states.dtype != self.weight.dtype:
+        normed = functional.rms_norm(hidden_states, self.weight.shape, None, self.variance_epsilon)
+        product: torch.Tensor = self.weight * normed
+        return product
     return rms_norm(hidden_states, self.weight.shape, self.weight, self.variance_epsilon)
 
 
@@ -56,7 +63,7 @@ def class_for(module: torch.nn.Module) -> tuple[type | None, str]:
     """The class that computes the same by cubind's functions. None: there is none; with the reason for a
     module that one might expect it for."""
     cls = type(module)
-    if not cls.__module__.startswith("transformers."):
+    if not cls.__module__.startswith("transformers.") or hasattr(cls, _MARK):
         return None, ""
     forward = _OF_CLASS.get(cls.__name__)
     if cls.__name__ in _GATED:
@@ -67,6 +74,8 @@ def class_for(module: torch.nn.Module) -> tuple[type | None, str]:
     return (_with_forward(cls, forward) if forward is not None else None), ""
 
 
+# One class for all modules of a class: torch.compile guards on it.
+@functools.cache
 def _with_forward(cls: type, forward: _Forward) -> type:
     # A pickled module comes back as what it was: a process that loads it need not have cubind.
     def reduce(self: Any, _: Any) -> tuple[Any, ...]:
@@ -82,6 +91,7 @@ def _with_forward(cls: type, forward: _Forward) -> type:
         "__reduce_ex__": reduce,
         "__deepcopy__": deepcopy,
         "__module__": cls.__module__,
+        _MARK: True,
     }
     replaced: type = type(cls.__name__, (cls,), members)
     return replaced

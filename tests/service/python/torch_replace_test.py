@@ -107,6 +107,27 @@ class Replaced(unittest.TestCase):
         self.assertEqual([type(module) for module in loaded], [LlamaRMSNorm, LlamaMLP])
         torch.testing.assert_close(loaded(x), model(x))
 
+    def test_modules_of_a_class_stay_of_one_class(self):
+        model = torch.nn.Sequential(LlamaRMSNorm(), LlamaRMSNorm())
+        operators.replace(model, verbose=False)
+        self.assertIs(type(model[0]), type(model[1]))
+        self.assertIsNot(type(model[0]), LlamaRMSNorm)
+
+    def test_what_is_replaced_is_left_alone(self):
+        model = LlamaMLP(SiLUActivation())
+        first, second = (operators.replace(model, verbose=False) for _ in range(2))
+        self.assertEqual((second.replaced, second.kept), ([], []))
+        self.assertIs(type(pickle.loads(pickle.dumps(model))), LlamaMLP)
+        first.undo()
+        self.assertIs(type(model), LlamaMLP)
+
+    def test_a_norm_with_wider_weights_keeps_its_type(self):
+        model, x = LlamaRMSNorm(), torch.randn(2, 8, dtype=torch.bfloat16)
+        expected = model(x)
+        operators.replace(model, verbose=False)
+        self.assertEqual(model(x).dtype, torch.float32)
+        torch.testing.assert_close(model(x), expected, rtol=1e-2, atol=1e-2)
+
     def test_a_copy_is_replaced_too(self):
         model = LlamaMLP(SiLUActivation())
         operators.replace(model, verbose=False)
