@@ -29,6 +29,10 @@ _EXACT = 1 << 53  # doubles hold every integer up to it
 
 _NAME_DIGITS = 20
 TUNABLE = "CONFIG"
+_ADDRESSES = (
+    b"tt.int_to_ptr",
+    b"tt.ptr<!tt.ptr<",
+)  # in TTIR: pointers made of what is in a tensor or a number
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _RESERVED = {"cdiv", "min", "max", "abs", "sizeof", "device", "artifact", "scenario", TUNABLE}
 
@@ -157,6 +161,8 @@ def _configurations(definition: d.Definition) -> list[dict[str, Any]]:
         raise StaysOwnError(
             f"has {len(found)} configurations, cubind chooses among 2 to {_MAX_CONFIGURATIONS}"
         )
+    if any(mark in text for text in definition.texts.values() for mark in _ADDRESSES):
+        raise StaysOwnError("takes numbers for addresses, which another process does not have")
     return found
 
 
@@ -248,24 +254,26 @@ def _buffer(pointer: d.Pointer, cleared: set[str]) -> dict[str, Any]:
 
 
 def _fill(pointer: d.Pointer, type_: str) -> d.Plain:
-    """Integers like those of the call, as far as fills go: of the histogram only a flat one counts."""
+    """Integers like those of the call, as far as fills go: of the histogram only a flat one counts. A fill
+    goes over all memory from the first element to the last, also between them."""
     contents = pointer.contents
     if contents is None:
         if 0 in pointer.shape:
             return {"constant": 0}
         raise StaysOwnError(f"has a tensor {pointer.name} of {pointer.type}, of which nothing is known")
     least, most, elements = contents.least, contents.most, math.prod(pointer.shape)
+    is_dense = d.extent_bytes(pointer) == elements * d.element_bytes(pointer.type)
     if least < 0 <= most and type_ in ("i64", "i32"):
         least = 0  # a mark among indices: those between it and 0 may be none
     least, most = (min(max(end, -_EXACT), _EXACT) for end in (least, most))
     if least == most:
         return {"constant": least}
-    if most - least == elements - 1 and contents.ascending:
+    if is_dense and most - least == elements - 1 and contents.ascending:
         return {"iota": {"start": least, "step": 1}}
     if least == 0 and contents.ascending:
         return {"offsets": {"total": most}}
     is_flat = max(contents.histogram) - min(contents.histogram) <= 1
-    if least == 0 and most == elements - 1 and is_flat:
+    if is_dense and least == 0 and most == elements - 1 and is_flat:
         return "permutation"
     return {"uniform": {"low": least, "high": most + 1}}
 
