@@ -49,6 +49,8 @@ class Asked:
         if failure is not None:
             return Own(f"has no answer of the daemon: {failure}", is_said=True)
         if time.monotonic() > self._until:
+            self._asker.drop(lookup)
+            _let_go(lookup)
             return Own(f"was not tuned within {self._seconds:g} s")
         return None
 
@@ -97,7 +99,7 @@ class CubindDaemon:
             if known is not None:
                 return known
             answering = _Answering(self.connected, question, device, self._timeout if self._waits else 0.0)
-            lookup = Lookup(answering, lambda _: None)
+            lookup = Lookup(answering, _let_go)
             asked = self._asked[question.hint, device] = Asked(
                 lookup, self._asker, self._timeout if self._waits else _LONGEST_TUNING
             )
@@ -187,6 +189,11 @@ class _Answering:
         if on_miss == "wait":
             request.ClearField("compile_wait_ms")  # as long as the call may take
         return client._connection.unary("GetVariant", request, _wire.messages().GetVariantReply, timeout)
+
+
+def _let_go(lookup: Lookup) -> None:
+    """Of a question that is asked no more, which holds up to 64 MiB of TTIR."""
+    lookup.ask = lambda: None
 
 
 def _specified(question: Question) -> Spec | Own:

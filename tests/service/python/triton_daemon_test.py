@@ -1,6 +1,7 @@
 """Triton's autotuner with a cubind daemon: what it is asked and told, what runs meanwhile, and that a daemon
 that is absent, dies, stops or refuses costs a program nothing but the choice."""
 
+import gc
 import signal
 import threading
 import time
@@ -20,7 +21,7 @@ import grpc  # noqa: E402
 import running  # noqa: E402
 import triton_stub as stub  # noqa: E402
 from cubind import _asking, _core  # noqa: E402
-from cubind.triton import _daemon, _install  # noqa: E402
+from cubind.triton import _daemon, _install, _question  # noqa: E402
 from cubind.triton import _triton_private as private  # noqa: E402
 from triton.backends.nvidia.compiler import CUDABackend  # noqa: E402
 from triton.runtime.errors import OutOfResources  # noqa: E402
@@ -28,6 +29,12 @@ from triton_autotune_test import blocks, grid, tuned  # noqa: E402
 from triton_fake_daemon import FakeDaemon, chosen, pb, tuning, untuned  # noqa: E402
 
 PATIENCE = 5.0  # seconds for an answer that is there: a busy machine may need them
+
+
+def questions():
+    """How many of the process are held."""
+    gc.collect()
+    return sum(type(each) is _question.Question for each in gc.get_objects())
 
 
 class Case(unittest.TestCase):
@@ -151,6 +158,22 @@ class Answers(Case):
         self.fake(lambda request: chosen(1) if request.on_miss else pinned, waits=True)
         self.call(tuned())
         self.assertEqual(blocks(), [4])
+
+    def test_an_answered_question_is_let_go_with_its_ttir(self):
+        self.fake(chosen(1))
+        before = questions()
+        self.call(tuned())
+        self.assertTrue(running.eventually(lambda: questions() <= before, 5))
+
+    def test_a_question_that_took_too_long_is_asked_no_more(self):
+        daemon, before = self.fake(tuning(), patience=0.05), questions()
+        with unittest.mock.patch.object(_daemon, "_LONGEST_TUNING", 0.5):
+            kernel = tuned()
+            self.assertTrue(running.eventually(lambda: self.call(kernel) or stub.Driver.benchmarked == 2))
+        self.assertTrue(running.eventually(lambda: questions() <= before, 5))
+        asked = len(daemon.asked)
+        time.sleep(1.5)  # pending ones are asked about each second
+        self.assertEqual(len(daemon.asked), asked)
 
     def test_a_process_that_does_not_wait_pins_no_generation(self):
         daemon = self.fake(chosen(1))
