@@ -124,7 +124,7 @@ class Dispatched:
         a row, would leave a term out. By default such a pass raises NotImplementedError."""
         self._backward = self._differentiate_formula
 
-    # The dispatcher is told once; differentiate() comes later.
+    # Registered once, by the constructor: differentiate() comes later.
     def _run_save(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         self._save(ctx, inputs, output)
 
