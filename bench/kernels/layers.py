@@ -174,10 +174,72 @@ class CrossEntropy(Layer):
         return call
 
 
+class CrossEntropyForward(CrossEntropy):
+    """Loss and logsumexp."""
+
+    def __init__(self, p, seed):
+        super().__init__(p, seed)
+        self.outputs = {name: guarded(p["N"], torch.float32) for name in ("loss", "lse")}
+        self.buffers = {"x": self.x, "target": self.target, **self.outputs}
+
+    def results(self, x, target):
+        kept, total = target != IGNORED, x.logsumexp(1)
+        chosen = x.gather(1, target.clamp(min=0).unsqueeze(1)).squeeze(1)
+        return torch.where(kept, total - chosen, 0), torch.where(kept, total, 0)
+
+    def formula(self):
+        return self.results(self.x.float(), self.target)
+
+    def torch_call(self):
+        return lambda: functional.cross_entropy(self.x, self.target, ignore_index=IGNORED, reduction="none")
+
+
+class CrossEntropyBackward(CrossEntropy):
+    """The gradient, of another factor for each row."""
+
+    def __init__(self, p, seed):
+        super().__init__(p, seed)
+        self.dloss = torch.rand(p["N"], device="cuda") + 0.5
+        self.lse = torch.cat([x.double().logsumexp(1) for x in self.x.split(512)]).float()
+        self.outputs = {"dx": self.outputs["dx"]}
+        self.buffers = {
+            "x": self.x,
+            "target": self.target,
+            "lse": self.lse,
+            "dloss": self.dloss,
+            **self.outputs,
+        }
+
+    def truth(self):
+        parts = zip(*(t.split(512) for t in (self.x, self.target, self.lse, self.dloss)), strict=True)
+        return {"dx": torch.cat([self.gradient(x.double(), *others) for x, *others in parts])}
+
+    def gradient(self, x, target, lse, dloss):
+        hit = torch.arange(x.shape[1], device="cuda") == target.unsqueeze(1)
+        slopes = ((x - lse.unsqueeze(1)).exp() - hit.to(x.dtype)) * dloss.unsqueeze(1)
+        return torch.where((target != IGNORED).unsqueeze(1), slopes, 0)
+
+    def formula(self):
+        return (self.gradient(self.x.float(), self.target, self.lse, self.dloss).to(self.x.dtype),)
+
+    def torch_call(self):
+        """What torch's backward pass calls, without the logarithms of softmax that it reads."""
+        logarithms, kept = functional.log_softmax(self.x, 1), self.target.clamp(min=0)
+
+        def call():
+            slope = torch.zeros_like(logarithms)
+            slope.scatter_(1, kept.unsqueeze(1), -self.dloss.to(slope.dtype).unsqueeze(1))
+            return (aten._log_softmax_backward_data(slope, logarithms, 1, self.x.dtype),)
+
+        return call
+
+
 LAYERS = {
     "vector_add": VectorAdd,
     "activation_forward": ActivationForward,
     "activation_backward": ActivationBackward,
     "rotary": Rotary,
     "cross_entropy": CrossEntropy,
+    "cross_entropy_forward": CrossEntropyForward,
+    "cross_entropy_backward": CrossEntropyBackward,
 }

@@ -31,7 +31,10 @@ MORE = {
     "weighted_sum_backward": [(65536, 1024), (4096, 4096), (1000003, 64)],
     "flash_attention_forward": [(2, 32, 32, 2048, 2048, 64, 1), (2, 32, 32, 2048, 2048, 64, 0)],
     "flash_attention_backward": [(2, 32, 32, 2048, 2048, 64, 1), (2, 32, 32, 2048, 2048, 64, 0)],
-    "cross_entropy": [(4096, 128256), (8192, 50257), (8192, 30522)],
+    **{
+        kernel: [(4096, 128256), (8192, 50257), (8192, 30522)]
+        for kernel in ("cross_entropy", "cross_entropy_forward", "cross_entropy_backward")
+    },
     "activation_forward": [(4096 * 8192,)],
     "activation_backward": [(4096 * 8192,)],
     "rotary": [(4096, 32, 8, 2048, 128), (8192, 16, 16, 8192, 64)],

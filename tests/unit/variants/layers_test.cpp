@@ -11,6 +11,8 @@
 namespace device_of_layers {
 #include "variants/activation/activation_backward_reference.cu"
 #include "variants/activation/activation_forward_reference.cu"
+#include "variants/cross_entropy/cross_entropy_backward_reference.cu"
+#include "variants/cross_entropy/cross_entropy_forward_reference.cu"
 #include "variants/cross_entropy/reference.cu"
 #include "variants/rotary/reference.cu"
 }  // namespace device_of_layers
@@ -215,6 +217,28 @@ TEST_CASE("an ignored row has neither loss nor gradient in the reference of cros
   CHECK(std::all_of(found.dx.begin() + kClasses, found.dx.begin() + 2 * kClasses,
                     [](double value) { return value == 0; }));
   CHECK(found.loss[0] > 0);
+}
+
+TEST_CASE(
+    "the references of cross_entropy_forward and cross_entropy_backward give what cross_entropy gives") {
+  const Values x = normal_values(kExamples * kClasses, 17);
+  const std::vector<long long> targets{3, kIgnored, 6};
+  const std::vector<float> dloss{0.5f, 0.5f, 0.5f};
+  std::vector<float> loss(kExamples), lse(kExamples);
+  Values dx(x.size());
+  for_each_block(kExamples, [&] {
+    device::cross_entropy_forward_reference(x.data(), targets.data(), loss.data(), lse.data(), kIgnored,
+                                            kExamples, kClasses);
+  });
+  for_each_block(kExamples, [&] {
+    device::cross_entropy_backward_reference(x.data(), targets.data(), lse.data(), dloss.data(), dx.data(),
+                                             kIgnored, kExamples, kClasses);
+  });
+  const Judged expected = judged(x, targets, 0.5f);
+  CHECK(loss == expected.loss);
+  CHECK(lse[0] == Approx(loss[0] + x[3]));
+  CHECK(lse[1] == 0);
+  check_close(dx, expected.dx);
 }
 
 }  // namespace cubind::test
