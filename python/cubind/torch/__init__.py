@@ -10,6 +10,7 @@ from ..client import Client
 from ._activation import geglu, gelu, silu, swiglu
 from ._add_rms_norm import add_rms_norm
 from ._attention import scaled_dot_product_attention
+from ._cross_entropy import cross_entropy
 from ._layer_norm import LayerNorm, layer_norm
 from ._layer_norm_linear import layer_norm_linear
 from ._linear import Linear, linear
@@ -17,6 +18,7 @@ from ._operator import asker, forget_missing, step, wait
 from ._replace import Replacement, replace
 from ._report import report
 from ._rms_norm import RMSNorm, rms_norm
+from ._rotary import rotary
 from ._softmax import softmax
 from ._tune import tune
 from ._variants import settings
@@ -28,6 +30,7 @@ __all__ = [
     "RMSNorm",
     "Replacement",
     "add_rms_norm",
+    "cross_entropy",
     "geglu",
     "gelu",
     "layer_norm",
@@ -36,6 +39,7 @@ __all__ = [
     "replace",
     "report",
     "rms_norm",
+    "rotary",
     "scaled_dot_product_attention",
     "silu",
     "softmax",

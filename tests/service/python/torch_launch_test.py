@@ -20,11 +20,13 @@ from cubind.torch import (
     _activation,
     _add_rms_norm,
     _attention,
+    _cross_entropy,
     _dispatch,
     _layer_norm,
     _layer_norm_linear,
     _linear,
     _rms_norm,
+    _rotary,
     _softmax,
     _weighted_sum,
 )
@@ -69,6 +71,7 @@ class Launches(torch_launches.OnFakeDriver):
         k = torch.ones(1, 8, 128, 128, dtype=torch.bfloat16)
         lse = torch.ones(1, 32, 128)
         tall = torch.ones(16, 4096, dtype=torch.bfloat16)
+        target, tokens = torch.zeros(4096, dtype=torch.int64), torch.ones(2, 32, 4, 128, dtype=x.dtype)
         calls = {
             "rms_norm_backward": (lambda: _rms_norm._backward_cuda(x, x, w, 1e-6), 3),
             "layer_norm": (lambda: _layer_norm._forward_cuda(x, w, w, 1e-5), 1),
@@ -91,6 +94,16 @@ class Launches(torch_launches.OnFakeDriver):
             "activation_backward": (lambda: _activation._backward_cuda(x, x, 3), 1),
             "gated_activation": (lambda: _activation._gated_cuda(x, x, 2), 1),
             "gated_activation_backward": (lambda: _activation._gated_backward_cuda(x, x, x, 2), 1),
+            "cross_entropy": (lambda: _cross_entropy.forward_cuda(x, target, -100), 1),
+            "cross_entropy_backward": (
+                lambda: _cross_entropy._backward_cuda(rows, x, target, rows, -100),
+                1,
+            ),
+            "rotary": (lambda: _rotary._cuda(tokens, tokens, w.view(32, 128), w.view(32, 128), False), 1),
+            "rotary_backward": (
+                lambda: _rotary._cuda(tokens, tokens, w.view(32, 128), w.view(32, 128), True),
+                1,
+            ),
             "attention": (lambda: _attention._forward_cuda(q, k, k, True, 0.1), 1),
             "attention_backward": (lambda: _attention._backward_cuda(q, q, k, k, q, lse, True, 0.1), 3),
         }
@@ -112,6 +125,32 @@ class Launches(torch_launches.OnFakeDriver):
         y, (launch,) = self.launches_of(lambda: _activation._gated_cuda(x, wide, 2), 4)
         self.assertNotEqual(launch.parameters[1], wide.data_ptr())
         self.assertEqual((y.shape, launch.parameters[3]), (x.shape, 3 * 1001))
+
+    def test_cross_entropy_stores_two_numbers_for_a_row_and_reads_its_input_again(self):
+        x = torch.ones(6, 50257, dtype=torch.bfloat16, requires_grad=True)
+        target = torch.zeros(6, dtype=torch.int64)
+        (loss, lse), (launch,) = self.launches_of(
+            lambda: _cross_entropy._operator.direct(True, x, target, -1), 5
+        )
+        given = [x.data_ptr(), target.data_ptr(), loss.data_ptr(), lse.data_ptr(), 2**64 - 1]
+        self.assertEqual(list(launch.parameters[:5]), given)
+        self.assertEqual((loss.dtype, loss.shape, lse.requires_grad), (torch.float32, (6,), False))
+        (dx,), (launch,) = self.launches_of(lambda: torch.autograd.grad(loss.sum(), x), 5)
+        self.assertEqual(list(launch.parameters[:3]), [x.data_ptr(), target.data_ptr(), lse.data_ptr()])
+        self.assertEqual((launch.parameters[4], dx.dtype), (dx.data_ptr(), torch.bfloat16))
+
+    def test_rotary_takes_the_views_of_a_projection_as_they_are(self):
+        rows, cos = torch.ones(2, 5, 6 * 64, dtype=torch.bfloat16), torch.ones(5, 64, dtype=torch.bfloat16)
+        rows.requires_grad_()
+        q = rows.view(2, 5, 6, 64)
+        (q_out, _), (launch,) = self.launches_of(
+            lambda: _rotary._operator.direct(True, q, q, cos, cos, False), 8
+        )
+        pointers = [q.data_ptr(), q.data_ptr(), cos.data_ptr(), cos.data_ptr(), q_out.data_ptr()]
+        self.assertEqual(list(launch.parameters[:5]), pointers)
+        self.assertEqual([value % 2**32 for value in launch.parameters[6:8]], [6, 6])
+        _, (launch,) = self.launches_of(lambda: q_out.sum().backward(), 8)
+        self.assertEqual(launch.parameters[2], cos.data_ptr())
 
     def test_the_problems_of_a_run_are_recorded(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -31,6 +31,25 @@ def attention_inputs(dtype, keys=5, heads=2, size=8):
     return made(2, 4, 5, size, dtype=dtype), *(made(2, heads, keys, size, dtype=dtype) for _ in range(2))
 
 
+def angles(rows, size, dtype):
+    """cos and sin, whose halves differ."""
+    angle = made(rows, size, gradients=False)
+    return angle.cos().to(dtype), angle.sin().to(dtype)
+
+
+# q and k of rotary, whose rows of cos and sin are taken in turn.
+def turned(x, cos, sin):
+    cos, sin = (table.unsqueeze(1) for table in (cos, sin))
+    low, high = x.chunk(2, -1)
+    return x * cos + torch.cat((-high, low), -1) * sin
+
+
+# The gradient of turned(), which is linear.
+def turned_back(dy, cos, sin):
+    low, high = (dy * sin.unsqueeze(1)).chunk(2, -1)
+    return dy * cos.unsqueeze(1) + torch.cat((high, -low), -1)
+
+
 def cases(dtype):
     """(name, operator, its inputs, torch's function of the same inputs); the first result is compared."""
     x, w, b = made(3, 5, 16, dtype=dtype), made(16, dtype=dtype), made(16, dtype=dtype)
@@ -86,6 +105,25 @@ def cases(dtype):
                 functional.layer_norm(x, (16,), w, b, e), matrix, bias
             ),
         )
+    target = torch.tensor([3, -100, 0, 15, 7])
+    yield (
+        "cross_entropy",
+        lambda *inputs: ops.cross_entropy(*inputs)[0].to(dtype),
+        (made(5, 16, dtype=dtype), target, -100),
+        lambda x, target, ignored: functional.cross_entropy(
+            x, target, ignore_index=ignored, reduction="none"
+        ),
+    )
+    for inverse in (False, True):
+        q, k = made(2, 3, 4, 8, dtype=dtype), made(2, 3, 2, 8, dtype=dtype)
+        yield (
+            f"rotary {inverse}",
+            lambda *inputs: torch.cat([x.flatten() for x in ops.rotary(*inputs)]),
+            (q, k, *angles(3, 8, dtype), inverse),
+            lambda q, k, cos, sin, inverse: torch.cat(
+                [(turned_back if inverse else turned)(x, cos, sin).flatten() for x in (q, k)]
+            ),
+        )
     for causal in (False, True):
         yield (
             f"attention {causal}",
@@ -98,7 +136,7 @@ def cases(dtype):
 
 
 def differentiable(inputs):
-    return [value for value in inputs if isinstance(value, torch.Tensor)]
+    return [value for value in inputs if isinstance(value, torch.Tensor) and value.requires_grad]
 
 
 class Formulas(unittest.TestCase):
@@ -160,6 +198,7 @@ class Registrations(unittest.TestCase):
         y, mean, rstd = ops.layer_norm(plain, w.detach(), b.detach(), 1e-6)
         q, k, v = attention_inputs(torch.float32)
         o, lse = (t.detach() for t in ops.attention(q, k, v, True, 0.3))
+        target = torch.tensor([3, -100, 0, 15])
         calls = {
             ops.rms_norm: (x, w, 1e-6),
             ops.rms_norm_backward: (y, plain, w.detach(), 1e-6),
@@ -177,6 +216,9 @@ class Registrations(unittest.TestCase):
             ops.activation_backward: (y, plain, 1),
             ops.gated_activation: (x, made(4, 16, dtype=torch.float32), 2),
             ops.gated_activation_backward: (y, plain, y, 2),
+            ops.cross_entropy: (x, target, -100),
+            ops.cross_entropy_backward: (y[:, 0], plain, target, mean, -100),
+            ops.rotary: (q, k, *angles(4, 8, torch.float32), False),
             ops.attention: (q, k, v, True, 0.3),
             ops.attention_backward: (
                 torch.randn_like(o), *(t.detach() for t in (q, k, v)), o, lse, True, 0.3,
@@ -193,7 +235,11 @@ class Registrations(unittest.TestCase):
             y = torch.ops.cubind.gated_activation(y, x, 2) + torch.ops.cubind.activation(y, 1)
             x = x + torch.ops.cubind.layer_norm_linear(y, w, b, matrix, b, 1e-6)[0]
             x = x * torch.ops.cubind.weighted_sum(y, b).unsqueeze(-1)
+            target = torch.arange(x.shape[0], device=x.device) % 16
+            loss, _ = torch.ops.cubind.cross_entropy(x, target, 3)
             x = torch.ops.cubind.softmax(torch.ops.cubind.matmul(x, matrix, b, False, True))
+            q, k = torch.ops.cubind.rotary(q.transpose(1, 2), q.transpose(1, 2), x[:, :8], x[:, 8:], False)
+            q = (q + k).transpose(1, 2) + loss.unsqueeze(-1)
             return x, torch.ops.cubind.attention(q, q, q, True, 0.3)[0]
 
         compiled = torch.compile(block, fullgraph=True, dynamic=True, backend="aot_eager")
@@ -313,6 +359,29 @@ class Functions(unittest.TestCase):
             functional.scaled_dot_product_attention(q, q, q, mask, 0.0, scale=0.5),
         )
 
+    def test_cross_entropy_is_that_of_torch(self):
+        x, target = made(6, 8, dtype=torch.bfloat16), torch.tensor([3, -1, 0, 7, -1, 2])
+        options = (
+            {},
+            {"reduction": "sum"},
+            {"reduction": "none"},
+            {"weight": torch.ones(8, dtype=x.dtype)},
+            {"label_smoothing": 0.1},
+        )
+        for option in options:
+            given = {"ignore_index": -1, **option}
+            torch.testing.assert_close(
+                operators.cross_entropy(x, target, **given), functional.cross_entropy(x, target, **given)
+            )
+        loss = operators.cross_entropy(x, target, ignore_index=-1, dtype=torch.float32)
+        torch.testing.assert_close(loss, functional.cross_entropy(x.float(), target, ignore_index=-1))
+        image, classes = made(2, 3, 4), torch.zeros(2, 4, dtype=torch.int64)
+        torch.testing.assert_close(
+            operators.cross_entropy(image, classes), functional.cross_entropy(image, classes)
+        )
+        with self.assertRaises(ValueError):
+            operators.cross_entropy(x, target, reduction="median")
+
     def test_those_that_torch_lacks_are_what_they_say(self):
         x, r, w, b, matrix = (
             made(2, 3, 8), made(2, 3, 8), made(8), made(8), made(4, 8),
@@ -329,6 +398,13 @@ class Functions(unittest.TestCase):
         )
         for ours, expected in pairs:
             torch.testing.assert_close(ours, expected)
+
+    def test_rotary_turns_the_halves_of_heads(self):
+        q, k = made(2, 4, 3, 8), made(2, 1, 3, 8)
+        cos, sin = angles(3, 8, torch.float64)
+        expected = [turned(x.transpose(1, 2), cos, sin).transpose(1, 2) for x in (q, k)]
+        for tables in ((cos, sin), (cos[None], sin[None]), (cos.expand(2, 3, 8), sin.expand(2, 3, 8))):
+            torch.testing.assert_close(operators.rotary(q, k, *tables), tuple(expected))
 
     def test_those_that_torch_lacks_fall_back_under_autocast_and_vmap(self):
         x, w = made(3, 4, 8, dtype=torch.float32, gradients=False), made(8, dtype=torch.float32)
