@@ -31,8 +31,8 @@ class Replacement:
 
     def __str__(self) -> str:
         verb = "would be replaced" if self._dry_run else "replaced"
-        lines = [f"{name}: {cls} {verb}" for name, cls in self.replaced]
-        lines += [f"{name}: {cls} kept: {why}" for name, cls, why in self.kept]
+        lines = [f"{name or 'model'}: {cls} {verb}" for name, cls in self.replaced]
+        lines += [f"{name or 'model'}: {cls} kept: {why}" for name, cls, why in self.kept]
         return "\n".join(lines) or "nothing to replace"
 
 
@@ -40,7 +40,8 @@ def replace(
     model: torch.nn.Module, *, linear: bool = False, dry_run: bool = False, verbose: bool = True
 ) -> Replacement:
     """Replaces in place torch's RMSNorm and LayerNorm modules and what `transformers` has of the same: the
-    RMSNorms, gated layers (SwiGLU, GEGLU) and GELU by tanh of GPT-2, Llama, Qwen, Mistral and Gemma.
+    RMSNorms, gated layers (SwiGLU, GEGLU), rotary embedding, causal loss and GELU by tanh of GPT-2, Llama,
+    Qwen, Mistral and Gemma.
     Parameters, buffers, hooks and state dicts stay as they are: a module gets another class. With CUBIND=0
     nothing is replaced.
 

@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional
 
 from ._activation import geglu, gelu, swiglu
+from ._decoder import attention_forward, loss_members
 from ._rms_norm import rms_norm
 
 _Forward = Callable[..., torch.Tensor]
@@ -65,18 +66,29 @@ def class_for(module: torch.nn.Module) -> tuple[type | None, str]:
     cls = type(module)
     if not cls.__module__.startswith("transformers.") or hasattr(cls, _MARK):
         return None, ""
-    forward = _OF_CLASS.get(cls.__name__)
+    forward: Callable[..., Any] | None = _OF_CLASS.get(cls.__name__)
     if cls.__name__ in _GATED:
         gate = type(module.act_fn).__name__
         forward = _OF_GATE.get(gate)
         if forward is None:
             return None, f"its gate is {gate}"
-    return (_with_forward(cls, forward) if forward is not None else None), ""
+    if forward is None:
+        forward, why = attention_forward(cls)
+        if why:
+            return None, why
+    if forward is not None:
+        return _with_forward(cls, forward), ""
+    members = loss_members(module)
+    return (_with_members(cls, members) if members is not None else None), ""
 
 
 # One class for all modules of a class: torch.compile guards on it.
 @functools.cache
-def _with_forward(cls: type, forward: _Forward) -> type:
+def _with_forward(cls: type, forward: Callable[..., Any]) -> type:
+    return _with_members(cls, {"forward": forward})
+
+
+def _with_members(cls: type, given: dict[str, Any]) -> type:
     # A pickled module comes back as what it was: a process that loads it need not have cubind.
     def reduce(self: Any, _: Any) -> tuple[Any, ...]:
         return copyreg._reconstructor, (cls, object, None), self.__dict__  # type: ignore[attr-defined]
@@ -87,7 +99,7 @@ def _with_forward(cls: type, forward: _Forward) -> type:
         return twin
 
     members = {
-        "forward": forward,
+        **given,
         "__reduce_ex__": reduce,
         "__deepcopy__": deepcopy,
         "__module__": cls.__module__,

@@ -7,18 +7,32 @@ import pickle
 import sys
 import types
 import unittest
+from unittest import mock
 
 import torch_found  # first: it looks for a Python with torch
 
 # isort: split
 import cubind.torch as operators
 import torch
+from cubind.torch import _decoder
 from torch.nn import functional
 
 try:
     import transformers
 except ImportError:
     transformers = None
+
+if transformers is not None:
+    from transformers.models.llama import modeling_llama
+
+    LLAMA_ATTENTION = modeling_llama.LlamaAttention
+
+
+def tiny_llama():
+    sizes = {"vocab_size": 64, "num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 48}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, **heads, use_cache=False))
+
 
 MODULE = "transformers.models.made_up"
 
@@ -142,10 +156,10 @@ class Replaced(unittest.TestCase):
         heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
         gpt2 = transformers.GPT2Config(vocab_size=64, n_layer=2, n_embd=32, n_head=2)
         models = {
-            transformers.LlamaForCausalLM: (transformers.LlamaConfig(**sizes, **heads), 2 * 3 + 1),
-            transformers.MistralForCausalLM: (transformers.MistralConfig(**sizes, **heads), 2 * 3 + 1),
-            transformers.Qwen3ForCausalLM: (transformers.Qwen3Config(**sizes, **heads), 2 * 5 + 1),
-            transformers.GPT2LMHeadModel: (gpt2, 2 * 3 + 1),
+            transformers.LlamaForCausalLM: (transformers.LlamaConfig(**sizes, **heads), 2 * 4 + 2),
+            transformers.MistralForCausalLM: (transformers.MistralConfig(**sizes, **heads), 2 * 4 + 2),
+            transformers.Qwen3ForCausalLM: (transformers.Qwen3Config(**sizes, **heads), 2 * 6 + 2),
+            transformers.GPT2LMHeadModel: (gpt2, 2 * 3 + 2),
         }
         tokens = torch.randint(64, (2, 7))
         for cls, (config, replaced) in models.items():
@@ -156,6 +170,48 @@ class Replaced(unittest.TestCase):
                 self.assertEqual(len(done.replaced), replaced, str(done))
                 found = model(tokens, labels=tokens)
                 torch.testing.assert_close((found.loss, found.logits), (expected.loss, expected.logits))
+
+    @unittest.skipIf(transformers is None, "needs transformers")
+    def test_rotary_embedding_and_loss_of_one_model_are_replaced(self):
+        model, other = (tiny_llama() for _ in range(2))
+        tokens = torch.randint(64, (2, 7))
+        labels = tokens.masked_fill(torch.rand(2, 7) < 0.3, -100)
+        expected = model(tokens, labels=labels, num_items_in_batch=5).loss
+        done = operators.replace(model, verbose=False)
+        with (
+            mock.patch.object(_decoder, "cross_entropy", wraps=operators.cross_entropy) as loss,
+            mock.patch.dict(_decoder.attention_forward(LLAMA_ATTENTION)[0].__globals__) as names,
+        ):
+            turn = names["apply_rotary_pos_emb"] = mock.Mock(wraps=operators.rotary)
+            torch.testing.assert_close(model(tokens, labels=labels, num_items_in_batch=5).loss, expected)
+            other(tokens, labels=labels)
+            self.assertEqual((turn.call_count, loss.call_count), (2, 1))
+            done.undo()
+            model(tokens, labels=labels)
+            self.assertEqual((turn.call_count, loss.call_count), (2, 1))
+
+    @unittest.skipIf(transformers is None, "needs transformers")
+    def test_a_loss_that_the_user_has_set_stays(self):
+        model = tiny_llama()
+        model.loss_function = lambda **_: 3
+        operators.replace(model, verbose=False)
+        tokens = torch.randint(64, (2, 7))
+        self.assertEqual(model(tokens, labels=tokens).loss, 3)
+        other = tiny_llama()
+        operators.replace(other, verbose=False)
+        other.loss_function = model.loss_function
+        self.assertEqual(other(tokens, labels=tokens).loss, 3)
+
+    @unittest.skipIf(transformers is None, "needs transformers")
+    def test_a_replaced_model_pickles_compiles_and_differentiates(self):
+        model, tokens = tiny_llama(), torch.randint(64, (2, 7))
+        expected = model(tokens, labels=tokens).loss
+        theirs = torch.autograd.grad(expected, list(model.parameters()))
+        operators.replace(model, verbose=False)
+        self.assertIs(type(pickle.loads(pickle.dumps(model))), transformers.LlamaForCausalLM)
+        loss = torch.compile(model, backend="aot_eager", fullgraph=True)(tokens, labels=tokens).loss
+        torch.testing.assert_close(loss, expected)
+        torch.testing.assert_close(torch.autograd.grad(loss, list(model.parameters())), theirs)
 
 
 if __name__ == "__main__":

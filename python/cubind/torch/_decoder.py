@@ -1,0 +1,92 @@
+"""What a model of `transformers` calls by name: the rotary embedding of its attention layers, and the loss of
+its logits."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional as torch_functions
+
+from ._cross_entropy import cross_entropy
+from ._rotary import rotary
+
+_ROTARY = "apply_rotary_pos_emb"
+_ATTENTION = (
+    "Gemma2Attention",
+    "GemmaAttention",
+    "LlamaAttention",
+    "MistralAttention",
+    "MixtralAttention",
+    "Qwen2Attention",
+    "Qwen3Attention",
+)
+
+
+@functools.cache
+def attention_forward(cls: type) -> tuple[Callable[..., Any] | None, str]:
+    """The forward() of an attention class with cubind's rotary embedding: a copy that finds it under the name
+    of its module's own. None: it stays; with the reason for a class that one might expect it for."""
+    if cls.__name__ not in _ATTENTION:
+        return None, ""
+    forward = inspect.unwrap(cls.forward)  # type: ignore[attr-defined]
+    theirs = forward.__globals__.get(_ROTARY)
+    if _ROTARY not in forward.__code__.co_names or not _computes_the_same(theirs):
+        return None, "its rotary embedding is not known"
+    names = {**forward.__globals__, _ROTARY: rotary}
+    del names["__name__"]  # by which torch.compile would take the module's own functions
+    ours = types.FunctionType(
+        forward.__code__, names, forward.__name__, forward.__defaults__, forward.__closure__
+    )
+    ours.__kwdefaults__ = forward.__kwdefaults__
+    return ours, ""
+
+
+def _computes_the_same(theirs: Any) -> bool:
+    q, k, angles = (torch.linspace(-1, 1, n, dtype=torch.float64) for n in (12, 6, 6))
+    given = (q.view(1, 2, 1, 6), k.view(1, 1, 1, 6), angles.cos().view(1, 1, 6), angles.sin().view(1, 1, 6))
+    try:
+        found = theirs(*given)
+    except Exception:  # another signature
+        return False
+    return all(torch.allclose(a, b) for a, b in zip(found, rotary(*given)))
+
+
+def _causal_loss(
+    logits: torch.Tensor,
+    labels: torch.Tensor,
+    vocab_size: int,
+    num_items_in_batch: Any = None,
+    ignore_index: int = -100,
+    shift_labels: torch.Tensor | None = None,
+    **_: Any,
+) -> torch.Tensor:
+    if shift_labels is None:
+        shift_labels = torch_functions.pad(labels, (0, 1), value=ignore_index)[..., 1:]
+    loss = cross_entropy(
+        logits.view(-1, vocab_size),
+        shift_labels.reshape(-1).to(logits.device),
+        ignore_index=ignore_index,
+        reduction="mean" if num_items_in_batch is None else "sum",
+        dtype=torch.float32,
+    )
+    if num_items_in_batch is None:
+        return loss
+    items = num_items_in_batch
+    return loss / (items.to(loss.device) if isinstance(items, torch.Tensor) else items)
+
+
+def loss_members(model: torch.nn.Module) -> dict[str, Any] | None:
+    """What gives a causal language model cubind's loss, as members of a class: ForCausalLMLoss without a
+    float32 copy of the logits. None: it has another loss."""
+    cls: Any = type(model)
+    has_causal_loss = cls.__name__.endswith("LMHeadModel") or getattr(model, "loss_type", "") == "ForCausalLM"
+    known = getattr(cls, "loss_function", None)
+    if not has_causal_loss or not isinstance(known, property) or hasattr(model, "_loss_function"):
+        return None
+    own = property(lambda self: self.__dict__.get("_loss_function", _causal_loss), known.fset)
+    return {"loss_function": own}
