@@ -14,6 +14,7 @@ from ._cross_entropy import cross_entropy
 from ._layer_norm import LayerNorm, layer_norm
 from ._layer_norm_linear import layer_norm_linear
 from ._linear import Linear, linear
+from ._linear_cross_entropy import linear_cross_entropy
 from ._operator import asker, forget_missing, step, wait
 from ._replace import Replacement, replace
 from ._report import report
@@ -36,6 +37,7 @@ __all__ = [
     "layer_norm",
     "layer_norm_linear",
     "linear",
+    "linear_cross_entropy",
     "replace",
     "report",
     "rms_norm",

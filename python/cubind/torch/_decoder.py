@@ -5,16 +5,20 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.nn import functional as torch_functions
 
 from ._cross_entropy import cross_entropy
+from ._linear_cross_entropy import linear_cross_entropy
 from ._rotary import rotary
 
+_CHUNKED = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
+_WHOLE = {"logits_to_keep", "return_dict"}  # arguments of forward() that only transformers' own knows
 _ROTARY = "apply_rotary_pos_emb"
 _ATTENTION = (
     "Gemma2Attention",
@@ -56,10 +60,16 @@ def _computes_the_same(theirs: Any) -> bool:
     return all(torch.allclose(a, b) for a, b in zip(found, rotary(*given)))
 
 
-def _causal_loss(
-    logits: torch.Tensor,
+def _causal_loss(logits: torch.Tensor, labels: torch.Tensor, vocab_size: int, **named: Any) -> torch.Tensor:
+    compute = functools.partial(cross_entropy, logits.view(-1, vocab_size), dtype=torch.float32)
+    return _of_next(compute, labels, **named)
+
+
+# As ForCausalLMLoss of transformers: the loss of each token's successor. compute(targets, ignore_index=,
+# reduction=) gives that of the flat targets.
+def _of_next(
+    compute: Callable[..., torch.Tensor],
     labels: torch.Tensor,
-    vocab_size: int,
     num_items_in_batch: Any = None,
     ignore_index: int = -100,
     shift_labels: torch.Tensor | None = None,
@@ -67,26 +77,39 @@ def _causal_loss(
 ) -> torch.Tensor:
     if shift_labels is None:
         shift_labels = torch_functions.pad(labels, (0, 1), value=ignore_index)[..., 1:]
-    loss = cross_entropy(
-        logits.view(-1, vocab_size),
-        shift_labels.reshape(-1).to(logits.device),
-        ignore_index=ignore_index,
-        reduction="mean" if num_items_in_batch is None else "sum",
-        dtype=torch.float32,
-    )
+    reduction = "mean" if num_items_in_batch is None else "sum"
+    loss = compute(shift_labels.reshape(-1), ignore_index=ignore_index, reduction=reduction)
     if num_items_in_batch is None:
         return loss
     items = num_items_in_batch
     return loss / (items.to(loss.device) if isinstance(items, torch.Tensor) else items)
 
 
-def loss_members(model: torch.nn.Module) -> dict[str, Any] | None:
+def loss_members(model: torch.nn.Module, chunked: bool) -> dict[str, Any] | None:
     """What gives a causal language model cubind's loss, as members of a class: ForCausalLMLoss without a
-    float32 copy of the logits. None: it has another loss."""
+    float32 copy of the logits, or chunked, without the logits. None: it has another loss."""
     cls: Any = type(model)
     has_causal_loss = cls.__name__.endswith("LMHeadModel") or getattr(model, "loss_type", "") == "ForCausalLM"
     known = getattr(cls, "loss_function", None)
     if not has_causal_loss or not isinstance(known, property) or hasattr(model, "_loss_function"):
         return None
     own = property(lambda self: self.__dict__.get("_loss_function", _causal_loss), known.fset)
-    return {"loss_function": own}
+    members: dict[str, Any] = {"loss_function": own}
+    if chunked and cls.__name__ in _CHUNKED and getattr(cast(Any, model).lm_head, "bias", None) is None:
+        members["forward"] = _chunked_forward(cls.forward)
+    return members
+
+
+def _chunked_forward(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(self: Any, *inputs: Any, labels: Any = None, **named: Any) -> Any:
+        if labels is None or not self.training or len(inputs) > 1 or _WHOLE & named.keys():
+            return theirs(self, *inputs, labels=labels, **named)
+        outputs = self.model(*inputs, **named)
+        compute = functools.partial(linear_cross_entropy, outputs.last_hidden_state, self.lm_head.weight)
+        return sys.modules["transformers.modeling_outputs"].CausalLMOutputWithPast(
+            loss=_of_next(compute, labels, **named),
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+        )
+
+    return forward

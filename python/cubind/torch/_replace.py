@@ -37,7 +37,12 @@ class Replacement:
 
 
 def replace(
-    model: torch.nn.Module, *, linear: bool = False, dry_run: bool = False, verbose: bool = True
+    model: torch.nn.Module,
+    *,
+    linear: bool = False,
+    chunked_loss: bool = False,
+    dry_run: bool = False,
+    verbose: bool = True,
 ) -> Replacement:
     """Replaces in place torch's RMSNorm and LayerNorm modules and what `transformers` has of the same: the
     RMSNorms, gated layers (SwiGLU, GEGLU), rotary embedding, causal loss and GELU by tanh of GPT-2, Llama,
@@ -46,6 +51,9 @@ def replace(
     nothing is replaced.
 
     linear: torch's Linear modules too. cuBLAS is as fast or faster at many sizes, so measure first.
+    chunked_loss: Llama, Mistral and Qwen compute their loss by linear_cross_entropy() when they are trained
+        with labels, which saves the memory of the logits: the output's `logits` and cache are None then.
+        lm_head has to have a plain weight.
     dry_run: says what it would do. verbose: prints it. Replacement.undo() takes it back.
 
     Attention is a function: where a model calls torch's, it calls cubind.torch.scaled_dot_product_attention
@@ -54,7 +62,7 @@ def replace(
     done = Replacement(_dry_run=dry_run)
     for name, module in model.named_modules():
         original = type(module)
-        new, why = _class_for(module, linear)
+        new, why = _class_for(module, linear, chunked_loss)
         if new is None:
             if why:
                 done.kept.append((name, original.__name__, why))
@@ -71,13 +79,13 @@ def replace(
     return done
 
 
-def _class_for(module: torch.nn.Module, linear: bool) -> tuple[type | None, str]:
+def _class_for(module: torch.nn.Module, linear: bool, chunked_loss: bool) -> tuple[type | None, str]:
     cls = type(module)
     if cls is torch.nn.RMSNorm or cls is torch.nn.LayerNorm:
         return _norm_for(module)
     if cls is torch.nn.Linear:
         return (Linear if linear else None), ""
-    theirs, why = class_for(module)
+    theirs, why = class_for(module, chunked_loss)
     if theirs is not None or why:
         return theirs, why
     if cls is not RMSNorm and "RMSNorm" in cls.__name__:

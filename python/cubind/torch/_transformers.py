@@ -60,9 +60,9 @@ _OF_CLASS: dict[str, _Forward] = {
 }
 
 
-def class_for(module: torch.nn.Module) -> tuple[type | None, str]:
-    """The class that computes the same by cubind's functions. None: there is none; with the reason for a
-    module that one might expect it for."""
+def class_for(module: torch.nn.Module, chunked_loss: bool) -> tuple[type | None, str]:
+    """The class that computes the same by cubind's functions; chunked_loss: as replace() has it. None: there
+    is none; with the reason for a module that one might expect it for."""
     cls = type(module)
     if not cls.__module__.startswith("transformers.") or hasattr(cls, _MARK):
         return None, ""
@@ -78,7 +78,7 @@ def class_for(module: torch.nn.Module) -> tuple[type | None, str]:
             return None, why
     if forward is not None:
         return _with_forward(cls, forward), ""
-    members = loss_members(module)
+    members = loss_members(module, chunked_loss)
     return (_with_members(cls, members) if members is not None else None), ""
 
 

@@ -1,6 +1,7 @@
 """What the operators of cubind.torch hand to their kernels: the shipped variants, compiled for real and
 launched on a fake driver, which reads no memory. Tensors lie on the CPU. Needs torch."""
 
+import functools
 import json
 import os
 import pathlib
@@ -25,6 +26,7 @@ from cubind.torch import (
     _layer_norm,
     _layer_norm_linear,
     _linear,
+    _linear_cross_entropy,
     _rms_norm,
     _rotary,
     _softmax,
@@ -138,6 +140,18 @@ class Launches(torch_launches.OnFakeDriver):
         (dx,), (launch,) = self.launches_of(lambda: torch.autograd.grad(loss.sum(), x), 5)
         self.assertEqual(list(launch.parameters[:3]), [x.data_ptr(), target.data_ptr(), lse.data_ptr()])
         self.assertEqual((launch.parameters[4], dx.dtype), (dx.data_ptr(), torch.bfloat16))
+
+    def test_linear_cross_entropy_turns_logits_into_their_gradient(self):
+        x, matrix = torch.ones(6, 64, dtype=torch.bfloat16), torch.ones(512, 64, dtype=torch.bfloat16)
+        target, scale = torch.zeros(6, dtype=torch.int64), torch.ones(1)
+        call = functools.partial(_linear_cross_entropy._cuda, x, matrix, target, scale, -100)
+        (_, dx, dw), (launch,) = self.launches_of(lambda: call(True, True), 5)
+        self.assertEqual(launch.parameters[0], launch.parameters[4])
+        self.assertEqual(
+            (launch.parameters[2], dx.shape, dw.shape), (scale.data_ptr(), x.shape, matrix.shape)
+        )
+        (_, dx, dw), (launch,) = self.launches_of(lambda: call(False, False), 5)
+        self.assertEqual((launch.parameters[1], dx.numel(), dw.numel()), (target.data_ptr(), 0, 0))
 
     def test_rotary_takes_the_views_of_a_projection_as_they_are(self):
         rows, cos = torch.ones(2, 5, 6 * 64, dtype=torch.bfloat16), torch.ones(5, 64, dtype=torch.bfloat16)

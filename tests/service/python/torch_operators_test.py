@@ -9,7 +9,7 @@ import torch_found  # first: it looks for a Python with torch
 # isort: split
 import cubind.torch as operators
 import torch
-from cubind.torch import _activation
+from cubind.torch import _activation, _linear_cross_entropy
 from torch.nn import functional
 
 FORWARD_RTOL = {torch.float32: 1e-5, torch.bfloat16: 1.6e-2, torch.float16: 2e-3}
@@ -29,6 +29,10 @@ def made(*shape, dtype=torch.float64, gradients=True):
 
 def attention_inputs(dtype, keys=5, heads=2, size=8):
     return made(2, 4, 5, size, dtype=dtype), *(made(2, heads, keys, size, dtype=dtype) for _ in range(2))
+
+
+def wide(dtype):
+    return torch.promote_types(dtype, torch.float32)
 
 
 def angles(rows, size, dtype):
@@ -112,6 +116,15 @@ def cases(dtype):
         (made(5, 16, dtype=dtype), target, -100),
         lambda x, target, ignored: functional.cross_entropy(
             x, target, ignore_index=ignored, reduction="none"
+        ),
+    )
+    yield (
+        "linear_cross_entropy",
+        lambda *inputs: ops.linear_cross_entropy(*inputs, -100, True, True)[0],
+        (made(5, 4, dtype=dtype), made(16, 4, dtype=dtype), target, torch.full((1,), 0.5, dtype=wide(dtype))),
+        lambda x, matrix, target, scale: (
+            scale.sum()
+            * functional.cross_entropy(functional.linear(x, matrix).to(scale.dtype), target, reduction="sum")
         ),
     )
     for inverse in (False, True):
@@ -218,6 +231,7 @@ class Registrations(unittest.TestCase):
             ops.gated_activation_backward: (y, plain, y, 2),
             ops.cross_entropy: (x, target, -100),
             ops.cross_entropy_backward: (y[:, 0], plain, target, mean, -100),
+            ops.linear_cross_entropy: (x, x, target, plain[0, :1], -100, True, False),
             ops.rotary: (q, k, *angles(4, 8, torch.float32), False),
             ops.attention: (q, k, v, True, 0.3),
             ops.attention_backward: (
@@ -381,6 +395,25 @@ class Functions(unittest.TestCase):
         )
         with self.assertRaises(ValueError):
             operators.cross_entropy(x, target, reduction="median")
+
+    def test_linear_cross_entropy_takes_some_rows_at_a_time(self):
+        x, matrix = made(3, 2, 4), made(16, 4)
+        target = torch.tensor([[3, -100], [0, 15], [7, 7]])
+        expected = functional.cross_entropy((x @ matrix.t()).flatten(0, 1), target.flatten())
+        with mock.patch.object(_linear_cross_entropy, "_LOGITS_BYTES", 16 * 8 * 4):
+            products, mm = [], torch.mm
+            with mock.patch.object(torch, "mm", lambda a, b, **out: products.append(a) or mm(a, b, **out)):
+                found = operators.linear_cross_entropy(x, matrix, target)
+        self.assertEqual([tuple(a.shape) for a in products], [(4, 4), (4, 16), (2, 4), (2, 16)])
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(
+            torch.autograd.grad(3 * found, (x, matrix)),
+            torch.autograd.grad(3 * expected, (x, matrix), retain_graph=True),
+        )
+        with torch.no_grad():
+            torch.testing.assert_close(operators.linear_cross_entropy(x, matrix, target), expected.detach())
+        frozen = operators.linear_cross_entropy(x, matrix.detach(), target)
+        torch.testing.assert_close(torch.autograd.grad(frozen, x), torch.autograd.grad(expected, x))
 
     def test_those_that_torch_lacks_are_what_they_say(self):
         x, r, w, b, matrix = (

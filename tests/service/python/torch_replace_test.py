@@ -31,7 +31,7 @@ if transformers is not None:
 def tiny_llama():
     sizes = {"vocab_size": 64, "num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 48}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, **heads, use_cache=False))
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, **heads, use_cache=False)).train()
 
 
 MODULE = "transformers.models.made_up"
@@ -189,6 +189,24 @@ class Replaced(unittest.TestCase):
             done.undo()
             model(tokens, labels=labels)
             self.assertEqual((turn.call_count, loss.call_count), (2, 1))
+
+    @unittest.skipIf(transformers is None, "needs transformers")
+    def test_a_chunked_loss_has_no_logits_and_the_same_gradients(self):
+        model, tokens = tiny_llama(), torch.randint(64, (2, 7))
+        labels = tokens.masked_fill(torch.rand(2, 7) < 0.3, -100)
+        for given in ({}, {"num_items_in_batch": torch.tensor(5)}):
+            expected = model(tokens, labels=labels, **given).loss
+            theirs = torch.autograd.grad(expected, list(model.parameters()))
+            done = operators.replace(model, chunked_loss=True, verbose=False)
+            found = model(input_ids=tokens, labels=labels, **given)
+            self.assertIsNone(found.logits)
+            torch.testing.assert_close(found.loss, expected)
+            torch.testing.assert_close(torch.autograd.grad(found.loss, list(model.parameters())), theirs)
+            self.assertEqual(model(tokens).logits.shape, (2, 7, 64))
+            self.assertEqual(model(tokens, labels=labels, logits_to_keep=0).logits.shape, (2, 7, 64))
+            self.assertIsNotNone(model.eval()(tokens, labels=labels).logits)
+            model.train()
+            done.undo()
 
     @unittest.skipIf(transformers is None, "needs transformers")
     def test_a_loss_that_the_user_has_set_stays(self):
