@@ -107,8 +107,9 @@ def cross_entropy(
     """torch.nn.functional.cross_entropy, by cubind's kernels on a GPU. Softmax is not stored: the backward
     pass computes it from the input.
 
-    input: [N, C]; bf16, f16 or f32. target: [N], int64. dtype: of the result, None is input's; the loss is
-        computed in float32, so torch.float32 gives that of input.float() without this copy.
+    input: [N, C]; bf16, f16 or f32. target: [N], int64. reduction: "mean", "sum" or "none". dtype: of the
+        result, None is input's; the loss is computed in float32, so torch.float32 gives that of input.float()
+        without this copy.
 
     A target that is neither a class nor ignore_index gives NaN. Torch's own function is used as rms_norm()
     says, for other shapes and types, with weight or label_smoothing, and for DTensors.

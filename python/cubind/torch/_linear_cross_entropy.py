@@ -146,7 +146,8 @@ def linear_cross_entropy(
     some rows at a time, the gradients in the same pass. Products are torch's, the loss is cubind's kernel.
 
     input: [..., K]; weight: [C, K], of input's type; target: input's shape without the last dim, int64.
-        reduction: "mean" or "sum". The result is float32, or the wider type of input.
+        ignore_index: the target of rows that do not count. reduction: "mean" or "sum". The result is float32,
+        or the wider type of input.
 
     linear() and cross_entropy() are used for DTensors and other subclasses, under autocast, transforms of
         torch.func, and for other types of input and target.

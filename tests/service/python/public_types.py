@@ -44,6 +44,8 @@ y = cubind.torch.geglu(x, x, approximate="tanh")
 y = cubind.torch.linear(y, x)
 y = cubind.torch.layer_norm_linear(cubind.torch.add_rms_norm(y, y, x[0], 1e-6)[0], x[0], x[0], x, eps=1e-6)
 y = cubind.torch.weighted_sum(y, x[0])
+y = cubind.torch.cross_entropy(y, x, reduction="sum") + cubind.torch.linear_cross_entropy(y, x, x)
+y = cubind.torch.rotary(y, y, x, x)[0]
 y = cubind.torch.scaled_dot_product_attention(y, y, y, is_causal=True)
 cubind.torch.strict()
 cubind.torch.use(client)

@@ -211,7 +211,7 @@ class Registrations(unittest.TestCase):
         y, mean, rstd = ops.layer_norm(plain, w.detach(), b.detach(), 1e-6)
         q, k, v = attention_inputs(torch.float32)
         o, lse = (t.detach() for t in ops.attention(q, k, v, True, 0.3))
-        target = torch.tensor([3, -100, 0, 15])
+        target, matrix = torch.tensor([3, -100, 0, 15]), made(16, 16, dtype=torch.float32)
         calls = {
             ops.rms_norm: (x, w, 1e-6),
             ops.rms_norm_backward: (y, plain, w.detach(), 1e-6),
@@ -231,7 +231,7 @@ class Registrations(unittest.TestCase):
             ops.gated_activation_backward: (y, plain, y, 2),
             ops.cross_entropy: (x, target, -100),
             ops.cross_entropy_backward: (y[:, 0], plain, target, mean, -100),
-            ops.linear_cross_entropy: (x, x, target, plain[0, :1], -100, True, False),
+            ops.linear_cross_entropy: (x, matrix, target, plain[0, :1], -100, True, False),
             ops.rotary: (q, k, *angles(4, 8, torch.float32), False),
             ops.attention: (q, k, v, True, 0.3),
             ops.attention_backward: (
