@@ -47,8 +47,8 @@ class Consent {
   /// Right after our context was made.
   void context_made(const GpuUse& after, const Lend& lend = {});
 
-  /// The other user of the GPU; empty: none. `own_allocated` is what we have allocated since; `idle` says that
-  /// our own work cannot explain a busy GPU.
+  /// The other user of the GPU; empty: none. `own_allocated` is what we have allocated since; `idle` says
+  /// that our own work cannot explain a busy GPU.
   std::string others(const GpuUse& now, std::uint64_t own_allocated, bool idle, const Lend& lend = {}) const;
 
   /// "processes" or "memory and utilization".
