@@ -150,7 +150,8 @@ def linear_cross_entropy(
         or the wider type of input.
 
     linear() and cross_entropy() are used for DTensors and other subclasses, under autocast, transforms of
-        torch.func, and for other types of input and target.
+        torch.func, and for other types of input and target; for float16 too, since the gradients are made
+        before the loss is scaled, and would be lost in its range.
     """
     if reduction not in ("mean", "sum"):
         raise ValueError(f'linear_cross_entropy: reduction is {reduction!r}, expected "mean" or "sum"')
@@ -182,6 +183,7 @@ def _is_ours(input: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) ->
         and (torch.compiler.is_compiling() or not private.is_transformed())
         and input.dtype == weight.dtype
         and input.is_floating_point()
+        and input.dtype != torch.float16
         and target.dtype == torch.int64
         and weight.dim() == 2
         and target.shape == input.shape[:1]

@@ -79,7 +79,7 @@ def other_process():
 
 
 def records(client):
-    return {row["problem"]["N"]: row for row in client.table("rmsnorm_forward")}
+    return {row["problem"]["dims"]["N"]: row for row in client.table("rmsnorm_forward")}
 
 
 class Lend(unittest.TestCase):
@@ -156,7 +156,7 @@ class Lend(unittest.TestCase):
         torch.testing.assert_close(y, expected, rtol=2e-2, atol=2e-2)
         report = cubind.torch.report()
         print(report)
-        self.assertEqual(report.count("torch's own 0"), 4)
+        self.assertEqual(report.count("launched 1"), 4)
         self.assertEqual({row["evidence"] for row in self.client.table()}, {"measured"})
 
 
