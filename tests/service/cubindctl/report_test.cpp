@@ -78,7 +78,7 @@ TEST_CASE_METHOD(ReportFixture, "a report of a kernel that was never tuned is a 
 
 TEST_CASE_METHOD(ReportFixture, "a kernel that a caller has defined is reported") {
   const auto spec = TritonSpec().parse();
-  const auto folder = daemon.folder() / "store.db.kernels" / spec->name;
+  const std::filesystem::path folder = daemon->store().string() + ".kernels/" + spec->name;
   std::filesystem::create_directories(folder);
   for (const SourceFile& file : spec->bundle.files) {
     write_file_atomic(folder / file.path, file.content);
