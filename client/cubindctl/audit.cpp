@@ -12,8 +12,6 @@ namespace {
 // A share of the roofline below this is worth a look; most tuned kernels of the library are above it.
 constexpr double kFairRooflineShare = 0.5;
 
-std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
-
 class Auditing {
  public:
   explicit Auditing(const AuditInput& input)
@@ -133,7 +131,7 @@ class Auditing {
     }
     const double share = *winner->roofline_share;
     add("roofline", share < kFairRooflineShare ? Verdict::Note : Verdict::Ok,
-        percent(share) + " of what the GPU's peak rates allow");
+        percent(share, 0) + " of what the GPU's peak rates allow");
   }
 
   void add_resources() {

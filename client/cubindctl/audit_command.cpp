@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "client/client.hpp"
 #include "client/connection.hpp"
+#include "client/cubindctl/asked_terms.hpp"
 #include "client/cubindctl/audit.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
@@ -14,7 +15,6 @@
 #include "client/cubindctl/stored_trials.hpp"
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_wrap.hpp"
-#include "client/request.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {
@@ -26,20 +26,6 @@ struct Audited {
   std::vector<AuditLine> lines;
 };
 
-// All but the problem and the device.
-ExplainedQuestion question_of(const AuditOptions& options) {
-  Policy policy;
-  policy.warm_l2 = options.warm_l2;
-  policy.graph_launch = options.graph_launch;
-  ExplainedQuestion question;
-  question.kernel = options.kernel;
-  question.policy = to_string(policy);
-  question.numerics =
-      to_string(numerics_from_wire(make_numerics(options.reproducible, options.invariant_dim)));
-  question.name_space = options.name_space;
-  return question;
-}
-
 class Auditor {
  public:
   Auditor(const AuditOptions& options, const CommonOptions& common)
@@ -48,7 +34,8 @@ class Auditor {
         connection_(resolve_address(common.address)),
         client_({.address = common.address, .deadline = common.deadline(), .cached_answers = 0}),
         spec_(stored_spec(connection_, options.kernel, common, "")),
-        stored_(stored_trials(connection_, options.kernel, options.device, common)) {}
+        stored_(stored_trials(connection_, options.kernel, options.device, common)),
+        wanted_(wanted()) {}
 
   std::vector<Audited> run() {
     std::vector<Problem> asked;
@@ -103,16 +90,11 @@ class Auditor {
   }
 
   void ask_daemon(AuditInput& input) {
-    Query query;
+    Query query = asked_query(options_);
     query.kernel = options_.kernel;
     query.problem = input.record.context.problem;
     query.device = DeviceLabel{input.explanation.device};
     query.tune = TuneMode::Never;
-    query.warm_l2 = options_.warm_l2;
-    query.graph_launch = options_.graph_launch;
-    query.reproducible = options_.reproducible;
-    query.invariant_dim = options_.invariant_dim;
-    query.name_space = options_.name_space;
     try {
       const Answer answer = client_.get(query);
       input.match = to_string(answer.match());
@@ -126,22 +108,26 @@ class Auditor {
     }
   }
 
-  std::uint64_t wanted_on(const Digest& device_class) const {
+  v1::ListWantedReply wanted() const {
     v1::ListWantedRequest request;
     request.set_kernel(options_.kernel);
-    const v1::ListWantedReply reply = connection_.list_wanted(request, common_.deadline());
-    return static_cast<std::uint64_t>(std::ranges::count_if(reply.wants(), [&](const v1::Want& want) {
+    return connection_.list_wanted(request, common_.deadline());
+  }
+
+  std::uint64_t wanted_on(const Digest& device_class) const {
+    return static_cast<std::uint64_t>(std::ranges::count_if(wanted_.wants(), [&](const v1::Want& want) {
       return Digest::from_bytes(want.device_class()) == device_class;
     }));
   }
 
   const AuditOptions& options_;
   const CommonOptions& common_;
-  const ExplainedQuestion question_ = question_of(options_);
+  const ExplainedQuestion question_ = question_of(options_.kernel, options_);
   const Connection connection_;
   Client client_;
   const std::shared_ptr<const KernelSpec> spec_;
   const StoredTrials stored_;
+  const v1::ListWantedReply wanted_;
 };
 
 bool has_failed(const AuditLine& line) { return line.verdict == Verdict::Fail; }
@@ -184,12 +170,14 @@ ExitCode run(const AuditOptions& options, const CommonOptions& common) {
   Auditor auditor(options, common);
   const std::vector<Audited> audited = auditor.run();
   std::size_t failed = 0;
-  OutputJson records = OutputJson::array();
   for (const Audited& one : audited) {
     failed += static_cast<std::size_t>(std::ranges::count_if(one.lines, has_failed));
-    records.push_back(document_of(one, options.kernel));
   }
   if (common.json) {
+    OutputJson records = OutputJson::array();
+    for (const Audited& one : audited) {
+      records.push_back(document_of(one, options.kernel));
+    }
     print_json({{"records", std::move(records)}, {"failed", failed}});
   } else {
     for (const Audited& one : audited) {

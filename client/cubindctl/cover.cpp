@@ -8,8 +8,8 @@
 #include "base/text.hpp"
 #include "client/client.hpp"
 #include "client/cubindctl/answer_json.hpp"
-#include "client/cubindctl/asked_device.hpp"
 #include "client/cubindctl/asked_shapes.hpp"
+#include "client/cubindctl/asked_terms.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/problem_places.hpp"
 #include "client/cubindctl/progress_bar.hpp"
@@ -31,18 +31,6 @@ struct Covered {
   bool accepted = false;
   std::string why = {};
 };
-
-Query query_of(const CoverOptions& options, const CommonOptions& common) {
-  Query query;
-  query.device = asked_device(options.device, common);
-  query.tune = TuneMode::Never;
-  query.warm_l2 = options.warm_l2;
-  query.graph_launch = options.graph_launch;
-  query.reproducible = options.reproducible;
-  query.invariant_dim = options.invariant_dim;
-  query.name_space = options.name_space;
-  return query;
-}
 
 Match accepted_match(const CoverOptions& options) {
   const auto match = parse_match(options.accept);
@@ -76,7 +64,9 @@ Covered ask(Client& client, const Query& query, const Match& accepted) {
 std::vector<Covered> ask_all(const CoverOptions& options, const CommonOptions& common) {
   const ShapeList list = asked_shapes({"cover", options.kernel, options.shapes, options.problems});
   const Match accepted = accepted_match(options);
-  Query query = query_of(options, common);
+  Query query = asked_query(options);
+  query.device = asked_device(options.device, common);
+  query.tune = TuneMode::Never;
   Client client({.address = common.address, .deadline = common.deadline(), .cached_answers = 0});
   std::vector<Covered> all;
   for (const KernelShapes& group : list) {

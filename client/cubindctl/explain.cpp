@@ -8,8 +8,6 @@
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/stored_trials.hpp"
 #include "client/cubindctl/terminal.hpp"
-#include "client/request.hpp"
-#include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -23,12 +21,8 @@ Asked asked_of(const v1::Job& job) { return {question_of(job), job.device()}; }
 
 Asked asked_of(const ExplainOptions& options) {
   Asked asked;
-  Policy policy;
-  policy.warm_l2 = options.warm_l2;
-  policy.graph_launch = options.graph_launch;
-  const v1::Numerics numerics = make_numerics(options.reproducible, options.invariant_dim);
-  asked.question = {options.subject, parse_problem(options.problem), to_string(policy),
-                    to_string(numerics_from_wire(numerics)), options.name_space};
+  asked.question = question_of(options.subject, options);
+  asked.question.problem = parse_problem(options.problem);
   asked.device = options.device;
   return asked;
 }

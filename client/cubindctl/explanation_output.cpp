@@ -9,8 +9,6 @@
 namespace cubind::ctl {
 namespace {
 
-std::string percent(double share, int digits) { return fixed(100 * share, digits) + " %"; }
-
 std::string or_dash(const std::optional<double>& share, int digits) {
   return share ? percent(*share, digits) : "-";
 }

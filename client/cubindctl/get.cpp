@@ -10,7 +10,7 @@
 #include "client/client.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/answer_json.hpp"
-#include "client/cubindctl/asked_device.hpp"
+#include "client/cubindctl/asked_terms.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/problem_places.hpp"
 #include "client/cubindctl/progress_bar.hpp"
@@ -25,17 +25,12 @@ namespace {
 
 // All but the problem.
 Query query_of(const GetOptions& options, const CommonOptions& common) {
-  Query query;
+  Query query = asked_query(options);
   query.kernel = options.kernel;
   query.device = asked_device(options.device, common);
   query.on_miss = options.on_miss;
   query.tune = options.tune;
   query.accept = options.accept;
-  query.warm_l2 = options.warm_l2;
-  query.graph_launch = options.graph_launch;
-  query.reproducible = options.reproducible;
-  query.invariant_dim = options.invariant_dim;
-  query.name_space = options.name_space;
   return query;
 }
 

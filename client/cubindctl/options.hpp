@@ -12,16 +12,21 @@
 
 namespace cubind::ctl {
 
-struct TuneOptions {
-  std::string kernel;  // empty: the shape list names it
-  std::string shapes;  // file; empty: none
-  std::vector<std::string> problems;
-  std::string device;  // label; empty: the one class that agents offer
+// What a question says besides its kernel and its problem.
+struct QuestionOptions {
+  std::string device;  // label
   std::string name_space;
   bool warm_l2 = false;
   bool graph_launch = false;
   bool reproducible = false;
   std::string invariant_dim;
+};
+
+// Without a device: the one class that agents offer.
+struct TuneOptions : QuestionOptions {
+  std::string kernel;  // empty: the shape list names it
+  std::string shapes;  // file; empty: none
+  std::vector<std::string> problems;
   std::uint64_t max_trials = 0;  // 0: not said
   double max_seconds = 0;        // 0: not said
   std::uint32_t repeat = 0;      // choices as if nothing were known, and how good they are; 0: a record
@@ -39,43 +44,28 @@ struct VerifyOptions {
   bool all = false;    // also records that are not stale
 };
 
-struct GetOptions {
+// Without a device: this machine's GPU, else the one class that agents offer.
+struct GetOptions : QuestionOptions {
   std::string kernel;
   std::vector<std::string> problems;  // one prints all of its answer, several a table
-  std::string device;  // label; empty: this machine's GPU, else the one class that agents offer
-  std::string name_space;
-  std::string output;  // file for the cubin; empty: none
+  std::string output;                 // file for the cubin; empty: none
   OnMiss on_miss = OnMiss::Serve;
   TuneMode tune = TuneMode::Auto;
   std::optional<std::string> accept;
-  bool warm_l2 = false;
-  bool graph_launch = false;
-  bool reproducible = false;
-  std::string invariant_dim;
 };
 
-struct CoverOptions {
+// Without a device: this machine's GPU, else the one class that agents offer.
+struct CoverOptions : QuestionOptions {
   std::string kernel;  // empty: the shape list names it
   std::string shapes;  // file; empty: none
   std::vector<std::string> problems;
-  std::string device;  // label; empty: this machine's GPU, else the one class that agents offer
-  std::string name_space;
   std::string accept = "bucket";
-  bool warm_l2 = false;
-  bool graph_launch = false;
-  bool reproducible = false;
-  std::string invariant_dim;
 };
 
-struct AuditOptions {
+// Without a device: every one.
+struct AuditOptions : QuestionOptions {
   std::string kernel;
   std::vector<std::string> problems;  // empty: every record of the kernel
-  std::string device;                 // label; empty: every one
-  std::string name_space;
-  bool warm_l2 = false;
-  bool graph_launch = false;
-  bool reproducible = false;
-  std::string invariant_dim;
 };
 
 struct ExportOptions {
@@ -156,15 +146,10 @@ struct ForgetOptions {
   bool dry_run = false;
 };
 
-struct ExplainOptions {
+// Without a device: whichever has trials.
+struct ExplainOptions : QuestionOptions {
   std::string subject;  // a kernel's name, with `problem`; else a job's id
   std::string problem;
-  std::string device;  // label; empty: whichever has trials
-  std::string name_space;
-  bool warm_l2 = false;
-  bool graph_launch = false;
-  bool reproducible = false;
-  std::string invariant_dim;
 };
 
 struct ReportOptions {

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "client/request.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/spec_folder.hpp"
 #include "tuner/spec/wire.hpp"
@@ -46,7 +47,8 @@ std::shared_ptr<const KernelSpec> stored_spec(const Connection& connection, cons
   }
   if (std::ranges::find(names, name) == names.end()) {
     throw Error(ErrorCode::NotFound, "kernel",
-                quoted(name) + " is not known to the daemon" + suggestion(name, names) + "; " + hint);
+                quoted(name) + " is not known to the daemon" + suggestion(name, names) +
+                    (hint.empty() ? "" : "; " + hint));
   }
   if (const auto shipped = shipped_variants()) {
     const KnownSpecs specs = load_specs({*shipped});
@@ -65,6 +67,14 @@ ExplainedQuestion question_of(const v1::Job& job) {
   return {job.kernel(), problem_from_wire(job.problem(), "job.problem"),
           to_string(policy_from_wire(job.policy())), to_string(numerics_from_wire(job.numerics())),
           job.namespace_()};
+}
+
+ExplainedQuestion question_of(const std::string& kernel, const QuestionOptions& options) {
+  Policy policy;
+  policy.warm_l2 = options.warm_l2;
+  policy.graph_launch = options.graph_launch;
+  const v1::Numerics numerics = make_numerics(options.reproducible, options.invariant_dim);
+  return {kernel, {}, to_string(policy), to_string(numerics_from_wire(numerics)), options.name_space};
 }
 
 StoredTrials stored_trials(const Connection& connection, const std::string& kernel, const std::string& device,

@@ -20,6 +20,8 @@ std::shared_ptr<const KernelSpec> stored_spec(const Connection& connection, cons
 
 /// The question that the job has answered. Throws Error(InvalidArgument) if it only compiled a cubin.
 ExplainedQuestion question_of(const v1::Job& job);
+/// The question of the options about a kernel, without a problem and a device class.
+ExplainedQuestion question_of(const std::string& kernel, const QuestionOptions& options);
 
 struct StoredTrials {
   Table table;

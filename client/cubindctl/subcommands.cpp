@@ -93,8 +93,7 @@ class Builder {
     return option(command, name, values, type, help)->allow_extra_args(false);
   }
 
-  template <typename Options>
-  static void add_question(CLI::App* command, Options& options) {
+  static void add_question(CLI::App* command, QuestionOptions& options) {
     option(command, "--device", options.device, "LABEL",
            "label of the device class, as `cubindctl devices` lists it");
     option(command, "--namespace", options.name_space, "NAME", "namespace of the records");

@@ -91,6 +91,8 @@ std::string fixed(double value, int digits) {
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
+std::string percent(double share, int digits) { return fixed(100 * share, digits) + " %"; }
+
 std::string size_text(std::uint64_t bytes) {
   constexpr std::array<const char*, 4> kUnits = {"KiB", "MiB", "GiB", "TiB"};
   if (bytes < 1024) {

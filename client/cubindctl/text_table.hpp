@@ -35,8 +35,9 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// "24.10", "1.18", "3.9 MiB".
+/// "24.10", "1.18", "12.5 %" of a share, "3.9 MiB".
 std::string fixed(double value, int digits);
+std::string percent(double share, int digits);
 std::string size_text(std::uint64_t bytes);
 
 }  // namespace cubind::ctl

@@ -1,4 +1,4 @@
-// The device class that a question is for.
+// What the options of a question ask the daemon for.
 #pragma once
 
 #include <string>
@@ -11,5 +11,8 @@ namespace cubind::ctl {
 /// That of --device; without it the GPU of this machine, else the one class that agents offer: a laptop asks
 /// for what the daemon has. Throws Error(InvalidArgument) where agents offer none or several.
 DeviceChoice asked_device(const std::string& label, const CommonOptions& common);
+
+/// A question by these options, but for its kernel, problem and device.
+Query asked_query(const QuestionOptions& options);
 
 }  // namespace cubind::ctl

@@ -1,4 +1,4 @@
-#include "client/cubindctl/asked_device.hpp"
+#include "client/cubindctl/asked_terms.hpp"
 
 #include <vector>
 
@@ -28,6 +28,16 @@ DeviceChoice asked_device(const std::string& label, const CommonOptions& common)
                 "this machine has no GPU; name one by --device (known: " + join(known, ", ") + ")");
   }
   return DeviceLabel{offered.front()};
+}
+
+Query asked_query(const QuestionOptions& options) {
+  Query query;
+  query.warm_l2 = options.warm_l2;
+  query.graph_launch = options.graph_launch;
+  query.reproducible = options.reproducible;
+  query.invariant_dim = options.invariant_dim;
+  query.name_space = options.name_space;
+  return query;
 }
 
 }  // namespace cubind::ctl
