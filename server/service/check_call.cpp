@@ -116,11 +116,10 @@ Problem some_problem(const KernelSpec& spec) {
 void evaluate_all(const KernelSpec& spec, const Problem& problem, bool is_given) {
   for (const ArgumentSpec& argument : spec.arguments) {
     spec.resolved_fill(argument, problem);
-    if (argument.fill.kind == Fill::Kind::File) {
-      spec.check_file_type(argument, problem);
-    }
     if (argument.fill.kind == Fill::Kind::File && is_given) {
       spec.file_data(argument, problem);
+    } else if (argument.fill.kind == Fill::Kind::File) {
+      spec.check_file_type(argument, problem);
     }
     if (is_output(argument)) {
       spec.bounds(argument, problem);
