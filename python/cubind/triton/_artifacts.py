@@ -13,14 +13,14 @@ import threading
 from typing import Any
 
 from .. import _fork, _wire
-from .. import question as asking
 from .._asking import PATIENCE, Asker, Lookup, warn
 from .._connected import Connected
 from ..client import Client
-from ..errors import CubindError, DataLossError, NotFoundError, UnavailableError
+from ..errors import CubindError, DataLossError, UnavailableError
+from ..question import Question
 from . import _triton_private as private
 from ._compiled import Kernel
-from ._defining import define
+from ._defining import check_kernel, defined_variant
 from ._own import Own, StaysOwnError
 from ._recording import Record
 from ._triton_cache import Compiled, Compiling
@@ -135,30 +135,18 @@ class _Asking:
             raise
 
     def _compiled(self, client: Client) -> Compiled:
-        try:
-            reply = self._variant(client)
-        except NotFoundError:
-            define(client._connection, self._kernel.spec)
-            reply = self._variant(client)
+        question = Question(tune=False, job="")
+        reply = defined_variant(client, self._kernel.spec, question, self._device, _CALL_TIMEOUT)
         return _checked(reply, self._kernel, client._cubin_of(reply, {}))
-
-    def _variant(self, client: Client) -> Any:
-        spec = self._kernel.spec
-        question = asking.Question(tune=False, job="")
-        request = client._request(spec.name, dict(spec.problem), question, self._device)
-        request.compile_wait_ms = 0
-        return client._connection.unary(
-            "GetVariant", request, _wire.messages().GetVariantReply, _CALL_TIMEOUT
-        )
 
 
 def _checked(reply: Any, kernel: Kernel, cubin: bytes) -> Compiled:
     """Raises DataLossError for the cubin of another question."""
-    name = kernel.spec.name
-    if reply.kernel != name:
-        raise DataLossError(f"asked for {name}, the answer is for {reply.kernel}", "kernel")
+    check_kernel(reply, kernel.spec)
     if hashlib.sha256(cubin).digest() != reply.artifact.digest:
-        raise DataLossError(f"the cubin of {name} does not have the digest that was promised", "artifact")
+        raise DataLossError(
+            f"the cubin of {kernel.spec.name} does not have the digest that was promised", "artifact"
+        )
     architecture = f"sm_{kernel.compiling.source.target.arch}"
     if reply.artifact.architecture != architecture:
         raise DataLossError(

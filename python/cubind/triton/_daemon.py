@@ -16,9 +16,9 @@ from .. import question as asking
 from .._asking import PATIENCE, Asker, Lookup
 from .._connected import Connected
 from ..client import Client
-from ..errors import DataLossError, DeadlineExceededError, NotFoundError, UnavailableError
+from ..errors import DataLossError, DeadlineExceededError, UnavailableError
 from . import _triton_private as private
-from ._defining import define
+from ._defining import check_kernel, defined_variant, variant
 from ._own import Own, StaysOwnError
 from ._question import Question
 from ._recording import Record
@@ -153,11 +153,9 @@ class _Answering:
         return found
 
     def _ask(self, client: Client, spec: Spec) -> int | Own:
-        try:
-            reply = self._variant(client, spec, "serve", _CALL_TIMEOUT)
-        except NotFoundError:
-            define(client._connection, spec)
-            reply = self._variant(client, spec, "serve", _CALL_TIMEOUT)
+        # A process that agrees with no other one pins no generation: it would never see the winner.
+        question = asking.Question(job=None if self._longest_wait else "")
+        reply = defined_variant(client, spec, question, self._device, _CALL_TIMEOUT)
         found = _choice(spec, reply)
         if self._longest_wait and not isinstance(found, int) and reply.job_state != _NO_DEVICE:
             return self._tuned(client, spec)
@@ -168,27 +166,14 @@ class _Answering:
     def _tuned(self, client: Client, spec: Spec) -> int | Own:
         """By a question that waits: it gets what was measured after the ranks' job pinned its generation."""
         rest = self._caller_waits_until - time.monotonic()
+        # The caller's GPU is lent while the caller waits: it launches nothing meanwhile.
+        question = asking.Question(on_miss="wait", lend=None if rest > 0 else False)
         try:
-            # The caller's GPU is lent while the caller waits: it launches nothing meanwhile.
-            reply = self._variant(client, spec, "wait", rest if rest > 0 else self._longest_wait, rest > 0)
+            reply = variant(client, spec, question, self._device, rest if rest > 0 else self._longest_wait)
         except DeadlineExceededError:
             return Own(f"was not tuned within {self._longest_wait:g} s")
         found = _choice(spec, reply)
         return Own(f"is not tuned: {reply.why}") if found is None else found
-
-    def _variant(
-        self, client: Client, spec: Spec, on_miss: str, timeout: float, may_lend: bool = False
-    ) -> Any:
-        """The reply. The cubin in it is not used: Triton's own launcher has the kernel."""
-        # A process that agrees with no other one pins no generation: it would never see the winner.
-        question = asking.Question(
-            on_miss=on_miss, job=None if self._longest_wait else "", lend=None if may_lend else False
-        )
-        request = client._request(spec.name, dict(spec.problem), question, self._device)
-        request.compile_wait_ms = 0
-        if on_miss == "wait":
-            request.ClearField("compile_wait_ms")  # as long as the call may take
-        return client._connection.unary("GetVariant", request, _wire.messages().GetVariantReply, timeout)
 
 
 def _let_go(lookup: Lookup) -> None:
@@ -208,8 +193,7 @@ def _specified(question: Question) -> Spec | Own:
 
 def _choice(spec: Spec, reply: Any) -> int | Own | None:
     """The measured configuration; None while a job measures or will."""
-    if reply.kernel != spec.name:
-        raise DataLossError(f"asked for {spec.name}, the answer is for {reply.kernel}", "kernel")
+    check_kernel(reply, spec)
     if reply.provenance.evidence != _wire.messages().NONE:
         values = {value.name: value.value for value in reply.configuration.values}
         index = values.get(TUNABLE)

@@ -1,4 +1,4 @@
-"""Giving a daemon the definition of a kernel."""
+"""Asking a daemon for a kernel, and giving it the definition of one that it does not know."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 from .. import _wire
 from .._connection import Connection
+from ..client import Client
+from ..errors import DataLossError, NotFoundError
+from ..question import Question
 from ._spec import MAX_MESSAGE_BYTES, Spec
 
 _TIMEOUT = 60.0  # seconds for up to 64 MiB
@@ -16,6 +19,31 @@ _FRAME_BYTES = 256  # at most, for the names and sizes around a file
 def define(connection: Connection, spec: Spec) -> None:
     """The daemon keeps the spec with its texts; one that it has it leaves as it is. Raises CubindError."""
     connection.upload("DefineKernel", _parts(spec), _wire.messages().DefineKernelReply, _TIMEOUT)
+
+
+def variant(client: Client, spec: Spec, question: Question, device: int, timeout: float) -> Any:
+    """The daemon's reply for the kernel; only a question that waits has it wait for a compile. device: a GPU
+    by CUDA's number. Raises CubindError."""
+    request = client._request(spec.name, dict(spec.problem), question, device)
+    request.compile_wait_ms = 0
+    if question.on_miss == "wait":
+        request.ClearField("compile_wait_ms")  # as long as the call may take
+    return client._connection.unary("GetVariant", request, _wire.messages().GetVariantReply, timeout)
+
+
+def defined_variant(client: Client, spec: Spec, question: Question, device: int, timeout: float) -> Any:
+    """The same, with the kernel defined first if the daemon does not know it."""
+    try:
+        return variant(client, spec, question, device, timeout)
+    except NotFoundError:
+        define(client._connection, spec)
+        return variant(client, spec, question, device, timeout)
+
+
+def check_kernel(reply: Any, spec: Spec) -> None:
+    """Raises DataLossError for the answer to another question."""
+    if reply.kernel != spec.name:
+        raise DataLossError(f"asked for {spec.name}, the answer is for {reply.kernel}", "kernel")
 
 
 def _parts(spec: Spec) -> Iterator[Any]:
