@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -49,12 +50,14 @@ def _rows_at_once(weight: torch.Tensor) -> int:
 def _computed(
     judge: _Judge,
     losses_of: Callable[[torch.Tensor, torch.Tensor, int], Two],
-    inputs: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor],
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    target: torch.Tensor,
+    scale: torch.Tensor,
     ignored: int,
     of_hidden: bool,
     of_weight: bool,
 ) -> Three:
-    hidden, weight, target, scale = inputs
     losses, target = statistics(hidden), target.contiguous()
     dh = contiguous_like(hidden) if of_hidden else hidden.new_empty(0)
     dw = torch.zeros_like(weight, memory_format=torch.contiguous_format) if of_weight else weight.new_empty(0)
@@ -73,30 +76,8 @@ def _computed(
     return losses.sum() * scale.squeeze(0), dh, dw
 
 
-def _formula(
-    hidden: torch.Tensor,
-    weight: torch.Tensor,
-    target: torch.Tensor,
-    scale: torch.Tensor,
-    ignored: int,
-    of_hidden: bool,
-    of_weight: bool,
-) -> Three:
-    inputs = hidden, weight, target, scale
-    return _computed(_judge, rows.formula, inputs, ignored, of_hidden, of_weight)
-
-
-def _cuda(
-    hidden: torch.Tensor,
-    weight: torch.Tensor,
-    target: torch.Tensor,
-    scale: torch.Tensor,
-    ignored: int,
-    of_hidden: bool,
-    of_weight: bool,
-) -> Three:
-    inputs = hidden, weight, target, scale
-    return _computed(_judge_cuda, rows.forward_cuda, inputs, ignored, of_hidden, of_weight)
+_formula = functools.partial(_computed, _judge, rows.formula)
+_cuda = functools.partial(_computed, _judge_cuda, rows.forward_cuda)
 
 
 def _fake(
