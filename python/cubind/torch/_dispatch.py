@@ -85,6 +85,13 @@ def is_direct(*tensors: torch.Tensor | None) -> bool:
 Gradients = tuple[torch.Tensor | None, ...]
 
 
+def no_derivative(what: str) -> NotImplementedError:
+    """The error where a backward pass that cannot be differentiated is."""
+    return NotImplementedError(
+        f"{what}: use torch's own function where a backward pass is differentiated (create_graph=True)"
+    )
+
+
 class Dispatched:
     """An operator of the dispatcher, and a call of it by the shorter way where that is the same."""
 
@@ -136,10 +143,7 @@ class Dispatched:
         ctx.others = inputs[self._tensors :]
 
     def _refuse(self, ctx: Any, *slopes: Any) -> Gradients:
-        raise NotImplementedError(
-            f"{self._name} has no derivative: use torch's own function where a backward pass is differentiated "
-            "(create_graph=True)"
-        )
+        raise no_derivative(f"{self._name} has no derivative")
 
     def _differentiate_formula(self, ctx: Any, *slopes: torch.Tensor) -> Gradients:
         again = torch.is_grad_enabled()

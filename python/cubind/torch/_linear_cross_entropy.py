@@ -13,7 +13,7 @@ from .. import _torch_private as private
 from .._switch import IS_OFF
 from . import _cross_entropy as rows
 from ._access import PLAIN
-from ._dispatch import Dispatched, Gradients, contiguous_like, statistics, stream_of
+from ._dispatch import Dispatched, Gradients, contiguous_like, no_derivative, statistics, stream_of
 from ._operator import Operator
 from ._variants import has_kernel
 
@@ -96,7 +96,10 @@ def _fake(
     )
 
 
+# The gradients are numbers by now: a pass over this one would take them for constants.
 def _gradients(ctx: Any, dloss: torch.Tensor) -> Gradients:
+    if torch.is_grad_enabled():
+        raise no_derivative("cubind::linear_cross_entropy has no second derivative")
     given = zip(ctx.saved_tensors, ctx.others[1:], ctx.needs_input_grad)
     dh, dw = (
         gradient * dloss.to(gradient.dtype) if there and needed else None for gradient, there, needed in given

@@ -165,7 +165,7 @@ class Formulas(unittest.TestCase):
         refused = {"layer_norm", "add_rms_norm", "layer_norm_linear", "attention", "cross_entropy"}
         for name, operator, inputs, _ in cases(torch.float64):
             if name.startswith("linear_cross_entropy"):
-                continue  # its gradients are made in the forward pass
+                continue  # it says so earlier: the next test
             with self.subTest(name):
                 if name.replace(",", "").split()[0] not in refused:
                     self.assertTrue(torch.autograd.gradgradcheck(operator, inputs, fast_mode=True))
@@ -174,6 +174,14 @@ class Formulas(unittest.TestCase):
                 gradients = torch.autograd.grad(operator(*inputs).sum(), given, create_graph=True)
                 with self.assertRaisesRegex(NotImplementedError, "_backward has no derivative: use torch's"):
                     sum(gradient.square().sum() for gradient in gradients).backward()
+
+    def test_gradients_that_the_forward_pass_made_are_not_differentiated(self):
+        x, matrix = torch.randn(4, 8, requires_grad=True), torch.randn(16, 8, requires_grad=True)
+        loss = operators.linear_cross_entropy(x, matrix, torch.arange(4))
+        with self.assertRaisesRegex(
+            NotImplementedError, "has no second derivative: use torch's own function"
+        ):
+            torch.autograd.grad(loss, (x, matrix), create_graph=True)
 
     def test_results_and_gradients_are_those_of_torch(self):
         for dtype, rtol in FORWARD_RTOL.items():
