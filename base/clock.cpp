@@ -35,20 +35,20 @@ std::string iso8601_utc(std::chrono::system_clock::time_point time) {
   return text;
 }
 
-bool is_iso8601_utc(std::string_view text) {
+std::optional<std::chrono::system_clock::time_point> parse_iso8601_utc(std::string_view text) {
   constexpr std::string_view kForm = "0000-00-00T00:00:00";
   if (text.size() <= kForm.size() || !text.ends_with('Z')) {
-    return false;
+    return std::nullopt;
   }
   for (std::size_t i = 0; i < kForm.size(); ++i) {
     if (kForm[i] == '0' ? !is_digit(text[i]) : text[i] != kForm[i]) {
-      return false;
+      return std::nullopt;
     }
   }
   const std::string_view fraction = text.substr(kForm.size(), text.size() - kForm.size() - 1);
   if (!fraction.empty() && (fraction.size() < 2 || fraction.front() != '.' ||
                             !std::ranges::all_of(fraction.substr(1), is_digit))) {
-    return false;
+    return std::nullopt;
   }
   const auto number = [&](std::size_t at, std::size_t digits) {
     unsigned value = 0;
@@ -57,7 +57,13 @@ bool is_iso8601_utc(std::string_view text) {
   };
   const year_month_day date{std::chrono::year(static_cast<int>(number(0, 4))),
                             std::chrono::month(number(5, 2)), std::chrono::day(number(8, 2))};
-  return date.ok() && number(11, 2) < 24 && number(14, 2) < 60 && number(17, 2) <= 60;
+  if (!date.ok() || number(11, 2) >= 24 || number(14, 2) >= 60 || number(17, 2) > 60) {
+    return std::nullopt;
+  }
+  return std::chrono::sys_days(date) + std::chrono::hours(number(11, 2)) +
+         std::chrono::minutes(number(14, 2)) + std::chrono::seconds(number(17, 2));
 }
+
+bool is_iso8601_utc(std::string_view text) { return parse_iso8601_utc(text).has_value(); }
 
 }  // namespace cubind

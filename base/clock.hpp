@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,8 +31,10 @@ class RealClock final : public Clock {
 /// UTC to the millisecond: "2026-01-31T09:15:00.123Z".
 std::string iso8601_utc(std::chrono::system_clock::time_point time);
 
-/// Whether the text is such a time, with any number of digits after a point or none, of a day that the
-/// calendar has.
+/// The time of such a text, which may have any number of digits after a point or none; they are dropped.
+/// Absent: it is no such text, or of a day that the calendar does not have.
+std::optional<std::chrono::system_clock::time_point> parse_iso8601_utc(std::string_view text);
+/// Whether parse_iso8601_utc() reads the text.
 bool is_iso8601_utc(std::string_view text);
 
 }  // namespace cubind

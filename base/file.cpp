@@ -9,11 +9,29 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/pending_file.hpp"
 
 namespace cubind {
 namespace {
 
 namespace fs = std::filesystem;
+
+fs::path from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  const fs::path path(value == nullptr ? "" : value);
+  return path.is_absolute() ? path : fs::path();  // the XDG specification: relative paths are to be ignored
+}
+
+// Our folder in the one that `variable` names, or else in that part of the home; empty: neither is known.
+fs::path user_folder(const char* variable, const fs::path& of_home) {
+  if (const fs::path own = from_environment(variable); !own.empty()) {
+    return own / "cubind";
+  }
+  const fs::path home = from_environment("HOME");
+  return home.empty() ? fs::path() : home / of_home / "cubind";
+}
+
+}  // namespace
 
 void write_all(int fd, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
@@ -27,45 +45,6 @@ void write_all(int fd, std::string_view bytes, const fs::path& path) {
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
-
-void sync_folder(const fs::path& folder) {
-  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems refuse to sync a folder (EINVAL); the rename is then as durable as they make it.
-  if (!fd || (::fsync(fd.get()) != 0 && errno != EINVAL)) {
-    throw system_error(folder.string(), "cannot sync the folder", errno);
-  }
-}
-
-fs::path from_environment(const char* name) {
-  const char* value = std::getenv(name);
-  const fs::path path(value == nullptr ? "" : value);
-  return path.is_absolute() ? path : fs::path();  // the XDG specification: relative paths are to be ignored
-}
-
-// Unlinks the temporary file unless it has become the real one.
-class PendingFile {
- public:
-  explicit PendingFile(std::string pattern)
-      : path_(std::move(pattern)), fd_(::mkostemp(path_.data(), O_CLOEXEC)) {}
-  ~PendingFile() {
-    if (fd_ && !done_) {
-      ::unlink(path_.c_str());
-    }
-  }
-  PendingFile(const PendingFile&) = delete;
-  PendingFile& operator=(const PendingFile&) = delete;
-
-  int fd() const { return fd_.get(); }
-  const std::string& path() const { return path_; }
-  void done() { done_ = true; }
-
- private:
-  std::string path_;
-  UniqueFd fd_;
-  bool done_ = false;
-};
-
-}  // namespace
 
 std::string read_file(const fs::path& path, std::uint64_t max_bytes) {
   // O_NONBLOCK: opening a FIFO without a writer must not hang; it means nothing for a regular file.
@@ -109,23 +88,9 @@ std::string read_file(const fs::path& path, std::uint64_t max_bytes) {
 }
 
 void write_file_atomic(const fs::path& path, std::string_view content, unsigned mode) {
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  PendingFile pending((folder / ("." + path.filename().string() + ".XXXXXX")).string());
-  if (pending.fd() < 0) {
-    throw system_error(path.string(), "cannot create a temporary file next to it", errno);
-  }
-  write_all(pending.fd(), content, path);
-  if (::fchmod(pending.fd(), static_cast<mode_t>(mode)) != 0) {
-    throw system_error(path.string(), "cannot set the mode", errno);
-  }
-  if (::fsync(pending.fd()) != 0) {
-    throw system_error(path.string(), "cannot sync", errno);
-  }
-  if (::rename(pending.path().c_str(), path.c_str()) != 0) {
-    throw system_error(path.string(), "cannot replace", errno);
-  }
-  pending.done();
-  sync_folder(folder);
+  PendingFile pending(path);
+  pending.append(content);
+  pending.commit(mode);
 }
 
 void write_output(const fs::path& path, std::string_view content) {
@@ -222,15 +187,15 @@ fs::path user_runtime_dir() {
 }
 
 fs::path user_data_dir() {
-  if (const fs::path data = from_environment("XDG_DATA_HOME"); !data.empty()) {
-    return data / "cubind";
+  fs::path data = user_folder("XDG_DATA_HOME", fs::path(".local") / "share");
+  if (data.empty()) {
+    throw Error(ErrorCode::FailedPrecondition, "data folder",
+                "neither XDG_DATA_HOME nor HOME is an absolute path");
   }
-  if (const fs::path home = from_environment("HOME"); !home.empty()) {
-    return home / ".local" / "share" / "cubind";
-  }
-  throw Error(ErrorCode::FailedPrecondition, "data folder",
-              "neither XDG_DATA_HOME nor HOME is an absolute path");
+  return data;
 }
+
+fs::path user_config_dir() { return user_folder("XDG_CONFIG_HOME", ".config"); }
 
 fs::path executable_dir() { return canonical_path("/proc/self/exe").parent_path(); }
 

@@ -15,6 +15,9 @@ namespace cubind {
 /// and ResourceExhausted above max_bytes. A folder or a device is InvalidArgument.
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes = std::uint64_t{1} << 30);
 
+/// Writes all bytes to the open file. `path` is for the message of an error.
+void write_all(int fd, std::string_view bytes, const std::filesystem::path& path);
+
 /// Replaces the file at once: readers see the old or the new content, never a part, also after a crash
 /// (temporary file in the same folder, fsync, rename, fsync of the folder). The folder must exist. On an
 /// error the old file is as it was and no temporary file is left.
@@ -56,6 +59,9 @@ std::filesystem::path user_runtime_dir();
 
 /// $XDG_DATA_HOME/cubind, or ~/.local/share/cubind. Throws FailedPrecondition if the home is unknown too.
 std::filesystem::path user_data_dir();
+
+/// $XDG_CONFIG_HOME/cubind, or ~/.config/cubind. Empty if the home is unknown too.
+std::filesystem::path user_config_dir();
 
 /// The folder of the running executable, symbolic links resolved.
 std::filesystem::path executable_dir();

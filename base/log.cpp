@@ -3,10 +3,12 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "base/error.hpp"
+#include "base/log_format.hpp"
 #include "base/log_sink.hpp"
 #include "base/text.hpp"
 
@@ -51,7 +53,8 @@ void init_logging(std::string_view program, std::string_view level) {
   const auto parsed = parse_level(level);
   auto logger =
       std::make_shared<spdlog::logger>(std::string(program), std::make_shared<LogSink>(STDERR_FILENO));
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %n[%P] %l: %v", spdlog::pattern_time_type::utc);
+  const char* const form = std::getenv("CUBIND_LOG_FORMAT");
+  logger->set_formatter(log_formatter(form && *form ? form : "text"));
   logger->set_level(parsed);
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));

@@ -4,10 +4,10 @@
 
 namespace cubind {
 
-/// Sets up the process's log once, in main(): lines on stderr, "2026-01-31T09:15:00.123Z PROGRAM[PID] level:
-/// text", each written at once or, without a reader, dropped (LogSink). Level is trace, debug, info, warn,
-/// error or off; any other throws InvalidArgument. Sources that log with formats include <spdlog/spdlog.h>
-/// themselves and call spdlog::info and its like.
+/// Sets up the process's log once, in main(): lines on stderr, in the form that CUBIND_LOG_FORMAT names
+/// (log_formatter(); default: text), each written at once or, without a reader, dropped (LogSink). Level is
+/// trace, debug, info, warn, error or off; any other throws InvalidArgument. Sources that log with formats
+/// include <spdlog/spdlog.h> themselves and call spdlog::info and its like.
 void init_logging(std::string_view program, std::string_view level = "info");
 
 /// For sources that include no spdlog header. Thread-safe.

@@ -9,9 +9,12 @@
 #include "base/error.hpp"
 #include "base/zstd.hpp"
 #include "client/answer_cache.hpp"
+#include "client/answer_trust.hpp"
 #include "client/connection.hpp"
 #include "client/held_gpu.hpp"
+#include "client/reply_rule.hpp"
 #include "client/request.hpp"
+#include "client/signed_reply.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
@@ -71,12 +74,14 @@ struct Client::Impl {
   ClientOptions options;
   Connection connection;
   AnswerCache cache;
+  std::shared_ptr<const AnswerTrust> trust;  // null: answers need no signature
   std::atomic<std::uint64_t> calls{0};
 
   explicit Impl(ClientOptions given)
       : options(std::move(given)),
         connection(resolve_address(options.address)),
-        cache(options.cached_answers) {}
+        cache(options.cached_answers),
+        trust(AnswerTrust::of(options.trust)) {}
 
   Answer ask(v1::GetVariantRequest request, const std::string& key, Milliseconds deadline);
   std::shared_ptr<const std::string> cubin_of(v1::GetVariantReply& reply, const std::vector<Answer>& held,
@@ -92,6 +97,10 @@ Answer Client::Impl::ask(v1::GetVariantRequest request, const std::string& key, 
   auto reply = std::make_shared<v1::GetVariantReply>(connection.get_variant(request, deadline));
   check_reply(request, *reply);
   auto cubin = cubin_of(*reply, held, deadline);
+  if (trust) {
+    trust->check(claimed_answer(request, *reply, *cubin), rule_parts(*reply),
+                 std::chrono::system_clock::now());
+  }
   return Answer(std::move(reply), std::move(cubin));
 }
 

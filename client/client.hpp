@@ -26,6 +26,9 @@ struct ClientOptions {
   std::size_t cached_answers = 4096;  // kept for their rules; the least recently used goes first
   /// The longest time for which an answer that a tuning job may improve answers for its bucket.
   std::chrono::milliseconds unsettled_for{10'000};
+  /// Trust file: each answer must carry a record's fingerprint that one of its keys has signed. Empty:
+  /// CUBIND_TRUST, else answers need no signature.
+  std::string trust = {};
 };
 
 /// Safe on many threads. Holds one connection, made when it is first needed.
@@ -42,7 +45,8 @@ class Client {
   /// daemon's code: NotFound, InvalidArgument with the field path, FailedPrecondition (no driver, or no cubin
   /// that it loads), Unavailable (no daemon: the message says how to start one; or no artifact in time, with
   /// the job's id), DeadlineExceeded, DataLoss (the answer is not for the question, or its bytes are
-  /// damaged).
+  /// damaged). With a trust file also PermissionDenied (not signed by a trusted key) and FailedPrecondition
+  /// (the bundle has expired, or is older than an earlier one).
   Answer get(const Query& query);
 
   /// Calls made so far: this shows the calls that the rules saved.

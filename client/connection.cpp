@@ -1,8 +1,6 @@
 #include "client/connection.hpp"
 
-#include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/security/credentials.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "client/connection_faults.hpp"
+#include "connect/channel.hpp"
 #include "schemas/cubind.grpc.pb.h"
 #include "schemas/limits.hpp"
 #include "tuner/plan/answer_wire.hpp"
@@ -97,7 +96,7 @@ Connection::Connection(std::string address, const ConnectionTimes& times) : impl
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(times.ping.count()));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(times.answer.count()));
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  impl_->channel = grpc::CreateCustomChannel(impl_->address, grpc::InsecureChannelCredentials(), arguments);
+  impl_->channel = open_channel(impl_->address, arguments);
   impl_->stub = v1::Cubind::NewStub(impl_->channel);
 }
 Connection::~Connection() = default;
@@ -112,14 +111,22 @@ v1::GetVariantReply Connection::get_variant(const v1::GetVariantRequest& request
 }
 
 std::string Connection::get_artifact(const Digest& digest, Milliseconds deadline) const {
+  return stored_artifact(digest, deadline).zstd;
+}
+
+StoredArtifact Connection::stored_artifact(const Digest& digest, Milliseconds deadline) const {
   v1::GetArtifactRequest request;
   request.set_digest(bytes_of(digest));
   grpc::ClientContext context;
   apply_deadline(context, deadline);
-  std::string bytes;
-  impl_->read_all(*impl_->stub->GetArtifact(&context, request),
-                  [&](const v1::ArtifactChunk& chunk) { bytes += chunk.data(); });
-  return bytes;
+  StoredArtifact stored;
+  impl_->read_all(*impl_->stub->GetArtifact(&context, request), [&](const v1::ArtifactChunk& chunk) {
+    if (chunk.has_info()) {
+      stored.info = chunk.info();
+    }
+    stored.zstd += chunk.data();
+  });
+  return stored;
 }
 
 void Connection::tune(const v1::TuneRequest& request, const OnTuneEvent& on_event,
@@ -234,6 +241,23 @@ v1::TableChunk Connection::export_table(const v1::ExportTableRequest& request, M
   });
   table.set_json(std::move(text));
   return table;
+}
+
+std::uint64_t Connection::backup(const std::function<void(std::string_view)>& take,
+                                 std::optional<Milliseconds> deadline) const {
+  grpc::ClientContext context;
+  apply_deadline(context, deadline);
+  std::uint64_t total = 0, taken = 0;
+  impl_->read_all(*impl_->stub->Backup(&context, v1::BackupRequest()), [&](const v1::BackupChunk& chunk) {
+    total = std::max(total, std::uint64_t{chunk.total_bytes()});
+    taken += chunk.data().size();
+    take(chunk.data());
+  });
+  if (taken != total || total == 0) {
+    throw Error(ErrorCode::DataLoss, "backup",
+                std::to_string(taken) + " bytes of " + std::to_string(total) + " came");
+  }
+  return taken;
 }
 
 v1::ImportTableReply Connection::import_table(const std::string& text, const std::string& file,

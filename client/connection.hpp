@@ -3,11 +3,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "base/digest.hpp"
 #include "schemas/cubind.pb.h"
@@ -17,7 +19,7 @@ namespace cubind {
 
 /// `given`, else CUBIND_ADDRESS, else the socket of the user's daemon, else that of the system's
 /// (/run/cubind/cubind.sock) where only that exists. Throws Error(InvalidArgument) for any other text than
-/// unix:///path and host:port.
+/// unix:///path, host:port and tls://host:port.
 std::string resolve_address(const std::string& given);
 
 using OnTuneEvent = std::function<void(const v1::TuneEvent&)>;
@@ -29,6 +31,11 @@ struct ConnectionTimes {
   Milliseconds connect{10'000};
   Milliseconds ping{kPingMs};  // between two questions whether it lives, during calls
   Milliseconds answer{kPingAnswerMs};
+};
+
+struct StoredArtifact {
+  v1::ArtifactInfo info;
+  std::string zstd;
 };
 
 /// Safe on many threads. Connects when the first call is made.
@@ -48,6 +55,8 @@ class Connection {
   v1::GetVariantReply get_variant(const v1::GetVariantRequest& request, Milliseconds deadline) const;
   /// The artifact in its stored form, compressed, put together from its chunks.
   std::string get_artifact(const Digest& digest, Milliseconds deadline) const;
+  /// The same with what the daemon knows of it.
+  StoredArtifact stored_artifact(const Digest& digest, Milliseconds deadline) const;
 
   /// Calls `on_event` for each event until the daemon has ended the stream. A stop request ends the call with
   /// Error(Cancelled); the jobs go on.
@@ -76,6 +85,11 @@ class Connection {
   /// `file` is for the daemon's messages.
   v1::ImportTableReply import_table(const std::string& text, const std::string& file,
                                     const std::string& name_space, Milliseconds deadline) const;
+
+  /// Calls `take` for each piece of a copy of the daemon's store; gives their sum of bytes. Throws DataLoss
+  /// where they are not all.
+  std::uint64_t backup(const std::function<void(std::string_view)>& take,
+                       std::optional<Milliseconds> deadline) const;
 
  private:
   struct Impl;

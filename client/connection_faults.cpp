@@ -34,7 +34,10 @@ ErrorCode code_of(grpc::StatusCode code) {
 }
 
 /// gRPC's own words if it is the connection that failed; empty: they are the daemon's.
-std::string connection_fault(const std::string& message) {
+std::string connection_fault(const std::string& message, const std::string& address) {
+  if (message.starts_with("store: ")) {
+    return "";  // the daemon's, of the server that its store lies in
+  }
   const auto says = [&](std::initializer_list<std::string_view> words) {
     return std::ranges::any_of(
         words, [&](std::string_view word) { return message.find(word) != std::string::npos; });
@@ -45,15 +48,30 @@ std::string connection_fault(const std::string& message) {
   if (says({"DNS resolution failed", "errors resolving"})) {
     return "no such host: write host:port or unix:///path, by --address or CUBIND_ADDRESS";
   }
+  const bool is_closed_at_once = !address.starts_with("unix:") && says({"failed to connect"}) &&
+                                 says({"Endpoint read failed", "Socket closed", "Connection reset"});
+  const bool is_tls = address.starts_with("tls://");
+  if (is_closed_at_once && !is_tls) {
+    return "the connection was closed at once: a daemon with TLS has the address tls://HOST:PORT";
+  }
+  if (is_closed_at_once ||
+      says({"andshake", "CERTIFICATE_VERIFY_FAILED", "Peer name", "Hostname Verification"})) {
+    return "the TLS handshake failed: CUBIND_CA_FILE names the CA that has signed the daemon's certificate, "
+           "which "
+           "must have the host of the address; a daemon with --tls-client-ca asks for CUBIND_CLIENT_CERT and "
+           "CUBIND_CLIENT_KEY too";
+  }
   if (says({"http1", "Http1"})) {
     return "another service answers there, not a daemon of cubind: name the daemon's address";
   }
   const bool is_none = says({"failed to connect", "connect failed", "connections to all backends failing"});
-  const std::string why = says({"No such file"})         ? " (there is no such socket)"
-                          : says({"Connection refused"}) ? " (nothing listens there)"
-                          : says({"timed out"})          ? " (its host does not answer)"
-                          : says({"Permission denied"})  ? " (the socket is another user's)"
-                                                         : "";
+  const std::string why =
+      says({"No such file"})         ? " (there is no such socket)"
+      : says({"Connection refused"}) ? " (nothing listens there)"
+      : says({"timed out"})          ? " (its host does not answer)"
+      : says({"Permission denied"})
+          ? " (the socket is another user's, who can open it to a group: cubind --socket-group)"
+          : "";
   if (is_none || says({"No such file", "Connection refused"})) {
     return "no daemon answers there" + why + ". " + kStartOne;
   }
@@ -81,21 +99,24 @@ void check_address(const std::string& address) {
     }
     return;
   }
-  if (const std::size_t scheme = address.find("://"); scheme != std::string::npos) {
-    refuse(" is a web address, and a daemon is not a web server: write host:port alone, or unix:///path");
+  const std::string place = address.substr(address.starts_with("tls://") ? 6 : 0);
+  if (place.find("://") != std::string::npos) {
+    refuse(
+        " is a web address, and a daemon is not a web server: write host:port, tls://host:port or "
+        "unix:///path");
   }
-  const std::size_t colon = address.rfind(':');
-  const bool is_tcp = colon != std::string::npos && colon > 0 && colon + 1 < address.size() &&
-                      address.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  const std::size_t colon = place.rfind(':');
+  const bool is_tcp = colon != std::string::npos && colon > 0 && colon + 1 < place.size() &&
+                      place.find_first_not_of("0123456789", colon + 1) == std::string::npos;
   if (!is_tcp) {
-    refuse(" is neither unix:///path/to/socket nor host:port");
+    refuse(" is neither unix:///path/to/socket nor host:port nor tls://host:port");
   }
 }
 
 Error error_of(const grpc::Status& status, const std::string& address) {
   const std::string& message = status.error_message();
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-    if (const std::string fault = connection_fault(message); !fault.empty()) {
+    if (const std::string fault = connection_fault(message, address); !fault.empty()) {
       return {ErrorCode::Unavailable, address, fault};
     }
   }

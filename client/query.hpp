@@ -27,7 +27,8 @@ using DeviceChoice = std::variant<CurrentGpu, DeviceLabel, Gpu>;
 /// What a miss does besides its answer.
 enum class TuneMode : std::uint8_t {
   Auto,   // a miss starts a tuning job behind the answer
-  Never,  // a miss is counted, nothing is started
+  Never,  // a miss is counted, no job is started
+  Sealed  // nor a compile: without a cubin the answer is an error
 };
 
 /// A question: everything but kernel and problem may be left as it is.

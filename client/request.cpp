@@ -32,6 +32,18 @@ void accept_to_wire(const std::string& from, v1::GetVariantRequest& to) {
   }
 }
 
+v1::TuneMode to_wire(TuneMode mode) {
+  switch (mode) {
+    case TuneMode::Auto:
+      return v1::AUTO;
+    case TuneMode::Never:
+      return v1::NEVER;
+    case TuneMode::Sealed:
+      return v1::SEALED;
+  }
+  return v1::AUTO;
+}
+
 std::optional<std::int64_t> find_value(const Problem& problem, const std::string& name) {
   const auto dim = problem.dim(name);
   return dim ? dim : problem.flag(name);
@@ -71,7 +83,7 @@ v1::GetVariantRequest make_request(const Query& query) {
   request.set_namespace_(query.name_space);
   request.set_job(query.job);
   request.set_on_miss(to_wire(query.on_miss));
-  request.set_tune(query.tune == TuneMode::Never ? v1::NEVER : v1::AUTO);
+  request.set_tune(to_wire(query.tune));
   request.add_plan_content(v1::GetVariantRequest::SYMBOLS);
   request.add_plan_content(v1::GetVariantRequest::SCALAR_TYPES);
   if (query.accept) {

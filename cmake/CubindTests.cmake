@@ -1,4 +1,4 @@
-# cubind_add_test(NAME unit_expr LABEL unit|unit_native|nvrtc|service|report|slow|gpu SOURCES a_test.cpp ... [LIBS ...] [PCH std|proto]
+# cubind_add_test(NAME unit_expr LABEL unit|unit_native|nvrtc|postgres|service|report|slow|gpu SOURCES a_test.cpp ... [LIBS ...] [PCH std|proto]
 #                 [APART] [TIMEOUT seconds] [PROPERTIES name value ...])
 #   One Catch2 executable, <build>/tests/<NAME>; each of its test cases is a CTest test with the label and its timeout.
 #   main() comes with it (tests/support), and so does catch.hpp, precompiled with what PCH names
@@ -15,6 +15,7 @@ set(CUBIND_TIMEOUT_unit 60)
 set(CUBIND_TIMEOUT_unit_native 60)
 set(CUBIND_TIMEOUT_nvrtc 180)
 set(CUBIND_TIMEOUT_service 180)
+set(CUBIND_TIMEOUT_postgres 180)
 set(CUBIND_TIMEOUT_report 120)
 set(CUBIND_TIMEOUT_slow 1800)
 set(CUBIND_TIMEOUT_gpu 300)
@@ -23,7 +24,7 @@ function(cubind_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "APART" "NAME;LABEL;PCH;TIMEOUT" "SOURCES;LIBS;PROPERTIES")
   cubind_check_arguments(cubind_add_test)
   if(NOT DEFINED CUBIND_TIMEOUT_${arg_LABEL})
-    message(FATAL_ERROR "cubind_add_test(${arg_NAME}): LABEL is '${arg_LABEL}', it must be unit, unit_native, nvrtc, service, report, slow or gpu")
+    message(FATAL_ERROR "cubind_add_test(${arg_NAME}): LABEL is '${arg_LABEL}', it must be unit, unit_native, nvrtc, postgres, service, report, slow or gpu")
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT ${CUBIND_TIMEOUT_${arg_LABEL}})

@@ -33,6 +33,7 @@
     X(kernel_get_function, cuKernelGetFunction, (Function*, Kernel)) \
     X(func_get_attribute, cuFuncGetAttribute, (int*, FunctionAttribute, Function)) \
     X(func_set_attribute, cuFuncSetAttribute, (Function, FunctionAttribute, int)) \
+    X(func_set_cache_config, cuFuncSetCacheConfig, (Function, CacheConfig)) \
     X(occupancy_max_active_blocks, cuOccupancyMaxActiveBlocksPerMultiprocessor, (int*, Function, int, std::size_t)) \
     X(launch_kernel, cuLaunchKernel, (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**)) \
     X(launch_kernel_ex, cuLaunchKernelEx, (const LaunchConfig*, Function, void**, void**)) \
@@ -42,6 +43,7 @@
     X(mem_host_alloc, cuMemHostAlloc, (void**, std::size_t, unsigned)) \
     X(mem_free_host, cuMemFreeHost, (void*)) \
     X(mem_host_get_device_pointer, cuMemHostGetDevicePointer_v2, (DevicePtr*, void*, unsigned)) \
+    X(pointer_get_attribute, cuPointerGetAttribute, (void*, PointerAttribute, DevicePtr)) \
     X(memcpy_htod, cuMemcpyHtoD_v2, (DevicePtr, const void*, std::size_t)) \
     X(memcpy_dtoh, cuMemcpyDtoH_v2, (void*, DevicePtr, std::size_t)) \
     X(memcpy_htod_async, cuMemcpyHtoDAsync_v2, (DevicePtr, const void*, std::size_t, Stream)) \

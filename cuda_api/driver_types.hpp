@@ -65,6 +65,8 @@ enum class Result : int {
 };
 
 enum class DeviceAttribute : int {
+  WarpSize = 10,
+  MaxRegistersPerBlock = 12,
   ClockRateKhz = 13,
   MultiprocessorCount = 16,
   MemoryClockRateKhz = 36,
@@ -82,6 +84,22 @@ enum class FunctionAttribute : int {
   LocalSizeBytes = 3,
   NumRegs = 4,
   MaxDynamicSharedBytes = 8,
+  NonPortableClusterSizeAllowed = 14,
+};
+
+enum class PointerAttribute : int {
+  DevicePointer = 3,
+};
+
+enum class CacheConfig : int {
+  PreferShared = 1,
+};
+
+enum class LaunchAttributeId : int {
+  Cooperative = 2,
+  ClusterDimension = 4,
+  ClusterSchedulingPolicyPreference = 5,
+  ProgrammaticStreamSerialization = 6,
 };
 
 inline constexpr unsigned kStreamNonBlocking = 1;
@@ -90,14 +108,21 @@ inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kWaitValueGeq = 0;
 inline constexpr unsigned kHostAllocDeviceMap = 2;
 inline constexpr int kCaptureThreadLocal = 1;
+inline constexpr unsigned kClusterSchedulingSpread = 1;
 
-/// CUlaunchConfig without attributes.
+/// CUlaunchAttribute. Of its union: the part that the named attributes use.
+struct LaunchAttribute {
+  alignas(8) LaunchAttributeId id;
+  alignas(8) unsigned value[16];
+};
+
+/// CUlaunchConfig.
 struct LaunchConfig {
   unsigned grid_x, grid_y, grid_z;
   unsigned block_x, block_y, block_z;
   unsigned shared_bytes;
   Stream stream;
-  void* attributes;
+  LaunchAttribute* attributes;
   unsigned attribute_count;
 };
 

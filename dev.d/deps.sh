@@ -3,15 +3,18 @@
 # installs the groups that it needs, and only what is missing: a second run takes a fraction of a second.
 
 declare -A PACKAGES=(
-  [build]="ca-certificates g++ cmake ninja-build ccache mold pkgconf python3 python3-dev python3-venv
+  [build]="ca-certificates openssl g++ cmake ninja-build ccache mold pkgconf python3 python3-dev python3-venv
     libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-    libsqlite3-dev nlohmann-json3-dev libvalijson-dev libspdlog-dev libcli11-dev
-    libzstd-dev libssl-dev catch2"
-  [test]="python3 python3-venv"
+    libsqlite3-dev nlohmann-json3-dev libvalijson-dev libspdlog-dev libcli11-dev prometheus-cpp-dev
+    libzstd-dev libssl-dev libseccomp-dev libpq-dev catch2"
+  [test]="python3 python3-venv systemd minisign skopeo"
   [lint]="clang-format-16 clang-tidy-16 shellcheck git python3 python3-venv"
   [clang]="clang-16 libclang-rt-16-dev llvm-16"
   [package]="patchelf binutils libstdc++-12-pic"
   [report]="chromium"
+  [postgres]="postgresql-15"
+  [slurm]="slurmctld slurmd slurm-client munge"
+  [kubernetes]="python3 python3-venv"
   [triton]="python3 python3-venv"
   [wheel]="binutils python3 python3-dev python3-venv"
 )
@@ -117,12 +120,20 @@ await_wheels() {
   [ "$status" = 0 ] || exit "$status"
 }
 
+# The package starts a server for all users; tests start one of their own.
+stop_own_cluster() {
+  local as_root=()
+  [ "$(id -u)" = 0 ] || as_root=(sudo)
+  ! pg_lsclusters --no-header | grep -q '^15 *main .* online ' || "${as_root[@]}" pg_ctlcluster 15 main stop
+}
+
 install_deps() {
   [ $# -gt 0 ] || set -- build test lint clang package triton wheel
   local group
   for group in "$@"; do
-    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package, report, triton or wheel"
+    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package, report, postgres, slurm, kubernetes, triton or wheel"
   done
   need "$@"
+  case " $* " in *" postgres "*) stop_own_cluster ;; esac
   say "everything is installed: $*"
 }

@@ -30,7 +30,7 @@ package() {
   copy_data "$folder"
   write_documentation "$folder" build/release/bin/cubindctl
   tar -C dist --sort=name --owner=0 --group=0 --numeric-owner -czf "$folder.tar.gz" "$(basename "$folder")"
-  check_package "$folder" "$([ -n "$with_tests" ] && echo 64 || echo 40)"
+  check_package "$folder" "$([ -n "$with_tests" ] && echo 74 || echo 50)"
 }
 
 install_component() { cmake --install build/release --prefix "$2" --component "$1" --strip >/dev/null; }
@@ -120,6 +120,7 @@ copy_data() {
   copy_tree schemas "$folder/schemas"
   copy_tree python/cubind/triton/worker "$folder/triton/worker"
   copy_tree docs "$folder/docs"
+  copy_tree deploy "$folder/deploy"
   copy_tree client/example "$folder/example"
   copy_tree client/demo "$folder/demo"
   copy_tree tests/golden/replay/rmsnorm_h200.json "$folder/demo/rmsnorm_h200.json"

@@ -127,7 +127,8 @@ CREATE TABLE verifications (
   PRIMARY KEY (trial, series, verification_digest, problem, after_timing)
 ) STRICT, WITHOUT ROWID;
 
--- Winners. Append-only: a row that is replaced gets its `to_generation`.
+-- Winners. Append-only: a row that is replaced gets its `to_generation`. `baselines` holds comparisons with libraries
+-- (JSON, see kComparisonFields); clients report them later, and the row's sum leaves them out.
 CREATE TABLE records (
   id                      INTEGER PRIMARY KEY,
   key                     BLOB NOT NULL CHECK (length(key) = 32),

@@ -16,20 +16,29 @@
 #include "base/failpoint.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "schemas/keepalive.hpp"
+#include "server/access/audit_log.hpp"
+#include "server/access/caller_limits.hpp"
+#include "server/access/gate.hpp"
 #include "server/agent_process.hpp"
+#include "server/answer/artifact_budget.hpp"
 #include "server/convert/limits.hpp"
 #include "server/defined_kernels.hpp"
+#include "server/group_socket.hpp"
 #include "server/listener.hpp"
+#include "server/metrics_page.hpp"
 #include "server/port_watch.hpp"
 #include "server/prebuild.hpp"
+#include "server/served_bundle.hpp"
 #include "server/service/cubind_service.hpp"
 #include "server/service/first_agent.hpp"
 #include "server/service/idle_verification.hpp"
 #include "server/service/reply_cache.hpp"
 #include "server/service/table_call.hpp"
 #include "server/store/store.hpp"
+#include "server/tls_credentials.hpp"
 #include "server/user_watch.hpp"
 
 namespace cubind {
@@ -40,13 +49,16 @@ namespace fs = std::filesystem;
 constexpr std::chrono::milliseconds kTick{200};
 constexpr std::chrono::seconds kRecovery{1}, kMostRecovery{60};
 constexpr std::chrono::seconds kAgentStarts{20};
+constexpr std::chrono::seconds kBudget{30};  // from one look at the room for cubins to the next one
 constexpr std::chrono::seconds kDrain{5};
 constexpr std::chrono::seconds kLastCalls{1};
 constexpr std::size_t kReplyCacheBytes = std::size_t{64} << 20;
 
-SchedulerOptions scheduler_options(const Config& config) {
+SchedulerOptions scheduler_options(const Config& config, CallerLimits& limits, DefinedKernels& defined) {
   SchedulerOptions options;
+  options.is_foreign = [&defined](const std::string& kernel) { return defined.is_foreign(kernel); };
   options.lease = config.lease;
+  options.limits = &limits;
   return options;
 }
 
@@ -54,6 +66,7 @@ StoreOptions store_options(const Config& config, const std::string& address) {
   constexpr std::uint64_t kPageBytes = 4096;
   StoreOptions options;
   options.path = config.database;
+  options.url = config.store_url;
   options.address = address;
   options.max_pages =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(config.database_bytes / kPageBytes, UINT32_MAX));
@@ -115,31 +128,47 @@ void limit_streams(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsOfConnection);
 }
 
+std::optional<CallerRole> role_of_members(const Config& config) {
+  return config.socket_group ? std::optional(config.socket_group->role) : std::nullopt;
+}
+
+std::shared_ptr<grpc::ServerCredentials> listen_credentials(const Config& config) {
+  return config.tls_certificate.empty()
+             ? grpc::InsecureServerCredentials()
+             : tls_credentials({config.tls_certificate, config.tls_key, config.tls_client_ca});
+}
+
 }  // namespace
 
 /// The parts in the order of their construction; they are destroyed the other way round.
 struct Daemon::Parts {
-  explicit Parts(Config settings)
-      : config(std::move(settings)),
+  explicit Parts(const Config& settings)
+      : bundle(settings.bundle.empty() ? nullptr
+                                       : std::make_unique<ServedBundle>(settings, clock.wall_now())),
+        config(bundle ? bundle->settings(settings) : settings),
         place(config.socket),
+        gate(config.tokens, clock, role_of_members(config)),
+        audit(config.audit_log, clock),
         store(Store::open(store_options(config, place.address()))),
         defined(config.database.string() + ".kernels"),
         kernels(with(config.kernels, defined.folder()), clock, config.headers),
         artifacts(*store),
         pins(*store, index),
         blobs(*store, config.cache_bytes),
+        budget(*store, blobs, config.artifact_bytes),
         entries(blobs),
         answerer(artifacts, entries),
         replies(kReplyCacheBytes),
-        questions(kernels, index, fleet),
-        scheduler(*store, index, kernels, clock, scheduler_options(config)),
-        context{*store,   index, kernels, defined,   fleet, scheduler, artifacts,  pins,
-                answerer, blobs, replies, questions, clock, jobs,      background, walks},
+        questions(kernels, defined, index, fleet),
+        scheduler(*store, index, kernels, clock, scheduler_options(config, limits, defined)),
+        context{*store, index,   kernels,   defined, fleet, scheduler,  artifacts, pins, answerer, blobs,
+                budget, replies, questions, clock,   jobs,  background, walks,     gate, audit,    limits},
         service(context),
         agent_service(context) {}
 
   void prepare();
   void remove_unreadable_definitions();
+  void load_bundle();
   void import_tables();
   void listen();
   void start_agent();
@@ -148,12 +177,17 @@ struct Daemon::Parts {
   void schedule_tick();
   void tick();
   void recover();
+  void keep_budget();
   void agents_changed();
   void drain();
 
-  const Config config;
   const RealClock clock;
+  const std::unique_ptr<const ServedBundle> bundle;  // null: the daemon has a store of its own
+  const Config config;
   SocketPlace place;
+  Gate gate;
+  AuditLog audit;
+  CallerLimits limits;
   std::unique_ptr<Store> store;
   Index index;
   Fleet fleet;
@@ -162,27 +196,32 @@ struct Daemon::Parts {
   ArtifactFinder artifacts;
   Pins pins;
   BlobCache blobs;
+  ArtifactBudget budget;
   ArtifactEntries entries;
   Answerer answerer;
+  SignedRecords signed_records;
   ReplyCache replies;
   QuestionReader questions;
   Scheduler scheduler;
-  Strand background;
-  Strand walks;
+  FairStrand background;
+  FairStrand walks;
   Strand jobs;
   ServiceContext context;
   CubindService service;
   AgentService agent_service;
   std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<GroupSocket> members;  // null: the socket is its owner's alone
+  std::unique_ptr<MetricsPage> metrics;  // null: off
   std::unique_ptr<AgentProcess> agent;
   std::unique_ptr<PortWatch> watch;
   std::unique_ptr<UserWatch> users;
   std::shared_ptr<IdleVerification> idle_verification;  // null: stale records stay
   std::atomic<bool> deaf{false};
   std::string address;
+  int port = 0;
   // Used on the job thread:
   std::string offer;
-  std::chrono::steady_clock::time_point next_recovery{};
+  std::chrono::steady_clock::time_point next_recovery{}, next_budget{};
   std::chrono::seconds recovery = kRecovery;  // from one that succeeded to the next one
   bool stopped = false;
 };
@@ -190,7 +229,9 @@ struct Daemon::Parts {
 void Daemon::Parts::prepare() {
   context.started_at = clock.steady_now();
   context.heartbeat = config.heartbeat;
+  context.sealed = config.sealed;
   remove_unreadable_definitions();
+  load_bundle();
   scheduler.on_artifact([this](const ArtifactRow& artifact) { artifacts.note(artifact); });
   scheduler.on_agents([this] { agents_changed(); });
   jobs.run([this] {
@@ -209,6 +250,15 @@ void Daemon::Parts::prepare() {
     idle_verification = std::make_shared<IdleVerification>(context, options);
   }
   schedule_tick();
+}
+
+void Daemon::Parts::load_bundle() {
+  if (bundle) {
+    bundle->put_into(*store);
+    signed_records = bundle->records();
+    context.signed_records = &signed_records;
+    log_info("serves the bundle " + bundle->text());
+  }
 }
 
 // Callers send a definition that is missing, and never one that is there.
@@ -268,10 +318,18 @@ void Daemon::Parts::schedule_tick() {
 
 void Daemon::Parts::tick() {
   recover();
+  keep_budget();
   scheduler.tick();
   release_from_first_agent(context);
   if (idle_verification) {
     idle_verification->tick();
+  }
+}
+
+void Daemon::Parts::keep_budget() {
+  if (const auto now = clock.steady_now(); now >= next_budget) {
+    next_budget = now + kBudget;
+    background.post("", [this] { budget.keep(); });
   }
 }
 
@@ -297,10 +355,14 @@ void Daemon::Parts::listen() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   address = place.address();
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials());
-  int port = 0;
+  if (config.socket_group) {
+    members = std::make_unique<GroupSocket>(config.socket, *config.socket_group);
+    members->add_to(builder);
+  } else {
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+  }
   if (!config.listen.empty()) {
-    builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort(config.listen, listen_credentials(config), &port);
   }
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   refuse_compression(builder);
@@ -312,22 +374,38 @@ void Daemon::Parts::listen() {
   {
     const PrivateBind for_this_user_alone;
     server = builder.BuildAndStart();
+    if (server && members) {
+      members->open();
+    }
   }
   if (!server || (!config.listen.empty() && port == 0)) {
     throw Error(ErrorCode::FailedPrecondition, config.listen.empty() ? address : config.listen,
                 "cannot be listened on");
   }
-  place.restrict_access();
+  if (!members) {
+    place.restrict_access();
+  }
+  if (!config.metrics.empty()) {
+    metrics = std::make_unique<MetricsPage>(config.metrics, context);
+  }
   if (port != 0) {
     const std::string host = config.listen.substr(0, config.listen.rfind(':') + 1);
-    log_warning("listening on " + host + std::to_string(port) + " without TLS and tokens");
+    const std::string where = "listening on " + host + std::to_string(port);
+    if (!config.tls_certificate.empty()) {
+      log_info(where + " with TLS");
+    } else {
+      log_warning(where + (config.tokens.empty() ? " without TLS and tokens"
+                                                 : " without TLS: tokens travel in clear"));
+    }
   }
   log_info(std::string("cubind ") + kVersion + " listens on " + address);
 }
 
 void Daemon::Parts::start_agent() {
   if (!config.local_agent) {
-    log_info("starts no agent of its own (--no-local-agent): nothing is measured until one connects");
+    if (!bundle) {
+      log_info("starts no agent of its own (--no-local-agent): nothing is measured until one connects");
+    }
     return;
   }
   AgentProcessOptions options;
@@ -378,7 +456,7 @@ void Daemon::Parts::drain() {
   }
 }
 
-Daemon::Daemon(Config config) : parts_(std::make_unique<Parts>(std::move(config))) {
+Daemon::Daemon(const Config& config) : parts_(std::make_unique<Parts>(config)) {
   parts_->prepare();
   parts_->listen();
   parts_->start_agent();
@@ -395,6 +473,10 @@ Daemon::~Daemon() {
 
 const std::string& Daemon::address() const { return parts_->address; }
 
+int Daemon::port() const { return parts_->port; }
+
+int Daemon::metrics_port() const { return parts_->metrics ? parts_->metrics->port() : 0; }
+
 bool Daemon::is_deaf() const { return parts_->deaf; }
 
 void Daemon::reload() {
@@ -409,10 +491,12 @@ void Daemon::stop() {
     return;
   }
   parts_->watch.reset();
+  parts_->metrics.reset();
   parts_->drain();
   if (parts_->agent) {
     parts_->agent->stop();
   }
+  parts_->members.reset();
   parts_->server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
   parts_->server->Wait();
   parts_->agent.reset();

@@ -16,7 +16,7 @@ class Daemon {
  public:
   /// Opens the store, reads specs and shipped tables, listens and starts the local agent. Throws the first
   /// error.
-  explicit Daemon(Config config);
+  explicit Daemon(const Config& config);
   /// stop(), if that has not been called.
   ~Daemon();
   Daemon(const Daemon&) = delete;
@@ -24,6 +24,11 @@ class Daemon {
 
   /// "unix:///run/user/1000/cubind/cubind.sock"
   const std::string& address() const;
+
+  /// Of --listen; 0: there is none.
+  int port() const;
+  /// Of the metrics; 0: they are off.
+  int metrics_port() const;
 
   /// The listener accepts no connections any more: the process has told itself SIGTERM and is to end with a
   /// fault, so that a supervisor starts it again.

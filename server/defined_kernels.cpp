@@ -1,6 +1,7 @@
 #include "server/defined_kernels.hpp"
 
 #include <algorithm>
+#include <fstream>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -16,6 +17,9 @@ namespace {
 constexpr std::string_view kUnfinished = ".unfinished";
 constexpr std::string_view kRemoved = ".removed";
 constexpr std::chrono::hours kBetweenTouches{1};
+constexpr const char* kHints = "hints";  // a line each
+constexpr std::size_t kMostHints = 16;
+constexpr const char* kForeign = "foreign";  // an empty file
 
 std::string file_of(const std::string& name) { return name + ".json"; }
 
@@ -37,6 +41,15 @@ std::uint64_t bytes_below(const fs::path& folder) {
   return bytes;
 }
 
+std::vector<std::string> hints_in(const fs::path& folder) {
+  std::vector<std::string> hints;
+  std::ifstream lines(folder / kHints);
+  for (std::string hint; hints.size() < kMostHints && std::getline(lines, hint);) {
+    hints.push_back(hint);
+  }
+  return hints;
+}
+
 }  // namespace
 
 DefinedKernels::DefinedKernels(fs::path folder, DefinitionLimits limits)
@@ -46,14 +59,21 @@ DefinedKernels::DefinedKernels(fs::path folder, DefinitionLimits limits)
     const std::string name = item.path().filename().string();
     if (!name.starts_with('.')) {
       const auto asked = item.last_write_time(failed);
-      known_[name] = {bytes_below(item.path()), asked, asked};
+      known_[name] = {bytes_below(item.path()), asked, asked, hints_in(item.path()),
+                      fs::exists(item.path() / kForeign, failed)};
+      for (const std::string& hint : known_[name].hints) {
+        names_[hint] = name;
+      }
     }
   }
 }
 
-bool DefinedKernels::add(const KernelSpec& spec) {
+bool DefinedKernels::add(const KernelSpec& spec, bool is_foreign) {
   const std::lock_guard changing(changing_);
   if (fs::exists(folder_ / spec.name / file_of(spec.name))) {
+    if (!is_foreign) {
+      vouch_for(spec.name);
+    }
     asked(spec.name);
     return false;
   }
@@ -65,7 +85,7 @@ bool DefinedKernels::add(const KernelSpec& spec) {
              (failed ? ": " + failed.message() : ""));
   }
   try {
-    write(spec);
+    write(spec, is_foreign);
   } catch (...) {
     std::error_code failed;  // on a full disk a part would take the room of the store
     fs::remove_all(folder_ / kUnfinished, failed);
@@ -73,17 +93,90 @@ bool DefinedKernels::add(const KernelSpec& spec) {
   }
   const std::lock_guard lock(mutex_);
   const auto now = fs::file_time_type::clock::now();
-  known_[spec.name] = {bytes, now, now};
+  forget(spec.name);
+  known_[spec.name] = {bytes, now, now, {}, is_foreign};
   return true;
+}
+
+bool DefinedKernels::is_foreign(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(name);
+  return found != known_.end() && found->second.is_foreign;
+}
+
+void DefinedKernels::vouch_for(const std::string& name) {
+  std::error_code failed;  // then a later daemon waits for the next time
+  fs::remove(folder_ / name / kForeign, failed);
+  const std::lock_guard lock(mutex_);
+  if (const auto found = known_.find(name); found != known_.end()) {
+    found->second.is_foreign = false;
+  }
 }
 
 bool DefinedKernels::remove(const std::string& name) {
   const std::lock_guard changing(changing_);
   {
     const std::lock_guard lock(mutex_);
-    known_.erase(name);
+    forget(name);
   }
   return !remove_folder(name);
+}
+
+void DefinedKernels::forget(const std::string& name) {
+  for (const std::string& hint : known_[name].hints) {
+    names_.erase(hint);
+  }
+  known_.erase(name);
+}
+
+void DefinedKernels::hinted(const std::string& name, const std::string& hint) {
+  if (find(hint) == name) {
+    return;  // nearly every question: it waits for no write
+  }
+  const std::lock_guard changing(changing_);
+  std::vector<std::string> changed{name};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(name);
+    if (found == known_.end()) {
+      return;
+    }
+    if (const auto before = names_.find(hint); before != names_.end()) {
+      std::erase(known_[before->second].hints, hint);
+      changed.push_back(before->second);
+    }
+    std::vector<std::string>& hints = found->second.hints;
+    if (hints.size() == kMostHints) {
+      names_.erase(hints.front());
+      hints.erase(hints.begin());
+    }
+    hints.push_back(hint);
+    names_[hint] = name;
+  }
+  for (const std::string& one : changed) {
+    write_hints(one);
+  }
+}
+
+void DefinedKernels::write_hints(const std::string& name) {
+  std::string lines;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::string& one : known_[name].hints) {
+      lines += one + "\n";
+    }
+  }
+  try {
+    write_file_atomic(folder_ / name / kHints, lines, 0600);
+  } catch (const Error&) {
+    // A later daemon is given it again.
+  }
+}
+
+std::string DefinedKernels::find(const std::string& hint) {
+  const std::lock_guard lock(mutex_);
+  const auto found = names_.find(hint);
+  return found == names_.end() ? "" : found->second;
 }
 
 void DefinedKernels::asked(const std::string& name) {
@@ -104,12 +197,15 @@ void DefinedKernels::asked(const std::string& name) {
   fs::last_write_time(folder_ / name, now, failed);
 }
 
-void DefinedKernels::write(const KernelSpec& spec) const {
+void DefinedKernels::write(const KernelSpec& spec, bool is_foreign) const {
   const fs::path unfinished = folder_ / kUnfinished;
   fs::remove_all(unfinished);
   create_folders(unfinished, 0700);
   for (const SourceFile& file : spec.bundle.files) {
     write_file_atomic(unfinished / file.path, file.content, 0600);
+  }
+  if (is_foreign) {
+    write_file_atomic(unfinished / kForeign, "", 0600);
   }
   write_file_atomic(unfinished / file_of(spec.name), spec.bundle.spec_json, 0600);
   std::error_code failed = remove_folder(spec.name);  // a folder without the file is of no use
@@ -140,7 +236,7 @@ std::vector<std::string> DefinedKernels::make_room(std::uint64_t bytes) {
         std::ranges::min_element(known_, {}, [](const auto& item) { return item.second.asked; });
     bytes -= oldest->second.bytes;
     removed.push_back(oldest->first);
-    known_.erase(oldest);
+    forget(removed.back());
   }
   return removed;
 }

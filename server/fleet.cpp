@@ -122,8 +122,12 @@ std::string no_gpu_because(const AgentProfiles& agents) {
 }
 
 ToolchainNeed toolchain_need(const Question& question) {
-  return toolchain_need(*question.spec, target_architecture(question),
+  return toolchain_need(*question.spec, question.is_foreign, target_architecture(question),
                         question.driver ? question.driver->cuda : 0);
+}
+
+ToolchainNeed kernel_need(const Question& question) {
+  return toolchain_need(*question.spec, question.is_foreign);
 }
 
 std::optional<OfferedToolchain> current_toolchain(std::span<const AgentProfile> agents,

@@ -55,6 +55,8 @@ std::string no_gpu_because(const AgentProfiles& agents);
 
 /// What compiling for the question's device and driver needs.
 ToolchainNeed toolchain_need(const Question& question);
+/// What compiling its kernel for any device and driver needs.
+ToolchainNeed kernel_need(const Question& question);
 
 /// The newest toolchain that compiles it; absent if no agent offers one.
 std::optional<OfferedToolchain> current_toolchain(std::span<const AgentProfile> agents,

@@ -13,6 +13,7 @@
 #include "base/signals.hpp"
 #include "server/config.hpp"
 #include "server/daemon.hpp"
+#include "server/fsck.hpp"
 
 namespace {
 
@@ -72,13 +73,20 @@ int main(int argc, char** argv) {
   // Before the first thread is made, so that the main thread alone takes them.
   const sigset_t signals = cubind::block_signals({SIGTERM, SIGINT, SIGHUP});
   std::signal(SIGPIPE, SIG_IGN);
+  int fault_code = 1;
   try {
     int exit_code = 0;
     const auto config = cubind::parse_command_line(argc, argv, exit_code);
     if (!config) {
       return exit_code;
     }
+    ::setenv("CUBIND_LOG_FORMAT", config->log_format.c_str(),
+             1);  // the agent's too; no other thread runs yet
     cubind::init_logging("cubind", config->log_level);
+    if (config->fsck) {
+      fault_code = 2;  // 1 is for a damaged store
+      return cubind::fsck(config->database);
+    }
     // Never destroyed: its thread waits as long as the process lives.
     auto& told = *new Signals(signals);
     cubind::Daemon daemon(*config);
@@ -91,6 +99,6 @@ int main(int argc, char** argv) {
     return result;
   } catch (const std::exception& fault) {
     std::fprintf(stderr, "cubind: %s\n", fault.what());
-    return 1;
+    return fault_code;
   }
 }

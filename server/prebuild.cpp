@@ -24,6 +24,7 @@ std::optional<Question> question_of(ServiceContext& context, const RecordRow& re
   Question question;
   question.spec = kernel->spec;
   question.spec_revision = kernel->revision;
+  question.is_foreign = context.defined.is_foreign(kernel->name);
   question.verification = kernel->verification;
   question.key = record.question;
   question.device = *device;
@@ -57,7 +58,7 @@ std::vector<CompileOrder> missing_winners(ServiceContext& context) {
 }
 
 void prebuild(ServiceContext& context) {
-  context.background.post([&context] {
+  context.background.post("", [&context] {
     std::vector<CompileOrder> orders = missing_winners(context);
     if (orders.empty()) {
       return;

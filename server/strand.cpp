@@ -25,12 +25,13 @@ void Strand::close() {
 }
 
 bool Strand::post(Function function) {
+  Task task{std::move(function), current_request()};
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) {
       return false;
     }
-    ready_.push_back(std::move(function));
+    ready_.push_back(std::move(task));
   }
   changed_.notify_one();
   return true;
@@ -60,17 +61,17 @@ void Strand::run(const Function& function) {
   done.get_future().get();
 }
 
-Strand::Function Strand::take() {
+Strand::Task Strand::take() {
   std::unique_lock lock(mutex_);
   while (true) {
     if (!later_.empty() && later_.begin()->first <= std::chrono::steady_clock::now()) {
-      ready_.push_back(std::move(later_.begin()->second));
+      ready_.push_back({std::move(later_.begin()->second), nullptr});
       later_.erase(later_.begin());
     }
     if (!ready_.empty()) {
-      Function function = std::move(ready_.front());
+      Task task = std::move(ready_.front());
       ready_.pop_front();
-      return function;
+      return task;
     }
     if (stopping_) {
       return {};
@@ -84,9 +85,10 @@ Strand::Function Strand::take() {
 }
 
 void Strand::loop() {
-  while (const Function function = take()) {
+  for (Task task = take(); task.function; task = take()) {
+    const RequestScope scope(task.request);
     try {
-      function();
+      task.function();
     } catch (const std::exception& fault) {
       log_error(std::string("a function of the job thread failed: ") + fault.what());
     }

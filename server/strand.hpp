@@ -10,10 +10,12 @@
 #include <mutex>
 #include <thread>
 
+#include "base/request_id.hpp"
+
 namespace cubind {
 
-/// post() and post_at() are called from any thread, also from the strand itself. A function that throws is
-/// logged.
+/// post() and post_at() are called from any thread, also from the strand itself. What post() takes runs for
+/// the request that the caller works for. A function that throws is logged.
 class Strand {
  public:
   using Function = std::function<void()>;
@@ -36,13 +38,17 @@ class Strand {
   void close();
 
  private:
+  struct Task {
+    Function function;  // empty: the strand is to end
+    RequestId request;
+  };
+
   void loop();
-  /// Takes the next function; empty when the strand is to end.
-  Function take();
+  Task take();
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Function> ready_;           // guarded by mutex_
+  std::deque<Task> ready_;               // guarded by mutex_
   std::multimap<Time, Function> later_;  // guarded by mutex_
   bool stopping_ = false;                // guarded by mutex_
   std::thread thread_;

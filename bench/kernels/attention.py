@@ -80,7 +80,7 @@ class Forward:
         self.inputs.update(self.more_inputs(normal))
         self.outputs = self.make_outputs()
         self.buffers = {**self.inputs, **self.outputs}
-        self.scalars = {"scale": SCALE}
+        self.scalars = {"scale": SCALE, "q_row": 0, "k_row": 0, "v_row": 0}
 
     def more_inputs(self, normal):
         return {}

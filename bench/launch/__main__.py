@@ -4,9 +4,10 @@ launch.
     python3 bench/launch [--only calls|operators] [--native PROGRAM] [--json FILE]
 
 Needs the package `cubind` with torch and Triton, and a GPU; the plain kernel in a CUDA graph needs CuPy.
-`--only calls` measures bound and unbound calls of one kernel, and Triton's call; `--only operators` measures
-cubind.torch. `--native` is launch_native, which measures the same in C++ (cuLaunchKernel alone, prepared
-launches, distinct sizes, threads). The kernels are so short that the host never waits for the GPU.
+`--only calls` measures bound and unbound calls of one kernel, Triton's, and those of cubind.triton.bind();
+`--only operators` measures cubind.torch. `--native` is launch_native, which measures the same in C++
+(cuLaunchKernel alone, prepared launches, distinct sizes, threads). The kernels are so short that the host
+never waits for the GPU.
 Times are microseconds: the median over rounds of the mean of one round. Exit status 1: a result is wrong.
 """
 
@@ -24,6 +25,7 @@ import torch
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton"))
 import cubind
+import cubind.triton
 import operators
 import triton_kernel
 
@@ -260,6 +262,10 @@ def call_times(client, results):
     bound = kernel.bind(x=x, w=w, y=y, eps=EPS)
     bound()
     right = is_right(y, x, w) and repeats_are_right(kernel)
+    triton_bound = cubind.triton.bind(triton_kernel.row_kernel, (N,), POWER=D)
+    for _ in range(2):
+        triton_bound(x, w, y.zero_(), N, D, EPS)
+        right = is_right(y, x, w) and right
     stream = torch.cuda.current_stream().cuda_stream
     fixed = kernel.bind(x=x, w=w, y=y, eps=EPS, stream=stream)
     # More sizes than a kernel keeps calls: Python checks each again.
@@ -274,6 +280,7 @@ def call_times(client, results):
             "kernel_call_that_allocates": lambda: kernel(x=x, w=w, eps=EPS),
             "kernel_call_of_another_size": lambda: kernel(x=next(sizes), w=w, eps=EPS),
             "triton_autotuned": lambda: triton_kernel.rmsnorm(x, w, y, EPS),
+            "triton_bound": lambda: triton_bound(x, w, y, N, D, EPS),
         }
     )
     return right

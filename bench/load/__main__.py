@@ -17,8 +17,16 @@ each load runs for S seconds (default 15):
   connections  2000 connections are made and left alone
   streams      200 exports of everything are begun and not read
 
+and, by the holder of a token over TCP:
+
+  uploads      13 imports of 60 MiB are never ended
+  exports      exports are begun and not read, 20 in a second
+  checks       20 checks at a time of the kernel with 4.8 * 10^7 configurations
+  resets       2 connections send calls and reset them at once
+
 Then SIGTERM, while the load goes on. Printed for each load: percentiles of the known question, the slowest
-status, the seconds from SIGTERM to the end of the process, its largest RSS. All processes share this machine.
+status, how many of these calls failed, with a token the slowest check of another caller, the seconds from
+SIGTERM to the end of the process, its largest RSS. All processes share this machine.
 Needs grpcio and protobuf, as .deps/venv/bin/python has them (CUBIND_PYTHON).
 """
 
@@ -26,11 +34,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import importlib.util
 import json
 import multiprocessing
 import pathlib
 import platform
+import re
 import shutil
 import sqlite3
 import statistics
@@ -40,6 +50,7 @@ import tempfile
 import time
 
 from callers import KNOWN, LOADS, load, probe
+from hostile import HOSTILE
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 from daemon import Daemon
@@ -47,17 +58,15 @@ from daemon import Daemon
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 REPLAYED = ROOT / "tests" / "golden" / "replay" / "rmsnorm_h200.json"
 ENDED_JOBS = 60_000
+NAMES = [*LOADS, *HOSTILE]
 
 
 # ---- The daemon ----
 
 
-def write_endless(folder):
+def endless_spec():
     """vector_add with 10^6 times as many configurations, of which none is valid."""
-    shutil.copytree(ROOT / "variants" / "vector_add", folder / "vector_add")
-    shutil.copytree(ROOT / "variants" / "common", folder / "common")
-    file = folder / "vector_add" / "vector_add.json"
-    spec = json.loads(file.read_text())
+    spec = json.loads((ROOT / "variants" / "vector_add" / "vector_add.json").read_text())
     spec["name"] = "endless"
     names = [f"X{i}" for i in range(1, 7)]
     for name in names:
@@ -66,7 +75,21 @@ def write_endless(folder):
             configuration[name] = 1
     spec["launches"][0]["shared_bytes"] = " + ".join(names)
     spec["constraints"].append(" + ".join(names) + " + N < 0")
-    file.write_text(json.dumps(spec))
+    return spec
+
+
+def write_endless(folder):
+    shutil.copytree(ROOT / "variants" / "vector_add", folder / "vector_add")
+    shutil.copytree(ROOT / "variants" / "common", folder / "common")
+    (folder / "vector_add" / "vector_add.json").write_text(json.dumps(endless_spec()))
+
+
+def listen_with_token(folder, bin_dir):
+    """Options of a daemon that also listens on TCP, and the token of a tuner who may import."""
+    tokens = folder / "tokens.json"
+    command = [bin_dir / "cubindctl", "token", "new", "hostile", "--role", "admin", "--file", tokens]
+    made = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return ["--listen", "127.0.0.1:0", "--insecure", "--tokens", tokens], made
 
 
 def add_ended_jobs(store):
@@ -93,9 +116,13 @@ def most_rss_mb(process):
 
 
 def measure(name, seconds, bin_dir):
-    with tempfile.TemporaryDirectory(prefix="cubind-load.") as kernels:
-        write_endless(pathlib.Path(kernels))
-        options = ["--kernels", kernels, "--replay", REPLAYED]
+    with tempfile.TemporaryDirectory(prefix="cubind-load.") as folder:
+        kernels = pathlib.Path(folder) / "kernels"
+        write_endless(kernels)
+        options, token = ["--kernels", kernels, "--replay", REPLAYED], ""
+        if name in HOSTILE:
+            listen, token = listen_with_token(pathlib.Path(folder), bin_dir)
+            options += listen
         with Daemon(bin_dir, options, shipped_tables=True) as daemon:
             if name == "jobs":
                 daemon.end()
@@ -110,17 +137,23 @@ def measure(name, seconds, bin_dir):
                 "--on-miss",
                 "wait",
             )
-            return measured(daemon, name, seconds)
+            return measured(daemon, name, seconds, token)
 
 
-def measured(daemon, name, seconds):
+def measured(daemon, name, seconds, token):
     context = multiprocessing.get_context("fork")  # gRPC is imported in the children alone
     ended, load_ended, queue = context.Event(), context.Event(), context.Queue()
+    pauses = {"GetVariant": 0.005, "GetStatus": 0.1}
+    address, actions = daemon.address, LOADS.get(name)
+    if token:
+        pauses["CheckKernel"] = 0.5
+        address = re.search(r"listening on (127\.0\.0\.1:\d+)", daemon.log_tail())[1]
+        actions = functools.partial(HOSTILE[name], spec=endless_spec())
     probes = [
-        context.Process(target=probe, args=(daemon.address, ended, queue, "GetVariant", 0.005)),
-        context.Process(target=probe, args=(daemon.address, ended, queue, "GetStatus", 0.1)),
+        context.Process(target=probe, args=(daemon.address, ended, queue, call, pause))
+        for call, pause in pauses.items()
     ]
-    loader = context.Process(target=load, args=(daemon.address, load_ended, queue, name))
+    loader = context.Process(target=load, args=(address, token, actions, load_ended, queue))
     loader.daemon = True  # ends with this process, should a probe fail
     loader.start()
     time.sleep(2)
@@ -128,7 +161,8 @@ def measured(daemon, name, seconds):
         process.start()
     time.sleep(seconds)
     ended.set()
-    taken = dict(queue.get(timeout=120) for _ in probes)
+    probed = [queue.get(timeout=120) for _ in probes]
+    taken = {call: times for call, times, _ in probed}
     rss = most_rss_mb(daemon.process)
     end_seconds = daemon.end(limit=60)
     load_ended.set()
@@ -137,14 +171,17 @@ def measured(daemon, name, seconds):
         process.join(10)
         process.kill()
     known = sorted(taken["GetVariant"])
+    checks = {"others_check_max_ms": round(max(taken["CheckKernel"], default=0.0), 3)} if token else {}
     return {
         "calls": len(known),
+        "failed": sum(failed for _, _, failed in probed),
         "known_ms": {
             "median": round(statistics.median(known), 3),
             "p99": round(known[int(len(known) * 0.99)], 3),
             "max": round(known[-1], 3),
         },
         "status_max_ms": round(max(taken["GetStatus"]), 3),
+        **checks,
         "sigterm_seconds": round(end_seconds, 2),
         "most_rss_mb": rss,
         "load": {"answered": answered, "refused": refused},
@@ -159,10 +196,10 @@ def main():
     parser.add_argument(
         "--bin", type=pathlib.Path, help="folder of cubind and cubindctl; default: a release build is made"
     )
-    parser.add_argument("loads", nargs="*", metavar="LOAD", help=f"of {', '.join(LOADS)}; default: all")
+    parser.add_argument("loads", nargs="*", metavar="LOAD", help=f"of {', '.join(NAMES)}; default: all")
     options = parser.parse_args()
-    if unknown := set(options.loads) - set(LOADS):
-        parser.error(f"{', '.join(sorted(unknown))}: no such load; there are {', '.join(LOADS)}")
+    if unknown := set(options.loads) - set(NAMES):
+        parser.error(f"{', '.join(sorted(unknown))}: no such load; there are {', '.join(NAMES)}")
     # Only the children import it, and a parent would wait for them in vain.
     if not importlib.util.find_spec("grpc"):
         parser.error(f"{sys.executable} has no grpcio; CUBIND_PYTHON names another interpreter")
@@ -172,7 +209,7 @@ def main():
         )
         options.bin = ROOT / "build" / "release" / "bin"
     result = {"cpu": platform.processor() or platform.machine(), "seconds": options.seconds, "loads": {}}
-    for name in options.loads or LOADS:
+    for name in options.loads or NAMES:
         print(f"{name} ...", file=sys.stderr, flush=True)
         result["loads"][name] = measure(name, options.seconds, options.bin.resolve())
     json.dump(result, sys.stdout, indent=1)

@@ -24,12 +24,15 @@ def messages():
 
 
 class Caller:
-    """Calls by path, without stubs. One channel of its own."""
+    """Calls by path, without stubs. One channel of its own; with a token, where one is needed."""
 
-    def __init__(self, address):
+    def __init__(self, address, token=""):
         import grpc  # noqa: PLC0415 (in this process alone: its threads do not outlive a fork)
 
-        self.error = grpc.RpcError
+        self.error, self.token = grpc.RpcError, token
+        host, _, port = address.rpartition(":")
+        self.place = (host, port)  # of a TCP address
+        self.metadata = [("authorization", f"Bearer {token}")] if token else None
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", -1)]
         self.channel = grpc.insecure_channel(address, options=options)
 
@@ -39,7 +42,7 @@ class Caller:
             request_serializer=type(request).SerializeToString,
             response_deserializer=reply.FromString,
         )
-        return method(request, timeout=timeout)
+        return method(request, timeout=timeout, metadata=self.metadata)
 
     def stream(self, name, request, reply):
         method = self.channel.unary_stream(
@@ -47,15 +50,16 @@ class Caller:
             request_serializer=type(request).SerializeToString,
             response_deserializer=reply.FromString,
         )
-        return method(request, timeout=600.0)
+        return method(request, timeout=600.0, metadata=self.metadata)
 
     def send_stream(self, name, requests, kind, reply):
+        """A future of the reply."""
         method = self.channel.stream_unary(
             f"/cubind.v1.Cubind/{name}",
             request_serializer=kind.SerializeToString,
             response_deserializer=reply.FromString,
         )
-        return method(requests, timeout=600.0)
+        return method.future(requests, timeout=600.0, metadata=self.metadata)
 
 
 def problem_message(problem):
@@ -74,6 +78,19 @@ def question(kernel="rmsnorm_forward", problem=KNOWN):
     return request
 
 
+def check_request(spec=None):
+    """A check of vector_add, or of another spec with its files."""
+    pb = messages()
+    variants = ROOT / "variants"
+    text = json.dumps(spec) if spec else (variants / "vector_add" / "vector_add.json").read_text()
+    request = pb.CheckKernelRequest(file="mine.json", spec_json=text, device="nvidia-h200")
+    for file in [*(variants / "vector_add").glob("*.cu"), *(variants / "common").glob("*.cuh")]:
+        path = file.name if file.suffix == ".cu" else f"../common/{file.name}"
+        request.files.add(path=path, content=file.read_bytes())
+    request.problems.append(problem_message({"dims": {"N": 4096}, "types": {"T": "f32"}}))
+    return request
+
+
 # ---- What is measured, each in a process of its own ----
 
 
@@ -83,15 +100,20 @@ def probe(address, ended, times, name, pause):
     asked = {
         "GetVariant": (question(), pb.GetVariantReply),
         "GetStatus": (pb.GetStatusRequest(), pb.GetStatusReply),
+        "CheckKernel": (check_request(), pb.CheckKernelReply),
     }
     request, reply = asked[name]
-    taken = []
+    taken, failed = [], 0
     while not ended.is_set():
         start = time.perf_counter()
-        caller.call(name, request, reply, timeout=60)
+        try:
+            caller.call(name, request, reply, timeout=60)
+        except caller.error as error:
+            failed += 1
+            print(f"{name}: {error.code().name}: {error.details()}", file=sys.stderr)
         taken.append((time.perf_counter() - start) * 1e3)
         time.sleep(pause)
-    times.put((name, taken))
+    times.put((name, taken, failed))
 
 
 # ---- Loads: each a list of functions that are called again and again, each on a thread of its own ----
@@ -127,7 +149,7 @@ def tables(address):
                 (pb.TableChunk(json=part) for part in parts),
                 pb.TableChunk,
                 pb.ImportTableReply,
-            )
+            ).result()
 
         return act
 
@@ -205,12 +227,12 @@ LOADS = {
 }  # fmt: skip
 
 
-def load(address, ended, counts, name):
-    """The load's calls until the end: how many were answered and how many refused."""
+def load(address, token, actions, ended, counts):
+    """These actions again and again until the end: how many were answered and how many refused."""
     answered, refused = [0], [0]
 
     def repeat(action):
-        caller = Caller(address)
+        caller = Caller(address, token)
         while not ended.is_set():
             try:
                 action(caller)
@@ -218,7 +240,7 @@ def load(address, ended, counts, name):
             except (caller.error, OSError):
                 refused[0] += 1
 
-    for action in LOADS[name](address):
+    for action in actions(address):
         threading.Thread(target=repeat, args=(action,), daemon=True).start()
     ended.wait()
     counts.put((answered[0], refused[0]))

@@ -40,8 +40,16 @@ OnMiss on_miss_of(std::int32_t value) {
   }
 }
 
+TuneMode tune_mode_of(std::uint32_t flags) {
+  if ((flags & CUBIND_SEALED) != 0) {
+    return TuneMode::Sealed;
+  }
+  return (flags & CUBIND_NO_TUNING) != 0 ? TuneMode::Never : TuneMode::Auto;
+}
+
 Query question(const cubind_query& asked) {
-  constexpr std::uint32_t kKnown = CUBIND_NO_TUNING | CUBIND_WARM_L2 | CUBIND_GRAPH | CUBIND_REPRODUCIBLE;
+  constexpr std::uint32_t kKnown =
+      CUBIND_NO_TUNING | CUBIND_WARM_L2 | CUBIND_GRAPH | CUBIND_REPRODUCIBLE | CUBIND_SEALED;
   if ((asked.flags & ~kKnown) != 0) {
     throw Error(ErrorCode::InvalidArgument, "query.flags",
                 std::to_string(asked.flags) + " has bits of no known meaning");
@@ -56,7 +64,7 @@ Query question(const cubind_query& asked) {
     query.accept = asked.accept;
   }
   query.on_miss = on_miss_of(asked.on_miss);
-  query.tune = (asked.flags & CUBIND_NO_TUNING) != 0 ? TuneMode::Never : TuneMode::Auto;
+  query.tune = tune_mode_of(asked.flags);
   query.warm_l2 = (asked.flags & CUBIND_WARM_L2) != 0;
   query.graph_launch = (asked.flags & CUBIND_GRAPH) != 0;
   query.reproducible = (asked.flags & CUBIND_REPRODUCIBLE) != 0;

@@ -99,7 +99,8 @@ enum {
   CUBIND_NO_TUNING = 1,    /* a miss starts no tuning job */
   CUBIND_WARM_L2 = 2,      /* measured with a warm L2 cache */
   CUBIND_GRAPH = 4,        /* measured as a CUDA graph */
-  CUBIND_REPRODUCIBLE = 8  /* only variants whose bits do not change from run to run */
+  CUBIND_REPRODUCIBLE = 8, /* only variants whose bits do not change from run to run */
+  CUBIND_SEALED = 16       /* a miss starts neither a tuning job nor a compile */
 };
 
 /* A field that is NULL or 0 has its default. */

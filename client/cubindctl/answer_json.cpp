@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "client/cubindctl/comparison_output.hpp"
 #include "tuner/plan/evidence_json.hpp"
 #include "tuner/plan/evidence_wire.hpp"
 #include "tuner/spec/wire.hpp"
@@ -110,6 +111,9 @@ OutputJson json_of(const v1::Provenance& provenance) {
   json["tick_us"] = timing.tick_us;
   add_fields(json, timing, kTimingFields);
   json["gain_over_default_ratio"] = timing.gain_over_default;
+  if (provenance.over_library_size() > 0) {
+    json["over_library"] = json_of(comparisons_from_wire(provenance));
+  }
   json["same_bytes_measured"] = provenance.same_bytes_measured();
   json["verification"] = verification_json(verification_from_wire(provenance.verification(), "verification"));
   return json;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "client/cubindctl/comparison_output.hpp"
 #include "client/cubindctl/text_table.hpp"
 
 namespace cubind::ctl {
@@ -23,6 +24,7 @@ class Auditing {
     add_bits();
     add_failures();
     add_gain();
+    add_library();
     add_roofline();
     add_resources();
     add_conditions();
@@ -117,6 +119,24 @@ class Auditing {
       add("gain", Verdict::Ok, fixed(record_.timing.gain_over_default, 2) + " x over the default");
     } else {
       add("gain", Verdict::Note, "the default was not measured with it");
+    }
+  }
+
+  void add_library() {
+    if (record_.over_library.empty()) {
+      add("gain over library", Verdict::Note,
+          "unknown: `python -m cubind.torch compare --kernel " + record_.context.kernel +
+              "` compares kernels of PyTorch operators");
+      return;
+    }
+    const LibraryComparison& latest = record_.over_library.back();
+    const std::string text = over_library(latest);
+    if (latest.high < 1) {
+      add("gain over library", Verdict::Fail, text + ": the library is faster");
+    } else if (latest.low <= 1) {
+      add("gain over library", Verdict::Note, text + ": it may be none");
+    } else {
+      add("gain over library", Verdict::Ok, text);
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <span>
 
@@ -13,15 +14,20 @@ namespace cubind::ctl {
 namespace {
 
 void add_common(CLI::App& app, CommonOptions& common) {
-  app.add_option("--address", common.address, "unix:///path/to/socket or host:port; default: $CUBIND_ADDRESS")
+  app.add_option("--address", common.address,
+                 "unix:///path/to/socket, tls://host:port or host:port; default: $CUBIND_ADDRESS")
       ->type_name("ADDRESS");
+  app.add_option_function<std::string>(
+         "--token-file", [](const std::string& file) { ::setenv("CUBIND_TOKEN_FILE", file.c_str(), 1); },
+         "holds the token for a daemon of a team; default: $CUBIND_TOKEN_FILE")
+      ->type_name("FILE");
   app.add_flag("--json", common.json, "print JSON; every number names its unit");
   app.add_option_function<double>(
          "--timeout",
          [&common](double seconds) {
            common.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
          },
-         "limit in seconds; default: 30, and none for tune, verify and jobs --watch")
+         "limit in seconds; default: 30, and none for tune, verify, backup and jobs --watch")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 1e6).description(""));
   app.set_version_flag("--version", std::string("cubindctl ") + kVersion);

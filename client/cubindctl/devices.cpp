@@ -53,6 +53,13 @@ std::string toolchains_text(const v1::GetStatusReply& status) {
 }
 
 // A name of at most 10 characters, and what there is to say.
+std::string cubins_text(const v1::GetStatusReply& status) {
+  const std::string limit =
+      status.cubin_limit_bytes() == 0 ? "" : " of " + size_text(status.cubin_limit_bytes());
+  return size_text(status.cubin_bytes()) + limit + ", " + std::to_string(status.cubins_evicted()) +
+         " evicted";
+}
+
 void print_line(const std::string& name, const std::string& text) {
   constexpr std::size_t kIndent = 12;
   const std::size_t columns = output_columns();
@@ -69,6 +76,7 @@ void print(const v1::GetStatusReply& status, const std::string& address) {
             << "\n";
   print_line("store", status.store_path() + ", " + size_text(status.store_bytes()) + ", generation " +
                           count(status.generation().number()));
+  print_line("cubins", cubins_text(status));
   print_line("holds", count(status.kernels()) + " kernels, " + count(status.records()) + " records, " +
                           count(status.artifacts()) + " artifacts");
   print_line("jobs", count(status.jobs_running()) + " running, " + count(status.jobs_queued()) + " queued");
@@ -78,6 +86,9 @@ void print(const v1::GetStatusReply& status, const std::string& address) {
   print_line("agents", count(status.agents()));
   for (const std::string& reason : status.no_device_because()) {
     print_line("no GPU", reason);
+  }
+  for (const std::string& lack : status.sandbox_lacks()) {
+    print_line("sandbox", lack);
   }
   for (const std::string& error : status.kernel_errors()) {
     print_line("BAD SPEC", error);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "client/cubindctl/comparison_output.hpp"
 #include "client/cubindctl/text_table.hpp"
 
 namespace cubind::ctl {
@@ -59,6 +60,9 @@ void print_winner(std::ostream& out, const Explanation& explanation) {
       out << ", " << fixed(timing.gain_over_default, 2) << " x the default";
     }
     out << "\n";
+    for (const LibraryComparison& comparison : record->over_library) {
+      out << "  over library: " << over_library(comparison) << "\n";
+    }
   }
   if (const std::string reason = reason_of(explanation); !reason.empty()) {
     out << "  " << reason << "\n";
@@ -180,6 +184,9 @@ OutputJson winner_json(const Explanation& explanation) {
             {"time_high_us", record->timing.high_us},
             {"samples", record->timing.samples},
             {"gain_over_default", record->timing.gain_over_default}};
+    if (!record->over_library.empty()) {
+      json["over_library"] = json_of(record->over_library);
+    }
   }
   if (explanation.choice) {
     json["rule"] = explanation.chosen_otherwise ? "otherwise" : to_string(explanation.choice->rule);

@@ -12,6 +12,7 @@
 #include "client/cubindctl/answer_json.hpp"
 #include "client/cubindctl/asked_terms.hpp"
 #include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/comparison_output.hpp"
 #include "client/cubindctl/problem_places.hpp"
 #include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/terminal.hpp"
@@ -127,6 +128,9 @@ class AnswerPrinter {
                      timing.timer + " at " + std::to_string(timing.sm_mhz) + " MHz" + flags);
     if (timing.gain_over_default > 0) {
       line("gain", fixed(timing.gain_over_default, 2) + "x over the default configuration");
+    }
+    for (const LibraryComparison& comparison : comparisons_from_wire(provenance_)) {
+      line("over library", over_library(comparison));
     }
     const v1::VerificationSummary& verification = provenance_.verification();
     line("verified", verification.verified()

@@ -30,6 +30,8 @@ struct TuneOptions : QuestionOptions {
   std::uint64_t max_trials = 0;  // 0: not said
   double max_seconds = 0;        // 0: not said
   std::uint32_t repeat = 0;      // choices as if nothing were known, and how good they are; 0: a record
+  std::uint32_t variants = 0;    // at most so many besides the default for all problems; 0: a winner each
+  std::string max_regret;        // percent, "2%"; empty: 2%
   std::uint32_t top = 0;         // of the want list; 0: all
   bool wanted = false;           // the want list's problems
   bool retune = false;
@@ -68,20 +70,48 @@ struct AuditOptions : QuestionOptions {
   std::vector<std::string> problems;  // empty: every record of the kernel
 };
 
-struct ExportOptions {
-  std::vector<std::string> kernels;
+/// Which of the daemon's records a command takes.
+struct RecordChoice {
+  std::vector<std::string> kernels;  // empty: all
   std::string device;
   std::string name_space;
+  bool replayed = false;
+  bool provisional = false;
+};
+
+struct ExportOptions {
+  RecordChoice records;
   std::string output;  // file; empty: standard output
   bool all_trials = false;
   bool samples = false;
-  bool replayed = false;
-  bool provisional = false;
 };
 
 struct ImportOptions {
   std::vector<std::string> files;
   std::string name_space;
+};
+
+struct BundleCreateOptions {
+  std::string output;  // file
+  std::string key;     // file of minisign's secret key
+  std::string issuer;
+  std::uint64_t serial = 0;
+  std::string expires;  // a day or a time
+  RecordChoice records;
+  std::vector<std::string> specs;  // folders of specs before the shipped ones
+};
+
+struct BundleVerifyOptions {
+  std::string file;
+  std::string trust;  // file
+};
+
+struct BundleShowOptions {
+  std::string file;
+};
+
+struct BackupOptions {
+  std::string output;  // file
 };
 
 struct TableCheckOptions {
@@ -178,12 +208,28 @@ struct ManOptions {
   std::string folder;                // for every page; empty: one page on standard output
 };
 
-using Command =
-    std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, AuditOptions, ExportOptions,
-                 ImportOptions, TableCheckOptions, TableDiffOptions, TableMergeOptions, KernelsOptions,
-                 CheckOptions, InitOptions, WantedOptions, DevicesOptions, JobsOptions, JobsShowOptions,
-                 CancelOptions, ForgetOptions, ExplainOptions, ReportOptions, StatusOptions, HealthOptions,
-                 CompletionOptions, CompleteOptions, ManOptions>;
+struct TokenNewOptions {
+  std::string file, name;
+  std::vector<std::string> roles, namespaces, device_classes;  // the last two empty: all
+  std::string expires = "90d";
+};
+
+struct TokenListOptions {
+  std::string file;
+};
+
+struct TokenRevokeOptions {
+  std::string file;
+  std::vector<std::string> ids;
+};
+
+using Command = std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, AuditOptions,
+                             ExportOptions, ImportOptions, BackupOptions, TableCheckOptions, TableDiffOptions,
+                             TableMergeOptions, KernelsOptions, CheckOptions, InitOptions, WantedOptions,
+                             DevicesOptions, JobsOptions, JobsShowOptions, CancelOptions, ForgetOptions,
+                             ExplainOptions, ReportOptions, StatusOptions, HealthOptions, CompletionOptions,
+                             CompleteOptions, ManOptions, TokenNewOptions, TokenListOptions,
+                             TokenRevokeOptions, BundleCreateOptions, BundleVerifyOptions, BundleShowOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

@@ -235,6 +235,9 @@ OutputJson json_of(const v1::GetStatusReply& status) {
           {"toolchains", strings(status.toolchains())},
           {"store_path", status.store_path()},
           {"store_bytes", status.store_bytes()},
+          {"cubin_bytes", status.cubin_bytes()},
+          {"cubin_limit_bytes", status.cubin_limit_bytes()},
+          {"cubins_evicted", status.cubins_evicted()},
           {"read_only", status.read_only()},
           {"read_only_reason", status.read_only_reason()},
           {"damaged_rows", status.damaged_rows()},
@@ -243,6 +246,7 @@ OutputJson json_of(const v1::GetStatusReply& status) {
           {"misses_wanted", status.misses_wanted()},
           {"kernel_errors", strings(status.kernel_errors())},
           {"no_device_because", strings(status.no_device_because())},
+          {"sandbox_lacks", strings(status.sandbox_lacks())},
           {"devices", devices}};
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "client/cubindctl/comparison_output.hpp"
 #include "client/cubindctl/explanation_output.hpp"
 #include "client/cubindctl/reply_json.hpp"
 #include "client/cubindctl/report_commands.hpp"
@@ -109,6 +110,9 @@ class Reporting {
                        {"command", tune_command(question, labels_.at(context.device_class), true)}};
     if (timing.gain_over_default > 0) {
       json["gain_over_default"] = timing.gain_over_default;
+    }
+    if (!record.over_library.empty()) {
+      json["over_library"] = json_of(record.over_library);
     }
     if (timing.sm_mhz > 0) {
       json["sm_mhz"] = timing.sm_mhz;

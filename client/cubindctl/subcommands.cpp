@@ -15,7 +15,8 @@ template <typename Value>
 using Choices = std::vector<std::pair<const char*, Value>>;
 
 const Choices<OnMiss> kOnMiss = {{"serve", OnMiss::Serve}, {"wait", OnMiss::Wait}, {"fail", OnMiss::Fail}};
-const Choices<TuneMode> kTuneMode = {{"auto", TuneMode::Auto}, {"never", TuneMode::Never}};
+const Choices<TuneMode> kTuneMode = {
+    {"auto", TuneMode::Auto}, {"never", TuneMode::Never}, {"sealed", TuneMode::Sealed}};
 
 constexpr const char* kProblemHelp = "dims and types of one call: N=4096,D=4096,T=bf16";
 
@@ -36,12 +37,15 @@ class Builder {
     add_audit();
     add_export();
     add_import();
+    add_backup();
+    add_bundle();
     add_table();
     add_kernels();
     add_wanted();
     add_listings();
     add_jobs();
     add_forget();
+    add_token();
     add_explain();
     add_report();
     add_documentation();
@@ -130,6 +134,11 @@ class Builder {
     option(command, "--repeat", options->repeat, "K",
            "choose K times from scratch, then print how good the choices are")
         ->check(CLI::Range(2, 100).description(""));
+    option(command, "--variants", options->variants, "N",
+           "choose at most N configurations besides the default for all problems of a kernel")
+        ->check(CLI::Range(1, 16).description(""));
+    option(command, "--max-regret", options->max_regret, "PERCENT",
+           "with --variants: a problem may lose so much to its own winner; default: 2%");
     command->add_flag("--detach", options->detach, "print the jobs' ids and end");
     command->add_flag("--dry-run", options->dry_run,
                       "print what would be measured and how long it would take; start nothing");
@@ -156,7 +165,8 @@ class Builder {
     option(command, "-o,--output", options->output, kFile, "file for the cubin of one problem");
     add_choice(command, "--on-miss", options->on_miss, kOnMiss,
                "serve (default), wait for the measurement, or fail");
-    add_choice(command, "--tune", options->tune, kTuneMode, "auto (default): a miss starts a job; or never");
+    add_choice(command, "--tune", options->tune, kTuneMode,
+               "auto (default): a miss starts a job; never; or sealed: nor a compile");
     option(command, "--accept", options->accept, "DEPARTURES",
            "tolerated departures, as in bucket+stale, or exact; default: all");
   }
@@ -182,24 +192,65 @@ class Builder {
     add_question(command, *options);
   }
 
+  static void add_questions_of_records(CLI::App* command, RecordChoice& records) {
+    add_repeated(command, "--kernel", records.kernels, "KERNEL", "only this kernel; repeatable");
+    option(command, "--device", records.device, "LABEL", "only this device class; default: every real one");
+    option(command, "--namespace", records.name_space, "NAME", "namespace of the records");
+  }
+
+  static void add_doubtful_records(CLI::App* command, RecordChoice& records) {
+    command->add_flag("--replayed", records.replayed, "also results of the replay device");
+    command->add_flag("--provisional", records.provisional,
+                      "also records that were measured next to other processes");
+  }
+
   void add_export() {
     auto [command, options] = add<ExportOptions>(app_, "export", "write the tuning table as JSON");
     option(command, "-o,--output", options->output, kFile, "file; default: standard output");
-    add_repeated(command, "--kernel", options->kernels, "KERNEL", "only this kernel; repeatable");
-    option(command, "--device", options->device, "LABEL", "only this device class; default: every real one");
-    option(command, "--namespace", options->name_space, "NAME", "namespace of the records");
+    add_questions_of_records(command, options->records);
     command->add_flag("--all-trials", options->all_trials, "every trial; default: winners only");
     command->add_flag("--samples", options->samples,
                       "with --all-trials: every sample, not only each trial's time");
-    command->add_flag("--replayed", options->replayed, "also results of the replay device");
-    command->add_flag("--provisional", options->provisional,
-                      "also records that were measured next to other processes");
+    add_doubtful_records(command, options->records);
   }
 
   void add_import() {
     auto [command, options] = add<ImportOptions>(app_, "import", "read tuning tables into the store");
     option(command, "file", options->files, kFile, "table as `export` writes it")->required();
     option(command, "--namespace", options->name_space, "NAME", "namespace of the records");
+  }
+
+  void add_backup() {
+    auto [command, options] =
+        add<BackupOptions>(app_, "backup", "copy the daemon's store into a file while it runs");
+    option(command, "-o,--output", options->output, kFile, "file; one of this name is replaced")->required();
+  }
+
+  void add_bundle() {
+    CLI::App* bundle =
+        app_.add_subcommand("bundle", "sign records, specs and cubins in one file, and verify such files");
+    bundle->require_subcommand(1);
+    auto [create, made] =
+        add<BundleCreateOptions>(*bundle, "create", "write the daemon's records into a signed bundle");
+    option(create, "-o,--output", made->output, kFile, "file; one of this name is replaced")->required();
+    option(create, "--key", made->key, kFile, "secret key that `minisign -G -W` made")->required();
+    option(create, "--issuer", made->issuer, "NAME", "issuer, whose serials grow")->required();
+    option(create, "--serial", made->serial, "N", "number above that of the issuer's last bundle")
+        ->required()
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 62).description(""));
+    option(create, "--expires", made->expires, "DAY", "no daemon takes it from this day on, as in 2027-03-01")
+        ->required();
+    add_questions_of_records(create, made->records);
+    add_doubtful_records(create, made->records);
+    add_repeated(create, "--kernels", made->specs, kFolder,
+                 "folder of kernel specs, searched before the shipped ones; repeatable");
+    auto [verify, verified] = add<BundleVerifyOptions>(*bundle, "verify", "check signatures and content");
+    option(verify, "file", verified->file, kFile, "bundle")->required();
+    option(verify, "--trust", verified->trust, kFile, "trust file: keys, their expiry and namespaces")
+        ->required();
+    auto [show, shown] =
+        add<BundleShowOptions>(*bundle, "show", "list what a bundle holds, without checking who signed it");
+    option(show, "file", shown->file, kFile, "bundle")->required();
   }
 
   void add_table() {
@@ -274,6 +325,34 @@ class Builder {
     option(show, "id", show_options->id, "ID", "as `cubindctl jobs --all` lists it")->required();
     auto [cancel, cancel_options] = add<CancelOptions>(app_, "cancel", "cancel tuning jobs");
     option(cancel, "id", cancel_options->ids, "ID", "as `cubindctl jobs` lists it")->required();
+  }
+
+  void add_token() {
+    CLI::App* token =
+        app_.add_subcommand("token", "issue the tokens of a team, in the file of `cubind --tokens`");
+    token->require_subcommand(1);
+    const auto file = [](CLI::App* command, std::string& value) {
+      option(command, "--file", value, kFile, "the file of `cubind --tokens`")->required();
+    };
+    auto [issue, issue_options] = add<TokenNewOptions>(*token, "new", "issue a token and print it once");
+    option(issue, "name", issue_options->name, "NAME", "of the person or the program that holds it")
+        ->required();
+    add_repeated(issue, "--role", issue_options->roles, "ROLE",
+                 "reader, tuner, publisher, agent or admin; repeatable")
+        ->required();
+    add_repeated(issue, "--namespace", issue_options->namespaces, "NAME",
+                 "limit it to this namespace; repeatable; default: all");
+    add_repeated(issue, "--device-class", issue_options->device_classes, "LABEL",
+                 "limit an agent to this class, as in nvidia-h200; repeatable; default: all");
+    option(issue, "--expires", issue_options->expires, "TIME", "90d (default), 12h, a time in UTC, or never");
+    file(issue, issue_options->file);
+    auto [list, list_options] =
+        add<TokenListOptions>(*token, "list", "list the tokens, without their secrets");
+    file(list, list_options->file);
+    auto [revoke, revoke_options] = add<TokenRevokeOptions>(
+        *token, "revoke", "revoke tokens; a running daemon refuses them within a second");
+    option(revoke, "id", revoke_options->ids, "ID", "as `cubindctl token list` prints it")->required();
+    file(revoke, revoke_options->file);
   }
 
   void add_forget() {

@@ -10,37 +10,10 @@
 #include "client/cubindctl/table_output.hpp"
 
 namespace cubind::ctl {
-namespace {
-
-void tell_what_is_left_out(const v1::TableChunk& table) {
-  const auto tell = [](std::uint32_t rows, const char* of, const std::string& remedy) {
-    if (rows > 0) {
-      std::cerr << "left out " << rows << (rows == 1 ? " row" : " rows") << of << ": " << remedy << "\n";
-    }
-  };
-  const auto taken_by = [](const char* option, std::uint32_t rows) {
-    return std::string(option) + (rows == 1 ? " includes it" : " includes them");
-  };
-  tell(table.replayed_left_out(), " of a replay device", taken_by("--replayed", table.replayed_left_out()));
-  tell(table.provisional_left_out(), " measured next to other processes",
-       taken_by("--provisional", table.provisional_left_out()));
-  tell(table.damaged_left_out(), " whose device class is damaged in the store",
-       "the next tuning job for that device mends it, then export again");
-}
-
-}  // namespace
-
 ExitCode run(const ExportOptions& options, const CommonOptions& common) {
-  v1::ExportTableRequest request;
-  for (const std::string& kernel : options.kernels) {
-    request.add_kernels(kernel);
-  }
-  request.set_device(options.device);
-  request.set_namespace_(options.name_space);
+  v1::ExportTableRequest request = export_request(options.records);
   request.set_all_trials(options.all_trials);
   request.set_include_samples(options.samples);
-  request.set_include_replayed(options.replayed);
-  request.set_include_provisional(options.provisional);
   const v1::TableChunk table =
       Connection(resolve_address(common.address)).export_table(request, common.deadline());
   tell_what_is_left_out(table);

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/known_specs.hpp"
 #include "client/cubindctl/table_output.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/table/table_check.hpp"
@@ -15,21 +16,6 @@
 
 namespace cubind::ctl {
 namespace {
-
-// The user's folders come first: a changed copy of a shipped kernel comes before the original.
-KnownSpecs known_specs(const std::vector<std::string>& folders) {
-  std::vector<std::filesystem::path> paths;
-  for (const std::string& folder : folders) {
-    if (!std::filesystem::is_directory(folder)) {
-      throw Error(ErrorCode::InvalidArgument, "--kernels " + folder, "is not a folder");
-    }
-    paths.emplace_back(folder);
-  }
-  if (const auto shipped = shipped_variants()) {
-    paths.push_back(*shipped);
-  }
-  return load_specs(paths);
-}
 
 bool fails(const TableCheck& check, const TableCheckOptions& options) {
   return std::ranges::any_of(check.findings, [&](const TableFinding& finding) {

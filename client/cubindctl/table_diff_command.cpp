@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/percentage.hpp"
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/table/table_diff.hpp"
@@ -18,21 +19,6 @@ namespace cubind::ctl {
 namespace {
 
 using Labels = std::map<Digest, std::string>;
-
-double parse_percentage(const std::string& text) {
-  std::string_view number = text;
-  if (number.ends_with('%')) {
-    number.remove_suffix(1);
-  }
-  number = number.substr(0, number.find_last_not_of(' ') + 1);
-  double value = 0;
-  const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (fault != std::errc() || end != number.data() + number.size() || !std::isfinite(value) || value < 0) {
-    throw Error(ErrorCode::InvalidArgument, "--fail-above",
-                quoted(text) + " is not a percentage, such as 2%");
-  }
-  return value;
-}
 
 Labels labels_of(const Table& a, const Table& b) {
   Labels labels;
@@ -164,7 +150,7 @@ OutputJson diff_json(const TableDiff& diff, const Labels& labels) {
 ExitCode run(const TableDiffOptions& options, const CommonOptions& common) {
   std::optional<double> limit;
   if (options.fail_above) {
-    limit = parse_percentage(*options.fail_above);
+    limit = parse_percentage(*options.fail_above, "--fail-above");
   }
   const Table a = read_table(read_file(options.a), options.a);
   const Table b = read_table(read_file(options.b), options.b);

@@ -23,4 +23,32 @@ void output_table(const std::string& file, const std::string& table, const std::
   }
 }
 
+v1::ExportTableRequest export_request(const RecordChoice& records) {
+  v1::ExportTableRequest request;
+  for (const std::string& kernel : records.kernels) {
+    request.add_kernels(kernel);
+  }
+  request.set_device(records.device);
+  request.set_namespace_(records.name_space);
+  request.set_include_replayed(records.replayed);
+  request.set_include_provisional(records.provisional);
+  return request;
+}
+
+void tell_what_is_left_out(const v1::TableChunk& table) {
+  const auto tell = [](std::uint32_t rows, const char* of, const std::string& remedy) {
+    if (rows > 0) {
+      std::cerr << "left out " << rows << (rows == 1 ? " row" : " rows") << of << ": " << remedy << "\n";
+    }
+  };
+  const auto taken_by = [](const char* option, std::uint32_t rows) {
+    return std::string(option) + (rows == 1 ? " includes it" : " includes them");
+  };
+  tell(table.replayed_left_out(), " of a replay device", taken_by("--replayed", table.replayed_left_out()));
+  tell(table.provisional_left_out(), " measured next to other processes",
+       taken_by("--provisional", table.provisional_left_out()));
+  tell(table.damaged_left_out(), " whose device class is damaged in the store",
+       "the next tuning job for that device mends it, then export again");
+}
+
 }  // namespace cubind::ctl

@@ -5,6 +5,7 @@
 
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/options.hpp"
+#include "schemas/cubind.pb.h"
 
 namespace cubind::ctl {
 
@@ -12,5 +13,11 @@ namespace cubind::ctl {
 /// which has `counts` besides the file and its size. Without a file the table itself goes to standard output.
 void output_table(const std::string& file, const std::string& table, const std::string& summary,
                   const OutputJson& counts, const CommonOptions& common);
+
+/// For the winners alone.
+v1::ExportTableRequest export_request(const RecordChoice& records);
+
+/// On standard error: which rows an export lacks, and what includes them.
+void tell_what_is_left_out(const v1::TableChunk& table);
 
 }  // namespace cubind::ctl

@@ -1,6 +1,13 @@
 // The page: its questions in their order.
 
-const isTie = (record) => record.gain_low <= 1 && record.gain_high >= 1 || Math.abs(record.gain_over_default - 1) <= 0.001;
+// A gain with its interval. Over a library it is the latest comparison's.
+const overDefault = (record) => ({gain: record.gain_over_default, low: record.gain_low, high: record.gain_high});
+const overLibrary = (record) => {
+  const {library, gain, gain_low: low, gain_high: high} = (record.over_library || []).at(-1) || {};
+  return {gain, low, high, library};
+};
+
+const isTie = ({gain, low, high}) => low <= 1 && high >= 1 || Math.abs(gain - 1) <= 0.001;
 
 function section(id, question, ...content) {
   return html('section', {id}, html('h2', {}, question), content);
@@ -26,49 +33,53 @@ function replayed() {
 }
 
 function gains() {
-  const known = report.records.filter((record) => record.gain_over_default !== undefined);
-  const question = 'Was it worth it?';
-  if (known.length === 0) {
-    return section('gain', question, absent(report.records.length ? 'No record has a measured default to compare with.' : 'No winner is stored yet.'));
-  }
-  const order = [...known].sort((a, b) => b.gain_over_default - a.gain_over_default);
-  const ties = order.filter(isTie).length;
-  const text = `The winner beats the default for ${known.length - ties} of ${count(known.length, 'record')}; ` +
-    `${ties} tie${ties === 1 ? 's' : ''} (grey). The median gain is ${times(median(known.map((one) => one.gain_over_default)))}, ` +
-    `the largest ${times(order[0].gain_over_default)}. Lines are 99 % intervals, where the store has the samples.` +
-    (known.length < report.records.length ? ` ${count(report.records.length - known.length, 'record')} without a measured default are left out.` : '');
-  return section('gain', question, html('p', {}, text), order.length <= 40 ? gainBars(order) : gainCurve(order));
+  if (report.records.length === 0) return section('gain', 'Was it worth it?', absent('No winner is stored yet.'));
+  return section('gain', 'Was it worth it?',
+    gainsOver('the default', overDefault, 'Lines are 99 % intervals, where the store has the samples.',
+      'No record has a measured default to compare with.'),
+    gainsOver('the library', overLibrary, 'Lines are 95 % intervals. Clients that ran both have reported them.',
+      'No client has compared a record with a library: `cubind.torch.tune` does.'));
 }
 
-const gainTip = (record) => `${subject(record)}: ${record.gain_over_default.toFixed(3)} times as fast as the default` +
-  (record.gain_low ? ` (${record.gain_low.toFixed(3)} to ${record.gain_high.toFixed(3)})` : '');
+function gainsOver(other, over, intervals, none) {
+  const order = report.records.map((record) => ({record, other, ...over(record)})).filter((one) => one.gain !== undefined)
+    .sort((a, b) => b.gain - a.gain);
+  if (order.length === 0) return absent(none);
+  const ties = order.filter(isTie).length;
+  const losses = order.filter((one) => one.gain < 1 && !isTie(one)).length;
+  const text = `The winner beats ${other} for ${order.length - ties - losses} of ${count(order.length, 'record')}` +
+    (losses ? ` and loses for ${losses}` : '') + `; ${ties} tie${ties === 1 ? 's' : ''} (grey). ` +
+    `The median gain is ${times(median(order.map((one) => one.gain)))}, the largest ${times(order[0].gain)}. ${intervals}` +
+    (order.length < report.records.length ? ` Left out: ${count(report.records.length - order.length, 'record')} without that comparison.` : '');
+  return [html('p', {}, text), order.length <= 40 ? gainBars(order) : gainCurve(order)];
+}
 
-// From 1, the default, to the gain.
+const gainColour = (one) => (isTie(one) ? 'tie' : one.gain < 1 ? 'c1' : 'c0');
+const gainTip = (one) => `${subject(one.record)}: ${one.gain.toFixed(3)} times as fast as ${one.library || one.other}` +
+  (one.low ? ` (${one.low.toFixed(3)} to ${one.high.toFixed(3)})` : '');
+
+// From 1, a tie, to the gain.
 function gainBars(order) {
-  const all = order.flatMap((record) => [record.gain_over_default, record.gain_low || 1, record.gain_high || 1]);
+  const all = order.flatMap(({gain, low, high}) => [gain, low || 1, high || 1]);
   const [low, high] = [Math.min(1, ...all), Math.max(1.02, ...all)];
   const scale = (gain) => 2 + (96 * (gain - low)) / (high - low);
-  return html('div', {class: 'rows'}, order.map((record) => {
-    const [gain, colour] = [record.gain_over_default, isTie(record) ? 'tie' : 'c0'];
-    return bar(subject(record), [
-      block(scale(Math.min(1, gain)), scale(Math.max(1, gain)), {class: colour}, gainTip(record)),
-      svg('line', {class: 'axis', x1: at(scale(1)), x2: at(scale(1)), y1: 0, y2: 18}),
-      record.gain_low ? line(scale(record.gain_low), scale(record.gain_high), 'whisker') : null,
-      svg('circle', {class: colour, cx: at(scale(gain)), cy: 9, r: 4}, tip(gainTip(record))),
-    ], times(gain));
-  }));
+  return html('div', {class: 'rows'}, order.map((one) => bar(subject(one.record), [
+    block(scale(Math.min(1, one.gain)), scale(Math.max(1, one.gain)), {class: gainColour(one)}, gainTip(one)),
+    svg('line', {class: 'axis', x1: at(scale(1)), x2: at(scale(1)), y1: 0, y2: 18}),
+    one.low ? line(scale(one.low), scale(one.high), 'whisker') : null,
+    svg('circle', {class: gainColour(one), cx: at(scale(one.gain)), cy: 9, r: 4}, tip(gainTip(one))),
+  ], times(one.gain))));
 }
 
 function gainCurve(order) {
-  const all = order.map((record) => record.gain_over_default);
-  return chart('the gain of each record, sorted', 280, (width, height, image) => {
-    const x = linear(1, all.length, wide.left, width - wide.right);
-    const y = logarithmic(Math.min(0.98, ...all.slice(-1)), Math.max(1.1, all[0]), height - wide.bottom, wide.top);
+  return chart(`the gain of each record over ${order[0].other}, sorted`, 280, (width, height, image) => {
+    const x = linear(1, order.length, wide.left, width - wide.right);
+    const y = logarithmic(Math.min(0.98, order.at(-1).gain), Math.max(1.1, order[0].gain), height - wide.bottom, wide.top);
     axes(image, width, height, x, y, {x: String, y: (gain) => `${+gain.toFixed(2)}×`, below: 'records, by their gain'});
-    const radius = all.length > 1000 ? 2 : 3.5;
-    image.append(...order.map((record, i) => svg('g', {},
-      record.gain_low ? svg('line', {class: 'whisker', x1: x(i + 1), x2: x(i + 1), y1: y(record.gain_low), y2: y(record.gain_high)}) : null,
-      svg('circle', {class: isTie(record) ? 'tie' : 'c0', cx: x(i + 1), cy: y(record.gain_over_default), r: radius}, tip(gainTip(record))))));
+    const radius = order.length > 1000 ? 2 : 3.5;
+    image.append(...order.map((one, i) => svg('g', {},
+      one.low ? svg('line', {class: 'whisker', x1: x(i + 1), x2: x(i + 1), y1: y(one.low), y2: y(one.high)}) : null,
+      svg('circle', {class: gainColour(one), cx: x(i + 1), cy: y(one.gain), r: radius}, tip(gainTip(one))))));
   });
 }
 

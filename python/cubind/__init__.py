@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 
 from . import _address, _core, _limits, _switch
+from ._sealing import seal
 from .answer import Answer
 from .client import Client
+from .comparison import Comparison
 from .embedded import EmbeddedDaemon
 from .errors import (
     AbortedError,
@@ -26,6 +28,7 @@ from .errors import (
     NotFoundError,
     PermissionDeniedError,
     ResourceExhaustedError,
+    SealedError,
     UnavailableError,
     UnimplementedError,
 )
@@ -40,6 +43,7 @@ __all__ = [
     "BoundKernel",
     "CancelledError",
     "Client",
+    "Comparison",
     "CubindError",
     "DataLossError",
     "DeadlineExceededError",
@@ -51,22 +55,27 @@ __all__ = [
     "PermissionDeniedError",
     "Question",
     "ResourceExhaustedError",
+    "SealedError",
     "TuneResult",
     "UnavailableError",
     "UnimplementedError",
     "connect",
+    "seal",
 ]
 
 __version__ = _core.version  # of the package, its programs and its extension
 
 
-def connect(address: str | None = None, *, timeout: float = 30.0) -> Client:
+def connect(
+    address: str | None = None, *, timeout: float = 30.0, trust: str | os.PathLike[str] | None = None
+) -> Client:
     """A client of a daemon. Nothing is sent yet.
 
     address: "unix:///path/to/socket" or "host:port"; "embedded" starts a private daemon, which the user's
         processes share and which ends with the last of them; None: CUBIND_ADDRESS, else the user's daemon,
         else the system's, else the private one. CUBIND_EMBEDDED=0 forbids the private daemon.
     timeout: seconds that a call may take, up to a year.
+    trust: file of the keys that must have signed each answer; None: CUBIND_TRUST, else none has to.
 
     Raises UnavailableError, which says what was tried, if there is no daemon and the private one is forbidden
     or does not start, or if CUBIND=0 turns cubind off; InvalidArgumentError for an address of another form or
@@ -77,7 +86,7 @@ def connect(address: str | None = None, *, timeout: float = 30.0) -> Client:
     _limits.seconds(timeout)
     found, tried = (None, "") if address == "embedded" else _address.find_address(address)
     if found is not None:
-        return Client(found, timeout)
+        return Client(found, timeout, trust=trust)
     others = f"; no other daemon was found ({tried})" if tried else ""
     if _switch.is_off("CUBIND_EMBEDDED"):
         raise UnavailableError(
@@ -88,4 +97,4 @@ def connect(address: str | None = None, *, timeout: float = 30.0) -> Client:
         daemon = EmbeddedDaemon()
     except UnavailableError as error:
         raise UnavailableError(f"{error.cause}{others}", error.field) from None
-    return Client(daemon.address, timeout, _daemon=daemon)
+    return Client(daemon.address, timeout, _daemon=daemon, trust=trust)

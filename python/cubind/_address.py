@@ -76,7 +76,7 @@ def refusal(path: pathlib.Path) -> str:
 
 def check_address(address: str) -> None:
     """Raises InvalidArgumentError for anything but unix:///path, of a path that fits into a socket's address,
-    and host:port."""
+    host:port and tls://host:port."""
     path = re.match(r"unix:(?://)?(/.*)", address, re.DOTALL)
     if path is not None and len(os.fsencode(path[1])) > _MAX_SOCKET_PATH:
         raise InvalidArgumentError(
@@ -84,13 +84,15 @@ def check_address(address: str) -> None:
             f"{_MAX_SOCKET_PATH}: start the daemon with --socket in a folder nearer to the root",
             field="address",
         )
-    if path is None and "://" in address:
+    place = address.removeprefix("tls://")
+    if path is None and "://" in place:
         raise InvalidArgumentError(
-            f'"{address}" is a web address, and a daemon is not a web server: write host:port alone, or '
-            "unix:///path",
+            f'"{address}" is a web address, and a daemon is not a web server: write host:port, '
+            "tls://host:port or unix:///path",
             field="address",
         )
-    if not re.fullmatch(r"unix:/.+|[^:/].*:\d+", address):
+    if not re.fullmatch(r"unix:/.+", address) and not re.fullmatch(r"[^:/].*:\d+", place):
         raise InvalidArgumentError(
-            f'"{address}" is neither unix:///path/to/socket nor host:port', field="address"
+            f'"{address}" is neither unix:///path/to/socket nor host:port nor tls://host:port',
+            field="address",
         )

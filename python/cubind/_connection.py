@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from . import _fork, _wire
+from . import _channel, _fork, _wire
 from ._address import THREE_WAYS
 from .errors import DataLossError, DeadlineExceededError, UnavailableError, make_error
 
@@ -32,8 +32,23 @@ _CONNECT_FAILURE = re.compile(
     r"failed to connect|connect failed|No such file|Connection refused|connections to all backends failing|"
     r"resolv|resolution"
 )
-# gRPC's own words if the daemon does not answer.
-_SILENCE = re.compile(r"SETTINGS frame|keepalive|ping timeout")
+# gRPC's own words if the daemon does not answer, or shows a certificate that is not trusted.
+_WAYS_TO_FAIL = (
+    (
+        re.compile(r"SETTINGS frame|keepalive|ping timeout"),
+        "a daemon has its socket there and does not answer: it is stopped (kill -CONT goes on with it), or its "
+        "machine has no time for it: `cubindctl health` asks whether it lives",
+    ),
+    (
+        re.compile(r"CERTIFICATE_VERIFY_FAILED|[Pp]eer name|Hostname Verification"),
+        "the daemon's certificate is not trusted: CUBIND_CA_FILE names the CA that has signed it, and the "
+        "certificate must have the host of the address",
+    ),
+)
+# gRPC's own words if the other end closes before it has said anything.
+_CLOSED_AT_ONCE = re.compile(
+    r"failed to connect.*(Endpoint read failed|Socket closed|Connection reset)", re.DOTALL
+)
 # gRPC's own words if the daemon ends during a call.
 _CONNECTION_LOSS = re.compile(
     r"Socket closed|Connection reset|Broken pipe|recvmsg|GOAWAY|Cancelling all calls"
@@ -41,7 +56,7 @@ _CONNECTION_LOSS = re.compile(
 _WHY_NONE = {
     "No such file": " (there is no such socket)",
     "Connection refused": " (nothing listens there)",
-    "Permission denied": " (the socket is another user's)",
+    "Permission denied": " (the socket is another user's, who can open it to a group: cubind --socket-group)",
     "timed out": " (its host does not answer)",
     "resolv": " (there is no such host)",
     "resolution": " (there is no such host)",
@@ -115,16 +130,15 @@ class Connection:
         return call
 
     def _make_call(self, name: str, kind: str, reply: Any) -> Callable[..., Any]:
-        import grpc  # see above
-
         if self._channel is None:
-            self._channel = grpc.insecure_channel(self.address, options=_OPTIONS)
+            self._channel = _channel.open_channel(self.address, _OPTIONS)
         make: Callable[..., Any] = getattr(self._channel, kind)
-        return make(
+        call = make(
             f"/cubind.v1.Cubind/{name}",
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=reply.FromString,
         )
+        return _channel.with_token(self.address, call)
 
     def _checked(self, call: Callable[[], Any], timeout: float | None) -> Any:
         import grpc
@@ -135,18 +149,29 @@ class Connection:
             status: Any = error
             raise self._error(int(status.code().value[0]), status.details() or "", timeout) from None
 
-    def _error(self, number: int, details: str, timeout: float | None) -> Exception:
-        if number == 14 and _SILENCE.search(details):
-            cause = (
-                "a daemon has its socket there and does not answer: it is stopped (kill -CONT goes on with it), or "
-                "its machine has no time for it: `cubindctl health` asks whether it lives"
-            )
-            return UnavailableError(cause, field=self.address)
-        if number == 14 and _CONNECT_FAILURE.search(details):
+    def _connection_fault(self, details: str) -> str:
+        """What gRPC's own words mean if it is the connection that failed; "": they are the daemon's."""
+        if details.startswith("store: "):  # the daemon's, of the server that its store lies in
+            return ""
+        for words, cause in _WAYS_TO_FAIL:
+            if words.search(details):
+                return cause
+        if not self.address.startswith("unix:") and _CLOSED_AT_ONCE.search(details):
+            told = "a daemon with TLS has the address tls://HOST:PORT"
+            if self.address.startswith("tls://"):
+                told = "a daemon with --tls-client-ca asks for CUBIND_CLIENT_CERT and CUBIND_CLIENT_KEY"
+            return f"the connection was closed at once: {told}"
+        if _CONNECT_FAILURE.search(details):
             why = next((told for words, told in _WHY_NONE.items() if words in details), "")
-            return UnavailableError(f"no daemon answers there{why}: {THREE_WAYS}", field=self.address)
-        if number == 14 and _CONNECTION_LOSS.search(details):
-            return UnavailableError(f"the daemon ended during the call: {THREE_WAYS}", field=self.address)
+            return f"no daemon answers there{why}: {THREE_WAYS}"
+        if _CONNECTION_LOSS.search(details):
+            return f"the daemon ended during the call: {THREE_WAYS}"
+        return ""
+
+    def _error(self, number: int, details: str, timeout: float | None) -> Exception:
+        cause = self._connection_fault(details) if number == 14 else ""
+        if cause:
+            return UnavailableError(cause, field=self.address)
         if (
             number == 4 and details == "Deadline Exceeded"
         ):  # gRPC's own words; the daemon says what it waits for

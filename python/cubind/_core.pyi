@@ -20,9 +20,29 @@ class Kernel:
         self, dims: tuple[int, ...], arguments: Sequence[Any], stream: int | Callable[[Any], int], device: Any
     ) -> Callable[..., None] | None: ...
 
+def check_signed(trust: str, claims: str, rule: str, /) -> None: ...
 def decompress(frame: bytes, size: int) -> bytes: ...
 def gpu(ordinal: int = -1, /) -> dict[str, dict[str, Any]]: ...
 def synchronized(ordinal: int = -1, /) -> dict[str, Any] | None: ...
+
+TritonParameters = tuple["str | TritonParameters", ...]
+"""The types of a signature: see python/extension/triton_arguments.hpp."""
+
+def triton_launcher(
+    parameters: TritonParameters,
+    is_cooperative: bool,
+    is_dependent: bool,
+    scratch: Sequence[tuple[int, int, Callable[[int, int, int], Any]]],
+    /,
+) -> Callable[..., None]:
+    """Called as an instance of Triton's CudaLauncher: with the grid, the stream, the function, the packed
+    metadata, the launch's metadata, the enter and the exit hook, and the arguments. scratch: bytes for each
+    block of the grid, alignment, and the allocator, which is called with bytes, alignment and stream."""
+
+def triton_load_binary(
+    name: str, cubin: bytes, shared: int, device: int, /
+) -> tuple[int, int, int, int, int]: ...
+def triton_device_properties(device: int, /) -> dict[str, int]: ...
 
 class Torch:
     """What operators ask torch for: see python/extension/torch_access.hpp."""
@@ -66,7 +86,7 @@ class OperatorCall:
         type: str,
         device: int,
         known: Sequence[int],
-        variants: Sequence[tuple[Kernel, Sequence[int]]],
+        variants: Sequence[tuple[Kernel, Sequence[int], bool]],
         /,
     ) -> None: ...
     def forget(self, type: str, device: int, known: Sequence[int], /) -> None: ...

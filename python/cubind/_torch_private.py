@@ -91,6 +91,10 @@ def quick_allocation() -> tuple[Any, Any] | None:
     return (found[0], found[1]) if all(found) else None
 
 
+# Keeps the GPU busy for so many of its cycles; None if there is no such thing.
+sleep: Callable[[int], None] | None = _found("cuda._sleep")
+
+
 # ---- Gradients ----
 
 

@@ -68,6 +68,11 @@ def problem_of(message: Any) -> Problem:
     return problem
 
 
+def listed(values: Mapping[str, Any]) -> str:
+    """ "N=4096,T=bf16"."""
+    return ",".join(f"{name}={value}" for name, value in values.items())
+
+
 def match_of(departures: Any) -> str:
     """ "exact", or the departures joined by "+": the spelling of cubindctl."""
     names: list[str] = [messages().Departure.Name(departure) for departure in departures]
@@ -95,10 +100,10 @@ def rule_json(reply: Any) -> str:
     return json.dumps(
         {
             "kernel": reply.kernel,
-            "asked": _problem_json(reply.problem),
+            "asked": problem_json(reply.problem),
             "configuration": _pairs(reply.configuration.values),
             "intervals": [[i.dim, i.lower, i.upper] for i in rule.intervals],
-            "own_records": [_problem_json(problem) for problem in rule.own_records],
+            "own_records": [problem_json(problem) for problem in rule.own_records],
             "constraints": list(rule.constraints),
             "launches": [_launch_template(launch) for launch in rule.launches],
             "device_constants": _pairs(rule.device_constants),
@@ -111,7 +116,8 @@ def _pairs(values: Any) -> list[list[Any]]:
     return [[value.name, value.value] for value in values]
 
 
-def _problem_json(problem: Any) -> dict[str, Any]:
+def problem_json(problem: Any) -> dict[str, Any]:
+    """A v1.Problem as the extension reads it."""
     return {
         "dims": _pairs(problem.dims),
         "types": [[binding.name, binding.type] for binding in problem.types],

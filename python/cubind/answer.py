@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _limits, _wire
+from .comparison import Comparison, comparisons_of
 from .errors import DataLossError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Answer:
     digest: SHA-256 of the cubin, hexadecimal.
     job_id: of the tuning job that a miss started; "" where none runs.
     why: why nothing better answers; "" where nothing better was missed.
+    over_library: how the measured problem compares with libraries, as clients have reported it.
     """
 
     kernel: str
@@ -49,6 +50,7 @@ class Answer:
     digest: str
     job_id: str = ""
     why: str = ""
+    over_library: tuple[Comparison, ...] = ()
     _rule: _core.Rule = dataclasses.field(kw_only=True)
     _dims: tuple[str, ...] = dataclasses.field(kw_only=True)
     _asked: tuple[int, ...] = dataclasses.field(kw_only=True)
@@ -57,7 +59,7 @@ class Answer:
     def __repr__(self) -> str:
         """Kernel, problem, match, evidence, time and configuration, in a line that may end with "..."."""
         time = "" if self.time_us is None else f", {self.time_us:.2f} us"
-        text = f"Answer({self.kernel} {_listed(self.problem)}: {self.match}, {self.evidence}{time}, {_listed(self.configuration)})"
+        text = f"Answer({self.kernel} {_wire.listed(self.problem)}: {self.match}, {self.evidence}{time}, {_wire.listed(self.configuration)})"
         return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 4]}...)"
 
     def for_dims(self, **dims: int) -> Answer | None:
@@ -97,10 +99,6 @@ class Answer:
         return "bucket" if self._asked_match == "exact" else f"bucket+{self._asked_match}"
 
 
-def _listed(values: Mapping[str, Any]) -> str:
-    return ",".join(f"{name}={value}" for name, value in values.items())
-
-
 def make_answer(reply: Any, cubin: bytes) -> Answer:
     """From a GetVariantReply and its uncompressed cubin. Raises DataLossError if the cubin does not have the
     promised digest, or the launch plan is not the one that the reply's rule gives."""
@@ -135,6 +133,7 @@ def make_answer(reply: Any, cubin: bytes) -> Answer:
         digest=digest.hex(),
         job_id=reply.job_id,
         why=reply.why,
+        over_library=comparisons_of(provenance),
         _rule=rule,
         _dims=tuple(dim.name for dim in reply.problem.dims),
         _asked=asked,

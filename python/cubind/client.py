@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 import threading
@@ -9,12 +10,20 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import _address, _core, _fork, _lend, _limits, _ranks, _record, _wire, arrays
+from . import _address, _core, _fork, _lend, _limits, _ranks, _record, _sealing, _trust, _wire, arrays
 from ._connection import Connection
 from ._interface import Interface, interface_of
 from .answer import Answer, make_answer
+from .comparison import Comparison
 from .embedded import EmbeddedDaemon
-from .errors import DataLossError, InvalidArgumentError, NotFoundError, ResourceExhaustedError
+from .errors import (
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    ResourceExhaustedError,
+    SealedError,
+)
 from .kernel import Kernel
 from .question import Held, Question
 from .tuning import TuneResult, tune
@@ -35,15 +44,25 @@ class Client:
 
     address: "unix:///path/to/socket" or "host:port". timeout: seconds that a call may take, up to a year.
         cubind.connect() makes one.
+    trust: file of the keys that must have signed each answer (docs/bundles.md); None: CUBIND_TRUST, else
+        answers need no signature.
 
     Raises InvalidArgumentError for an address or a timeout that cannot be, TypeError for a timeout that is no
     number.
     """
 
-    def __init__(self, address: str, timeout: float = 30.0, _daemon: EmbeddedDaemon | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        timeout: float = 30.0,
+        _daemon: EmbeddedDaemon | None = None,
+        *,
+        trust: str | os.PathLike[str] | None = None,
+    ) -> None:
         _address.check_address(address)
         self.address = address
         self.timeout = _limits.seconds(timeout)
+        self._trust = _trust.trust_file(trust)
         self._daemon = _daemon  # which lives as long as this object
         self._connection = Connection(address)
         self._answers: dict[Any, tuple[Held, ...]] = {}
@@ -113,8 +132,8 @@ class Client:
         lend: with on_miss="wait", as in tune().
 
         Raises CubindError with the daemon's code: NotFoundError, InvalidArgumentError with the field's path,
-        FailedPreconditionError (no driver, or no cubin that it loads), UnavailableError,
-        DeadlineExceededError, DataLossError.
+        FailedPreconditionError (no driver, or no cubin that it loads), SealedError (see cubind.seal()),
+        UnavailableError, DeadlineExceededError, DataLossError.
         """
         question = Question(
             device, on_miss, tune, accept, reproducible, invariant, warm_l2, graph, namespace, job, lend
@@ -135,9 +154,14 @@ class Client:
         held = {h.answer.digest: h.answer.cubin for h in self._answers.get(key, ())[:_MAX_SENT]}
         request.have_artifacts.extend(bytes.fromhex(digest) for digest in held)
         self._calls += 1
-        reply = self._call("GetVariant", request, _wire.messages().GetVariantReply)
+        reply = self._get(request)
         _check_reply(request, reply, question)
-        answer = make_answer(reply, self._cubin_of(reply, held))
+        cubin = self._cubin_of(reply, held)
+        if self._trust:
+            _trust.check(self._trust, request, reply, cubin)
+        answer = make_answer(reply, cubin)
+        subject = f"{kernel} {_wire.listed(answer.problem)}"
+        _sealing.program.check(subject, answer.match, question.accept, answer.why)
         until = asked_at + _UNSETTLED_FOR if _is_unsettled(reply, answer) else float("inf")
         found = Held(answer, until)
         self._add(key, found)
@@ -212,9 +236,7 @@ class Client:
         if (lent := _lend.lent_gpu(lend)) is not None:
             request.lent.CopyFrom(lent)
         results = tune(self._connection, shapes, kernel, request, progress)
-        tuned = {result.kernel for result in results}
-        with self._lock:  # what was answered before may be worse now
-            self._answers = {key: held for key, held in self._answers.items() if key[0] not in tuned}
+        self._drop({result.kernel for result in results})
         return results
 
     def table(self, kernel: str | None = None, *, pandas: bool = False) -> Any:
@@ -280,10 +302,48 @@ class Client:
         )
         return [_wire.to_dict(kernel) for kernel in reply.kernels]
 
+    def report_comparison(
+        self, answer: Answer, comparison: Comparison, question: Question | None = None, gpu: Any = None
+    ) -> None:
+        """Tells the daemon how an answer compares with a library's function. It is kept with the answer's
+        record until a record with another cubin replaces it, and comes with later answers.
+
+        answer: to `question` (default: get() without options) on this GPU.
+        comparison: with the library's name and version.
+        gpu: as ask() takes it.
+
+        Raises FailedPreconditionError if no record of the problem's bucket, or another cubin, answers now.
+        """
+        messages = _wire.messages()
+        request = messages.ReportComparisonRequest(artifact=bytes.fromhex(answer.digest))
+        asked = self._request(answer.kernel, answer.problem, question or Question(), gpu)
+        request.question.CopyFrom(asked)
+        for field in dataclasses.fields(comparison):
+            setattr(request.comparison, field.name, getattr(comparison, field.name))
+        self._call("ReportComparison", request, messages.ReportComparisonReply)
+        self._drop({answer.kernel})
+
     # ---- Asking ----
+
+    # What was answered before for these kernels may be worse now.
+    def _drop(self, kernels: set[str]) -> None:
+        with self._lock:
+            self._answers = {key: held for key, held in self._answers.items() if key[0] not in kernels}
 
     def _call(self, name: str, request: Any, reply: Any) -> Any:
         return self._connection.unary(name, request, reply, self.timeout)
+
+    # For a sealed program nothing is begun.
+    def _get(self, request: Any) -> Any:
+        messages = _wire.messages()
+        if _sealing.program.mode == "error":
+            request.tune = messages.SEALED
+        try:
+            return self._call("GetVariant", request, messages.GetVariantReply)
+        except FailedPreconditionError as error:
+            if request.tune != messages.SEALED:
+                raise
+            raise SealedError(error.cause, error.field) from None
 
     def _find(self, key: Any, problem: _wire.Problem) -> Held | None:
         for held in self._answers.get(key, ()):

@@ -16,6 +16,7 @@ __all__ = [
     "NotFoundError",
     "PermissionDeniedError",
     "ResourceExhaustedError",
+    "SealedError",
     "UnavailableError",
     "UnimplementedError",
 ]
@@ -87,6 +88,11 @@ class FailedPreconditionError(CubindError):
     """There is no driver or no GPU, or no cubin that the driver loads: something else has to change first."""
 
     code = "FAILED_PRECONDITION"
+
+
+class SealedError(FailedPreconditionError):
+    """A sealed program needs something that would be compiled, tuned, or is not good enough. field: the
+    kernel and its problem or key."""
 
 
 class AbortedError(CubindError):

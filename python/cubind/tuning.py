@@ -13,6 +13,7 @@ from typing import Any
 from . import _wire
 from ._connection import Connection
 from ._shapes import Shape, read_shapes
+from .comparison import Comparison
 from .errors import CubindError
 
 _ENDED = ("done", "failed", "cancelled")
@@ -25,6 +26,7 @@ class TuneResult:
     kernel, problem, device: what was measured, and the label of the device class. state: "done", "failed" or
     "cancelled". configuration: the winner's tunables; {} without one. time_us: its median in microseconds;
     None without one. fresh: it had been measured before, and nothing was done. error: why the job failed.
+    over_library: with torch's own function, from cubind.torch.tune(); None: it was not compared.
     """
 
     kernel: str
@@ -35,6 +37,7 @@ class TuneResult:
     time_us: float | None
     fresh: bool
     error: str
+    over_library: Comparison | None = None
 
 
 def tune(

@@ -1,5 +1,6 @@
 // cubind._core: what the Python client has in C++. It links neither gRPC nor protobuf.
 #include "base/zstd.hpp"
+#include "client/answer_trust.hpp"
 #include "client/gpu.hpp"
 #include "client/held_gpu.hpp"
 #include "python/extension/kernel_types.hpp"
@@ -7,6 +8,9 @@
 #include "python/extension/operator_types.hpp"
 #include "python/extension/python_object.hpp"
 #include "python/extension/repeated_calls.hpp"
+#include "python/extension/rule_json.hpp"
+#include "python/extension/triton_driver.hpp"
+#include "python/extension/triton_launcher.hpp"
 
 namespace cubind::python {
 namespace {
@@ -24,17 +28,6 @@ PyObject* decompress(PyObject*, PyObject* arguments) {
     return Object::take(PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
   });
 }
-
-class WithoutGil {
- public:
-  WithoutGil() : state_(PyEval_SaveThread()) {}
-  WithoutGil(const WithoutGil&) = delete;
-  WithoutGil& operator=(const WithoutGil&) = delete;
-  ~WithoutGil() { PyEval_RestoreThread(state_); }
-
- private:
-  PyThreadState* state_;
-};
 
 // Other threads of Python run meanwhile: starting NVML takes long.
 Gpu read_gpu(int ordinal) {
@@ -84,7 +77,22 @@ PyObject* synchronized(PyObject*, PyObject* arguments) {
   });
 }
 
+PyObject* check_signed(PyObject*, PyObject* arguments) {
+  const char *trust = nullptr, *claims = nullptr, *rule = nullptr;
+  if (PyArg_ParseTuple(arguments, "sss", &trust, &claims, &rule) == 0) {
+    return nullptr;
+  }
+  return guarded([&] {
+    AnswerTrust::of(trust)->check(claims_from_json(claims), rule_from_json(rule),
+                                  std::chrono::system_clock::now());
+    return Object::share(Py_None);
+  });
+}
+
 PyMethodDef functions[] = {
+    {"check_signed", check_signed, METH_VARARGS,
+     "check_signed(trust, claims, rule): raises an error unless a key of the file `trust` has signed the "
+     "answer for its question. It refuses what is older than any client of the user has accepted."},
     {"decompress", decompress, METH_VARARGS,
      "decompress(frame, size): the content of a zstd frame, `size` bytes."},
     {"gpu", gpu, METH_VARARGS,
@@ -93,6 +101,14 @@ PyMethodDef functions[] = {
     {"synchronized", synchronized, METH_VARARGS,
      "synchronized(ordinal=-1): waits for all that this process has launched on a GPU, and gives what it "
      "lends as v1.LentGpu; None without a primary context there."},
+    {"triton_launcher", triton_launcher, METH_VARARGS,
+     "triton_launcher(parameters, is_cooperative, is_dependent, scratch): launches a kernel of Triton as its "
+     "own launcher does."},
+    {"triton_load_binary", triton_load_binary, METH_VARARGS,
+     "triton_load_binary(name, cubin, shared, device): the module, the function, its registers, its spilled "
+     "registers and its most threads."},
+    {"triton_device_properties", triton_device_properties, METH_VARARGS,
+     "triton_device_properties(device): what Triton asks of a GPU."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
@@ -114,6 +130,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core() {  //
     python::Object module = python::Object::take(PyModule_Create(&python::definition));
     python::add_kernel_types(module.get());
     python::add_launcher_type(module.get());
+    python::add_triton_launcher_type(module.get());
     python::add_operator_types(module.get());
     python::add_repeated_calls_type(module.get());
     if (PyModule_AddStringConstant(module.get(), "version", CUBIND_VERSION) != 0) {

@@ -35,24 +35,37 @@ struct OperatorCall::Problem {
   Dims dims;
   TensorView first;  // of the inputs
   std::array<ArgumentValue, kMaxValues> values{};
+  std::array<std::int64_t, kMaxValues> strides{};  // by the numbers of the inputs with the word rows
 };
 
 OperatorCall::OperatorCall(std::shared_ptr<const TorchAccess> torch, const OperatorLayout& layout)
     : torch_(std::move(torch)),
       dims_(layout.dims.size()),
       numbers_(layout.numbers),
+      strides_(0),
       inputs_(patterns(layout.inputs, layout.dims)),
       outputs_(patterns(layout.outputs, layout.dims)) {
+  strides_ = static_cast<std::size_t>(std::ranges::count_if(inputs_, &ShapePattern::has_row_stride));
   if (dims_ > kMaxDims || inputs_.empty() || outputs_.empty() || outputs_.size() > kMaxOutputs ||
-      inputs_.size() + outputs_.size() + numbers_ > kMaxValues) {
+      values() > kMaxValues) {
     throw Error(ErrorCode::ResourceExhausted, "operator", "too many dims or values, or no tensors");
   }
+  std::ranges::for_each(inputs_, [this](const ShapePattern& pattern) { check_order(pattern); });
+  std::ranges::for_each(outputs_, [this](const ShapePattern& pattern) { check_order(pattern); });
   for (const std::string& name : layout.known) {
     const auto found = std::ranges::find(layout.dims, name);
     if (found == layout.dims.end()) {
       throw Error(ErrorCode::InvalidArgument, "operator", "the kernel has no dim " + name);
     }
     known_.push_back(static_cast<std::size_t>(found - layout.dims.begin()));
+  }
+}
+
+void OperatorCall::check_order(const ShapePattern& pattern) const {
+  const std::optional<std::size_t> as = pattern.ordered_as();
+  if (as && (*as >= inputs_.size() || !inputs_[*as].has_row_stride())) {
+    throw Error(ErrorCode::InvalidArgument, "operator",
+                "as:" + std::to_string(*as) + " is no input with rows");
   }
 }
 
@@ -81,7 +94,7 @@ OperatorCall::Key OperatorCall::key_of(DType type, int device, std::span<const s
 }
 
 void OperatorCall::check(const Variant& variant) const {
-  const int values = static_cast<int>(inputs_.size() + outputs_.size() + numbers_);
+  const int values = static_cast<int>(this->values());
   const std::vector<int>& order = variant.order;
   if (order.size() != variant.kernel.arguments().size() || order.size() > kMaxValues ||
       std::ranges::any_of(order, [values](int place) { return place < -1 || place >= values; })) {
@@ -102,7 +115,7 @@ OperatorCall::Outcome OperatorCall::launch(std::span<PyObject* const> arguments,
   if (variants == nullptr) {
     return Outcome::NotSimple;
   }
-  const Outcome outcome = variants->empty()                                         ? Outcome::Missing
+  const Outcome outcome = are_missing(*variants, problem)                           ? Outcome::Missing
                           : run_any(*variants, arguments.front(), problem, outputs) ? Outcome::Launched
                                                                                     : Outcome::NotSimple;
   ++counts_[static_cast<std::size_t>(outcome)];
@@ -115,9 +128,27 @@ bool OperatorCall::is_missing(std::span<PyObject* const> arguments) const {
     return false;
   }
   const std::shared_ptr<const Variants> variants = find(problem);
-  const bool missing = variants != nullptr && variants->empty();
+  const bool missing = variants != nullptr && are_missing(*variants, problem);
   counts_[static_cast<std::size_t>(Outcome::Missing)] += missing ? 1 : 0;
   return missing;
+}
+
+bool OperatorCall::are_missing(const Variants& variants, const Problem& problem) const {
+  if (std::ranges::none_of(variants, [](const Known& known) { return known.variant.yields; })) {
+    return variants.empty();
+  }
+  const auto first =
+      std::ranges::find_if(variants, [&](const Known& known) { return known.covers(problem.dims, dims_); });
+  return first != variants.end() && first->variant.yields;
+}
+
+bool OperatorCall::Known::covers(const Dims& now, std::size_t count) const {
+  if (asked != now) {
+    std::array<std::uint64_t, BoundKernel::kMaxParameters> extents;  // NOLINT: nothing reads it
+    asked = now;
+    covered = variant.kernel.extents(std::span(now).first(count), extents);
+  }
+  return covered;
 }
 
 bool OperatorCall::run_any(const Variants& variants, PyObject* like, Problem& problem,
@@ -142,6 +173,12 @@ bool OperatorCall::read(std::span<PyObject* const> arguments, Problem& problem) 
       return false;
     }
   }
+  std::size_t place = values() - strides_;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].has_row_stride()) {
+      problem.values[place++] = problem.strides[i];
+    }
+  }
   return true;
 }
 
@@ -152,7 +189,8 @@ bool OperatorCall::read_tensor(PyObject* tensor, std::size_t number, Problem& pr
   }
   const std::optional<DType> type = dtype_of(*view);
   const std::optional<int> device = device_of(*view);
-  if (!type || !device || !is_contiguous(*view)) {
+  const ShapePattern& pattern = inputs_[number];
+  if (!type || !device || !read_order(*view, pattern, number, problem)) {
     return false;
   }
   if (number == 0) {
@@ -161,9 +199,19 @@ bool OperatorCall::read_tensor(PyObject* tensor, std::size_t number, Problem& pr
     problem.first = *view;
   }
   problem.values[number] = address_of(*view);
-  const ShapePattern& pattern = inputs_[number];
   return *type == (pattern.is_float32() ? DType::F32 : problem.type) && *device == problem.device &&
          pattern.match(shape_of(*view), problem.dims);
+}
+
+bool OperatorCall::read_order(const TensorView& view, const ShapePattern& pattern, std::size_t number,
+                              Problem& problem) {
+  if (pattern.has_row_stride()) {
+    const std::optional<std::int64_t> stride = row_stride(view);
+    problem.strides[number] = stride.value_or(0);
+    return stride.has_value();
+  }
+  const std::optional<std::size_t> as = pattern.ordered_as();
+  return as && problem.strides[*as] != 0 ? is_dense_by_rows(view) : is_contiguous(view);
 }
 
 std::shared_ptr<const OperatorCall::Variants> OperatorCall::find(const Problem& problem) const {
@@ -178,9 +226,11 @@ bool OperatorCall::allocate(PyObject* like, Problem& problem, Outputs& outputs) 
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     std::vector<std::int64_t> shape = outputs_[i].shape(problem.dims, inputs_[0], first);
     const Object& dtype = torch_->dtype(outputs_[i].is_float32() ? DType::F32 : problem.type);
+    const std::optional<std::size_t> as = outputs_[i].ordered_as();
+    const bool by_rows = as && problem.strides[*as] != 0;
     TorchAccess::Form& form = forms_[i];
-    if (form.dtype.get() != dtype.get() || form.shape != shape) {
-      form = torch_->form(std::move(shape), dtype);
+    if (form.dtype.get() != dtype.get() || form.by_rows != by_rows || form.shape != shape) {
+      form = torch_->form(std::move(shape), dtype, by_rows);
     }
     std::optional<TorchAccess::Memory> made = torch_->empty(like, problem.first, form);
     if (!made) {

@@ -27,7 +27,7 @@ struct OperatorLayout {
 ArgumentValue number_of(PyObject* object);
 
 /// Variants that are known, and their launches. The numbers of an operator's values: its inputs, its outputs,
-/// its numbers, in this order. Used with the GIL held.
+/// its numbers, the strides of the inputs with the word rows, in this order. Used with the GIL held.
 class OperatorCall {
  public:
   static constexpr std::size_t kMaxDims = 8, kMaxOutputs = 4, kMaxValues = 16;
@@ -45,6 +45,7 @@ class OperatorCall {
   struct Variant {
     BoundKernel kernel;
     std::vector<int> order;  // the value of each of the kernel's arguments, -1: scratch memory
+    bool yields = false;     // torch's function is faster: the problems that this covers have no variant
   };
 
   /// Sets the variants for tensors of this type on this GPU (-1: the CPU) with these values of the known
@@ -58,9 +59,9 @@ class OperatorCall {
 
   enum class Outcome {
     Launched,
-    Missing,  // know() said that there is no variant
-    // No know(); or a tensor is not contiguous, has no elements or does not fit the others, a number is none,
-    // or an address is not aligned.
+    Missing,  // know() said that there is no variant, or the one that covers the problem yields
+    // No know(); or a tensor does not lie as its pattern says, has no elements or does not fit the others, a
+    // number is none, or an address is not aligned.
     NotSimple,
   };
 
@@ -88,24 +89,33 @@ class OperatorCall {
     Variant variant;
     mutable Dims dims{};
     mutable std::optional<PreparedLaunch> launch = {};
+    mutable std::optional<Dims> asked = {};  // the dims that `covered` is about
+    mutable bool covered = false;
 
+    bool covers(const Dims& now, std::size_t count) const;
     bool run(const Dims& now, std::size_t count, std::span<const ArgumentValue> values,
              cuda::Stream stream) const;
   };
   using Variants = std::vector<Known>;
   struct Problem;
 
+  /// Whether the variants say that torch's function is to be called.
+  bool are_missing(const Variants& variants, const Problem& problem) const;
   Key key_of(DType type, int device, std::span<const std::int64_t> known) const;
   bool run_any(const Variants& variants, PyObject* like, Problem& problem, Outputs& outputs) const;
   bool read(std::span<PyObject* const> arguments, Problem& problem) const;
   bool read_tensor(PyObject* tensor, std::size_t number, Problem& problem) const;
+  static bool read_order(const TensorView& view, const ShapePattern& pattern, std::size_t number,
+                         Problem& problem);
+  void check_order(const ShapePattern& pattern) const;
+  std::size_t values() const { return inputs_.size() + outputs_.size() + numbers_ + strides_; }
   std::shared_ptr<const Variants> find(const Problem& problem) const;
   bool allocate(PyObject* like, Problem& problem, Outputs& outputs) const;
   void check(const Variant& variant) const;
   bool run(const Known& known, PyObject* like, const Problem& problem, cuda::Stream stream) const;
 
   std::shared_ptr<const TorchAccess> torch_;
-  std::size_t dims_, numbers_;
+  std::size_t dims_, numbers_, strides_;
   std::vector<ShapePattern> inputs_, outputs_;
   std::vector<std::size_t> known_;                              // numbers of dims
   mutable std::array<TorchAccess::Form, kMaxOutputs> forms_{};  // of the outputs of the last call

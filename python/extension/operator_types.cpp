@@ -114,14 +114,16 @@ int init_operator(PyObject* self, PyObject* arguments, PyObject*) {
   }));
 }
 
-std::vector<OperatorCall::Variant> variants_of(PyObject* pairs) {
+std::vector<OperatorCall::Variant> variants_of(PyObject* triples) {
   std::vector<OperatorCall::Variant> variants;
-  const std::size_t count = size_of(pairs);
+  const std::size_t count = size_of(triples);
   for (std::size_t i = 0; i < count; ++i) {
-    const Object pair = Object::take(PySequence_GetItem(pairs, static_cast<Py_ssize_t>(i)));
-    const Object kernel = Object::take(PySequence_GetItem(pair.get(), 0));
-    const Object order = Object::take(PySequence_GetItem(pair.get(), 1));
-    variants.push_back({bound_kernel(kernel.get()), numbers_of<int>(order.get())});
+    const Object one = Object::take(PySequence_GetItem(triples, static_cast<Py_ssize_t>(i)));
+    const Object kernel = Object::take(PySequence_GetItem(one.get(), 0));
+    const Object order = Object::take(PySequence_GetItem(one.get(), 1));
+    const Object yields = Object::take(PySequence_GetItem(one.get(), 2));
+    variants.push_back(
+        {bound_kernel(kernel.get()), numbers_of<int>(order.get()), PyObject_IsTrue(yields.get()) == 1});
   }
   return variants;
 }
@@ -358,8 +360,9 @@ void add_operator_types(PyObject* module) {
       {nullptr, nullptr, 0, nullptr}};
   static PyMethodDef methods[] = {
       {"know", operator_know, METH_VARARGS,
-       "know(type, device, known, variants): sets the (kernel, order) pairs of these tensors; none of them: "
-       "there is no kernel."},
+       "know(type, device, known, variants): sets the (kernel, order, yields) of these tensors; none of "
+       "them: "
+       "there is no kernel. yields: nor is there one for the problems that this kernel covers."},
       {"forget", operator_forget, METH_VARARGS, "forget(type, device, known): undoes know()."},
       {"counts", operator_counts, METH_NOARGS, "counts(): (launches, calls that found no kernel)."},
       {"clear", operator_clear, METH_NOARGS, "clear(): no variant is known any more."},

@@ -47,6 +47,18 @@ class Object {
   PyObject* object_ = nullptr;
 };
 
+/// Other threads of Python run while one lives.
+class WithoutGil {
+ public:
+  WithoutGil() : state_(PyEval_SaveThread()) {}
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+  ~WithoutGil() { PyEval_RestoreThread(state_); }
+
+ private:
+  PyThreadState* state_;
+};
+
 /// Sets `type` with a message and unwinds.
 [[noreturn]] void raise(PyObject* type, const std::string& message);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/error.hpp"
 
@@ -45,6 +46,19 @@ Problem problem_of(const Json& json) {
     problem.types.push_back({pair.at(0), dtype_of(pair.at(1))});
   }
   return problem;
+}
+
+/// Zero: there is none.
+Digest digest_of(const Json& json) {
+  return Digest::from_hex(json.get<std::string_view>()).value_or(Digest{});
+}
+
+std::string bytes_from_hex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
 }
 
 LaunchTemplate launch_of(const Json& json) {
@@ -122,6 +136,33 @@ RuleParts rule_from_json(std::string_view text) {
     return parts_of(Json::parse(text));
   } catch (const Json::exception& fault) {
     throw Error(ErrorCode::InvalidArgument, "rule", fault.what());
+  }
+}
+
+ClaimedAnswer claims_from_json(std::string_view text) {
+  try {
+    const Json json = Json::parse(text);
+    ClaimedAnswer answer;
+    answer.name_space = json.at("namespace");
+    answer.warm_l2 = json.at("warm_l2");
+    answer.graph_launch = json.at("graph_launch");
+    answer.numerics = json.at("numerics");
+    answer.fingerprint = json.at("fingerprint");
+    answer.signature = bytes_from_hex(json.at("signature"));
+    answer.match = json.at("match");
+    answer.measured_problem = problem_of(json.at("measured_problem"));
+    answer.device_class = digest_of(json.at("device_class"));
+    answer.measured_device_class = digest_of(json.at("measured_device_class"));
+    answer.artifact = digest_of(json.at("artifact"));
+    answer.toolchain = json.at("toolchain");
+    answer.architecture = json.at("architecture");
+    answer.cubin = digest_of(json.at("cubin"));
+    answer.cubin_bytes = json.at("cubin_bytes");
+    answer.evidence = json.at("evidence");
+    answer.provisional = json.at("provisional");
+    return answer;
+  } catch (const Json::exception& fault) {
+    throw Error(ErrorCode::InvalidArgument, "answer", fault.what());
   }
 }
 

@@ -24,6 +24,14 @@ ShapePattern::ShapePattern(std::string_view text, std::span<const std::string> d
       is_float32_ = true;
       continue;
     }
+    if (word == "rows") {
+      has_row_stride_ = true;
+      continue;
+    }
+    if (word.starts_with("as:") && word.size() == 4) {
+      ordered_as_ = static_cast<std::size_t>(word[3] - '0');
+      continue;
+    }
     if (axes_.empty() && word.ends_with('*')) {
       has_star_ = true;
       word.pop_back();
@@ -33,6 +41,9 @@ ShapePattern::ShapePattern(std::string_view text, std::span<const std::string> d
       throw Error(ErrorCode::InvalidArgument, std::string(text), "the kernel has no dim " + word);
     }
     axes_.push_back(static_cast<std::size_t>(found - dims.begin()));
+  }
+  if ((has_row_stride_ || ordered_as_) && axes_.size() != 4) {
+    throw Error(ErrorCode::InvalidArgument, std::string(text), "an order of rows needs four axes");
   }
 }
 

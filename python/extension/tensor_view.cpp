@@ -1,5 +1,7 @@
 #include "python/extension/tensor_view.hpp"
 
+#include <limits>
+
 namespace cubind::python {
 
 std::optional<DType> dtype_of(const TensorView& view) {
@@ -37,6 +39,28 @@ bool is_contiguous(const TensorView& view) {
     expected *= view.shape[axis];
   }
   return true;
+}
+
+std::optional<std::int64_t> row_stride(const TensorView& view) {
+  if (is_contiguous(view)) {
+    return 0;
+  }
+  if (view.rank != 4) {
+    return std::nullopt;
+  }
+  const std::int64_t batches = view.shape[0], heads = view.shape[1], rows = view.shape[2],
+                     size = view.shape[3];
+  const std::int64_t stride = view.strides[rows > 1 ? 2 : 0];
+  const bool fits = view.strides[3] == 1 && (heads == 1 || view.strides[1] == size) &&
+                    stride >= heads * size && stride % 8 == 0 &&
+                    stride <= std::numeric_limits<std::int32_t>::max() &&
+                    (batches == 1 || view.strides[0] == rows * stride);
+  return fits ? std::optional(stride) : std::nullopt;
+}
+
+bool is_dense_by_rows(const TensorView& view) {
+  return view.rank == 4 && (is_contiguous(view) ? view.shape[1] == 1 || view.shape[2] == 1
+                                                : row_stride(view) == view.shape[1] * view.shape[3]);
 }
 
 }  // namespace cubind::python

@@ -55,4 +55,11 @@ std::span<const std::int64_t> shape_of(const TensorView& view);
 /// Whether the elements lie in C order without gaps.
 bool is_contiguous(const TensorView& view);
 
+/// Of a tensor [B, heads, rows, D]: 0 in C order; for a view of [B, rows, heads, D] the elements from one row
+/// to the next, a multiple of 8. Absent for anything else.
+std::optional<std::int64_t> row_stride(const TensorView& view);
+
+/// Whether a tensor [B, heads, rows, D] lies as a dense [B, rows, heads, D].
+bool is_dense_by_rows(const TensorView& view);
+
 }  // namespace cubind::python

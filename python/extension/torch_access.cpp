@@ -51,8 +51,12 @@ Object tuple_of(std::span<const std::int64_t> values) {
   return tuple;
 }
 
-// Of C order.
-Object strides_of(std::span<const std::int64_t> shape) {
+// Of C order, or of a [B, heads, rows, D] that lies as [B, rows, heads, D].
+Object strides_of(std::span<const std::int64_t> shape, bool by_rows) {
+  if (by_rows) {
+    const std::int64_t size = shape[3], row = shape[1] * size;
+    return tuple_of(std::array{shape[2] * row, size, row, std::int64_t{1}});
+  }
   std::vector<std::int64_t> strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i > 1; --i) {
     strides[i - 2] = strides[i - 1] * std::max<std::int64_t>(shape[i - 1], 1);
@@ -140,11 +144,11 @@ bool TorchAccess::is_dtype(PyObject* object) const {
   return Py_TYPE(object) == Py_TYPE(dtype(DType::F32).get());
 }
 
-TorchAccess::Form TorchAccess::form(std::vector<std::int64_t> shape, Object dtype) const {
+TorchAccess::Form TorchAccess::form(std::vector<std::int64_t> shape, Object dtype, bool by_rows) const {
   Object size = tuple_of(shape);
-  const Object strides = strides_of(shape);
+  const Object strides = strides_of(shape, by_rows);
   Object arguments = Object::take(PyTuple_Pack(3, size.get(), strides.get(), dtype.get()));
-  return {std::move(shape), std::move(dtype), std::move(size), std::move(arguments)};
+  return {std::move(shape), by_rows, std::move(dtype), std::move(size), std::move(arguments)};
 }
 
 // `form` may change meanwhile: the objects of it are shared first.
@@ -152,6 +156,9 @@ std::optional<TorchAccess::Memory> TorchAccess::empty(PyObject* like, const Tens
                                                       const Form& form) const {
   const Object size = form.size, dtype = form.dtype;
   Object tensor = quick_empty(beside, Object(form.arguments));
+  if (!tensor && form.by_rows) {
+    return std::nullopt;
+  }
   if (!tensor) {
     tensor = new_empty(like, size, dtype);
   }

@@ -44,9 +44,11 @@ class TorchAccess {
   Object dtype_of(PyObject* tensor) const;
   bool is_dtype(PyObject* object) const;
 
-  /// What tensors of one shape and dtype are allocated by. Cheap to copy.
+  /// What tensors of one shape and dtype are allocated by. Cheap to copy. by_rows: a [B, heads, rows, D] that
+  /// lies as a dense [B, rows, heads, D]; else in C order.
   struct Form {
     std::vector<std::int64_t> shape;
+    bool by_rows = false;
     Object dtype, size, arguments;
   };
   struct Memory {
@@ -54,9 +56,10 @@ class TorchAccess {
     TensorView view;
   };
 
-  Form form(std::vector<std::int64_t> shape, Object dtype) const;
+  Form form(std::vector<std::int64_t> shape, Object dtype, bool by_rows = false) const;
 
-  /// A new tensor in C order on the device of `like`; `beside` is the view of that. Absent where view() is.
+  /// A new tensor on the device of `like`; `beside` is the view of that. Absent where view() is, and for a
+  /// form by rows where empty_strided cannot make it.
   std::optional<Memory> empty(PyObject* like, const TensorView& beside, const Form& form) const;
 
  private:

@@ -47,7 +47,11 @@ std::shared_ptr<const CachedBlob> BlobCache::remembered(const Digest& cubin) {
 
 void BlobCache::keep(std::shared_ptr<const CachedBlob> blob) {
   const std::lock_guard lock(mutex_);
-  if (blob->zstd.size() > max_bytes_ || places_.contains(blob->cubin)) {
+  if (places_.contains(blob->cubin)) {
+    return;
+  }
+  if (blob->zstd.size() > max_bytes_) {
+    used_.insert(blob->cubin);
     return;
   }
   bytes_ += blob->zstd.size();
@@ -56,14 +60,29 @@ void BlobCache::keep(std::shared_ptr<const CachedBlob> blob) {
   make_room();
 }
 
+std::vector<Digest> BlobCache::take_used() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& entry : entries_) {
+    if (entry->take(CachedBlob::kSinceTaken)) {
+      used_.insert(entry->cubin);
+    }
+  }
+  std::vector<Digest> used(used_.begin(), used_.end());
+  used_.clear();
+  return used;
+}
+
 void BlobCache::make_room() {
   // One round at most, even if others use entries meanwhile.
   std::size_t chances = entries_.size();
   while (bytes_ > max_bytes_) {
-    if (chances > 0 && entries_.back()->used_.exchange(false)) {
+    if (chances > 0 && entries_.back()->take(CachedBlob::kSinceRoom)) {
       --chances;
       entries_.splice(entries_.begin(), entries_, std::prev(entries_.end()));
       continue;
+    }
+    if (entries_.back()->take(CachedBlob::kSinceTaken)) {
+      used_.insert(entries_.back()->cubin);
     }
     bytes_ -= entries_.back()->zstd.size();
     places_.erase(entries_.back()->cubin);

@@ -6,8 +6,10 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "server/store/rows.hpp"
 
@@ -23,14 +25,19 @@ class CachedBlob : public Blob {
 
   void mark_used() const {
     // Written only where it changes something: many threads serve the same blob.
-    if (!used_.load(std::memory_order_relaxed)) {
-      used_.store(true, std::memory_order_relaxed);
+    if (uses_.load(std::memory_order_relaxed) != kAll) {
+      uses_.store(kAll, std::memory_order_relaxed);
     }
   }
 
  private:
   friend class BlobCache;
-  mutable std::atomic<bool> used_{true};  // since the cache last looked for room
+  static constexpr unsigned kSinceRoom = 1, kSinceTaken = 2, kAll = 3;
+
+  /// Whether it was used since the same was last asked.
+  bool take(unsigned since) const { return (uses_.fetch_and(~since) & since) != 0; }
+
+  mutable std::atomic<unsigned> uses_{kAll};
 };
 
 /// Blobs that were not used since the cache last looked for room are dropped (second chance).
@@ -40,6 +47,9 @@ class BlobCache {
 
   /// Null: not stored. Damaged bytes are removed from the store and are then not stored.
   std::shared_ptr<const CachedBlob> find(const Digest& cubin);
+
+  /// The cubins that were used since the last call, each once.
+  std::vector<Digest> take_used();
 
  private:
   using Entries = std::list<std::shared_ptr<const CachedBlob>>;
@@ -55,6 +65,8 @@ class BlobCache {
   Entries entries_;                                       // guarded by mutex_; looked at from the end
   std::unordered_map<Digest, Entries::iterator> places_;  // guarded by mutex_
   std::size_t bytes_ = 0;                                 // guarded by mutex_
+  std::set<Digest>
+      used_;  // of those that made room for others or are too large for the cache. Guarded by mutex_
 };
 
 }  // namespace cubind

@@ -10,7 +10,7 @@ namespace {
 std::optional<RecordRow> made_by_tuning(const Question& question, const AgentProfiles& agents) {
   for (const AgentProfile& agent : agents) {
     const auto device = offered_device({&agent, 1}, question.key.device_class);
-    if (!device || !may_tune(agent, toolchain_need(*question.spec))) {
+    if (!device || !may_tune(agent, kernel_need(question))) {
       continue;
     }
     RecordRow made;
@@ -18,8 +18,8 @@ std::optional<RecordRow> made_by_tuning(const Question& question, const AgentPro
     made.driver = device->driver;
     made.timing.power_limit_mw = device->device.facts.power_limit_mw;
     // An agent measures with its own toolchains, whatever others offer for compiling.
-    const ToolchainNeed need =
-        toolchain_need(*question.spec, architecture(device->device.facts, false), device->driver.cuda);
+    const ToolchainNeed need = toolchain_need(*question.spec, question.is_foreign,
+                                              architecture(device->device.facts, false), device->driver.cuda);
     if (const auto toolchain = current_toolchain({&agent, 1}, need)) {
       made.toolchain = {toolchain->name, toolchain->nvrtc, toolchain->builtins, {}};
     }

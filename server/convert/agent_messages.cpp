@@ -48,6 +48,7 @@ ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::strin
   row.entry_symbols.assign(wire.entry_symbols().begin(), wire.entry_symbols().end());
   row.resources = resources_from_wire(wire.info().entries());
   row.toolchain = toolchain_from_wire(wire.toolchain(), element_member(list, index, "toolchain"));
+  check_number(wire.compile_ms(), kMaxFigure, element_member(list, index, "compile_ms"));
   row.compile_ms = wire.compile_ms();
   if (row.entries.size() != row.entry_symbols.size()) {
     throw Error(ErrorCode::InvalidArgument, element_member(list, index, "entry_symbols"),
@@ -63,7 +64,7 @@ ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::strin
 
 void check_times(const v1::SampleBlock& wire, const std::string& list, int index) {
   for (int i = 0; i < wire.samples_us_size(); ++i) {
-    check_time(wire.samples_us(i), element_member(list, index, element("samples_us", i)));
+    check_duration(wire.samples_us(i), element_member(list, index, element("samples_us", i)));
   }
   check_time(wire.tick_us(), element_member(list, index, "tick_us"));
   check_time(wire.judged_against_us(), element_member(list, index, "judged_against_us"));
@@ -71,9 +72,9 @@ void check_times(const v1::SampleBlock& wire, const std::string& list, int index
 
 void check_times(const v1::Provenance& wire) {
   const std::string field = "result.provenance.";
-  check_time(wire.median_us(), field + "median_us");
-  check_time(wire.median_low_us(), field + "median_low_us");
-  check_time(wire.median_high_us(), field + "median_high_us");
+  check_duration(wire.median_us(), field + "median_us");
+  check_duration(wire.median_low_us(), field + "median_low_us");
+  check_duration(wire.median_high_us(), field + "median_high_us");
   check_time(wire.tick_us(), field + "tick_us");
   check_number(wire.gain_over_default(), kMaxFigure, field + "gain_over_default");
   check_number(wire.verification().worst_excess(), kMaxFigure, field + "verification.worst_excess");
@@ -193,6 +194,9 @@ std::vector<OfferedDevice> devices_from_wire(
     OfferedDevice device;
     device.uuid = devices[i].uuid();
     check_name(device.uuid, element_member(field, i, "uuid"));
+    check_facts(devices[i].facts(), element_member(field, i, "facts"));
+    check_text(devices[i].driver().version(), element_member(field, i, "driver.version"));
+    check_text(devices[i].consent(), element_member(field, i, "consent"), kMaxReasonBytes);
     device.device =
         derive_device_class(device_facts_from_wire(devices[i].facts()), element_member(field, i, "facts"));
     device.driver = {devices[i].driver().cuda(), devices[i].driver().version()};
@@ -205,11 +209,15 @@ std::vector<OfferedDevice> devices_from_wire(
   return offered;
 }
 
-OfferedToolchain toolchain_from_wire(const v1::Toolchain& wire, const std::string& field, int index) {
+OfferedToolchain toolchain_from_wire(const v1::Toolchain& wire, bool allows_partial_sandbox,
+                                     const std::string& field, int index) {
   if (!wire.assemblers().empty() && wire.assemblers_size() != wire.architectures_size()) {
     throw Error(ErrorCode::InvalidArgument, element_member(field, index, "assemblers"),
                 "has " + std::to_string(wire.assemblers_size()) + " versions for " +
                     std::to_string(wire.architectures_size()) + " architectures");
+  }
+  for (int i = 0; i < wire.sandbox_lacks_size(); ++i) {
+    check_text(wire.sandbox_lacks(i), element_member(field, index, "sandbox_lacks"), kMaxReasonBytes);
   }
   return {wire.name(),
           wire.major(),
@@ -217,7 +225,9 @@ OfferedToolchain toolchain_from_wire(const v1::Toolchain& wire, const std::strin
           {wire.architectures().begin(), wire.architectures().end()},
           Digest::from_bytes(wire.nvrtc_digest()).value_or(Digest()),
           Digest::from_bytes(wire.builtins_digest()).value_or(Digest()),
-          {wire.assemblers().begin(), wire.assemblers().end()}};
+          {wire.assemblers().begin(), wire.assemblers().end()},
+          {wire.sandbox_lacks().begin(), wire.sandbox_lacks().end()},
+          wire.sandbox_lacks().empty() || allows_partial_sandbox};
 }
 
 AgentProfile profile_from_wire(const v1::Hello& hello) {
@@ -231,7 +241,8 @@ AgentProfile profile_from_wire(const v1::Hello& hello) {
   profile.no_device_because = hello.no_device_because();
   profile.takes_lends = hello.takes_lends();
   for (int i = 0; i < hello.toolchains_size(); ++i) {
-    profile.toolchains.push_back(toolchain_from_wire(hello.toolchains(i), "hello.toolchains", i));
+    profile.toolchains.push_back(
+        toolchain_from_wire(hello.toolchains(i), hello.allows_partial_sandbox(), "hello.toolchains", i));
   }
   return profile;
 }
@@ -281,6 +292,7 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
   result.needs_bytes = wire.needs_bytes();
   for (int i = 0; i < wire.stages_size(); ++i) {
     check_name(wire.stages(i).stage(), element_member("result.stages", i, "stage"));
+    check_number(wire.stages(i).ms(), kMaxFigure, element_member("result.stages", i, "ms"));
     result.stages.push_back({wire.stages(i).stage(), wire.stages(i).ms()});
   }
   if (result.status == WorkResult::Status::Smaller) {
@@ -304,6 +316,8 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
   const v1::Provenance& provenance = wire.provenance();
   check_times(provenance);
   record.provisional = provenance.provisional();
+  check_text(provenance.timer(), "result.provenance.timer");
+  check_text(provenance.measured_at(), "result.provenance.measured_at");
   record.timing = timing_from_wire(provenance);
   record.verification = verification_from_wire(provenance.verification(), "result.provenance.verification");
   record.verification.digest = digest_from_wire(wire.verification_digest(), "result.verification_digest");

@@ -48,6 +48,13 @@ void check_number(double value, double max, const std::string& field) {
   }
 }
 
+void check_duration(double time_us, const std::string& field) {
+  check_time(time_us, field);
+  if (time_us == 0) {
+    refuse(field, "is 0: every launch takes time");
+  }
+}
+
 void check_problem(const v1::Problem& problem, const std::string& field) {
   check_names(problem.dims(), field + ".dims");
   check_names(problem.flags(), field + ".flags");
@@ -59,11 +66,15 @@ void check_problem(const v1::Problem& problem, const std::string& field) {
   check_text(problem.scenario(), field + ".scenario");
 }
 
+void check_facts(const v1::DeviceFacts& facts, const std::string& field) {
+  check_text(facts.name(), field + ".name");
+  check_text(facts.mig_profile(), field + ".mig_profile");
+  check_text(facts.replay_table(), field + ".replay_table");
+}
+
 void check_device(const v1::Device& device, const std::string& field) {
   if (device.has_facts()) {
-    check_text(device.facts().name(), field + ".facts.name");
-    check_text(device.facts().mig_profile(), field + ".facts.mig_profile");
-    check_text(device.facts().replay_table(), field + ".facts.replay_table");
+    check_facts(device.facts(), field + ".facts");
   } else if (device.has_label()) {
     check_name(device.label(), field + ".label");
   } else {

@@ -15,6 +15,7 @@ inline constexpr int kMaxNames = 64;              // dims, types or flags of a p
 inline constexpr std::size_t kMaxNameBytes = 256;
 inline constexpr std::size_t kMaxReasonBytes = 2000;
 inline constexpr int kMaxHaveArtifacts = 64;
+inline constexpr std::size_t kMaxHintBytes = 128;
 inline constexpr int kMaxArchitectures = 16;
 inline constexpr int kMaxSourceFiles = 1000;
 inline constexpr unsigned kMaxCompileWaitMs = 60'000;
@@ -29,7 +30,10 @@ void check_count(int count, int max, std::string_view field);
 void check_number(double value, double max, const std::string& field);
 /// Microseconds: at most an hour.
 inline void check_time(double time_us, const std::string& field) { check_number(time_us, kMaxTimeUs, field); }
+/// The same, and not zero: nothing takes no time.
+void check_duration(double time_us, const std::string& field);
 void check_problem(const v1::Problem& problem, const std::string& field);
+void check_facts(const v1::DeviceFacts& facts, const std::string& field);
 void check_device(const v1::Device& device, const std::string& field);
 
 }  // namespace cubind

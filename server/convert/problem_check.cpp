@@ -18,18 +18,18 @@ void check_name_of(const std::string& name, const std::vector<std::string>& know
                    std::vector<std::string>& seen, const std::string& kernel, const char* kind,
                    const std::string& field) {
   if (std::ranges::find(known, name) == known.end()) {
-    refuse(field, quoted(name) + " is not a " + kind + " of " + kernel + suggestion(name, known));
+    cubind::refuse(field, quoted(name) + " is not a " + kind + " of " + kernel + suggestion(name, known));
   }
   if (std::ranges::find(seen, name) != seen.end()) {
-    refuse(field, quoted(name) + " is given twice");
+    cubind::refuse(field, quoted(name) + " is given twice");
   }
   seen.push_back(name);
 }
 
 void check_value(const DimSpec& dim, std::int64_t value, const std::string& field) {
   if (value < dim.minimum || value > kMaxDim) {
-    refuse(field, dim.name + " = " + std::to_string(value) + " is not in " + std::to_string(dim.minimum) +
-                      " to 2^48");
+    cubind::refuse(field, dim.name + " = " + std::to_string(value) + " is not in " +
+                              std::to_string(dim.minimum) + " to 2^48");
   }
 }
 
@@ -47,13 +47,13 @@ void check_types(const KernelSpec& spec, const v1::Problem& problem, const std::
       for (const DType listed : type.choices) {
         choices.emplace_back(to_string(listed));
       }
-      refuse(place, std::string(to_string(choice)) + " is not listed for " + type.name + " (one of " +
-                        join(choices, ", ") + ")");
+      cubind::refuse(place, std::string(to_string(choice)) + " is not listed for " + type.name + " (one of " +
+                                join(choices, ", ") + ")");
     }
   }
   for (const std::string& name : known) {
     if (std::ranges::find(seen, name) == seen.end()) {
-      refuse(field + ".types", quoted(name) + " is missing");
+      cubind::refuse(field + ".types", quoted(name) + " is missing");
     }
   }
 }
@@ -78,7 +78,7 @@ void check_dims(const KernelSpec& spec, const v1::Problem& problem, const std::s
   }
   for (const std::string& name : dims) {
     if (std::ranges::find(seen, name) == seen.end()) {
-      refuse(field + ".dims", quoted(name) + " is missing");
+      cubind::refuse(field + ".dims", quoted(name) + " is missing");
     }
   }
 }
@@ -89,16 +89,16 @@ void check_problem_of(const KernelSpec& spec, const v1::Problem& problem, const 
   check_dims(spec, problem, field);
   check_types(spec, problem, field);
   if (!problem.scenario().empty()) {
-    refuse(field + ".scenario",
-           quoted(problem.scenario()) + " is not a scenario of " + spec.name + ", it has none");
+    cubind::refuse(field + ".scenario",
+                   quoted(problem.scenario()) + " is not a scenario of " + spec.name + ", it has none");
   }
 }
 
 void check_architecture_of(const KernelSpec& spec, const std::string& architecture,
                            const std::string& field) {
   if (spec.triton && spec.triton->architecture != architecture) {
-    refuse(field, "the Triton kernel " + spec.name + " is defined for " + spec.triton->architecture +
-                      " and not for " + architecture + ": define it there");
+    cubind::refuse(field, "the Triton kernel " + spec.name + " is defined for " + spec.triton->architecture +
+                              " and not for " + architecture + ": define it there");
   }
 }
 

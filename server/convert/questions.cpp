@@ -66,12 +66,13 @@ void read_waits(const v1::GetVariantRequest& request, VariantQuestion& read) {
   read.compile_wait = read.longest_wait = std::chrono::milliseconds(request.compile_wait_ms());
 }
 
-bool may_tune(const v1::GetVariantRequest& request) {
-  if (request.tune() != v1::AUTO && request.tune() != v1::NEVER) {
+void read_tune_mode(const v1::GetVariantRequest& request, VariantQuestion& read) {
+  if (!v1::TuneMode_IsValid(request.tune())) {
     throw Error(ErrorCode::InvalidArgument, "tune",
-                std::to_string(request.tune()) + " is not one of AUTO, NEVER");
+                std::to_string(request.tune()) + " is not one of AUTO, NEVER, SEALED");
   }
-  return request.tune() == v1::AUTO;
+  read.may_tune = request.tune() == v1::AUTO;
+  read.is_sealed = request.tune() == v1::SEALED;
 }
 
 void require_plan_content(const KernelSpec& spec, const v1::GetVariantRequest& request) {
@@ -158,7 +159,7 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
   if (request.has_lent() && read.on_miss == OnMiss::Wait) {
     read.lent = lent_gpu_from_wire(request.lent());
   }
-  read.may_tune = may_tune(request);
+  read_tune_mode(request, read);
   read_waits(request, read);
   read.have = digests_from_wire(request.have_artifacts(), "have_artifacts");
   return read;
@@ -231,6 +232,7 @@ Question QuestionReader::question(const Common& common, const v1::Problem& probl
   Question question;
   question.spec = common.kernel->spec;
   question.spec_revision = common.kernel->revision;
+  question.is_foreign = defined_.is_foreign(common.kernel->name);
   question.verification = common.numerics.kind == Numerics::Kind::Invariant
                               ? verification_digest(*common.kernel->spec, common.numerics)
                               : common.kernel->verification;

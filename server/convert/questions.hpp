@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "schemas/cubind.pb.h"
+#include "server/defined_kernels.hpp"
 #include "server/fleet.hpp"
 #include "server/jobs/agent.hpp"
 #include "server/kernel_library.hpp"
@@ -22,6 +23,7 @@ struct VariantQuestion {
   std::optional<Match> accepted;  // absent: every departure is
   OnMiss on_miss = OnMiss::Serve;
   bool may_tune = true;
+  bool is_sealed = false;                          // starts neither a job nor a compile
   std::chrono::milliseconds compile_wait{2000};    // where another candidate can answer meanwhile
   std::chrono::milliseconds longest_wait{30'000};  // where none can
   std::vector<Digest> have;
@@ -39,8 +41,9 @@ std::vector<Configuration> listed_of(const v1::TuneRequest& request, const Kerne
 /// Thread-safe.
 class QuestionReader {
  public:
-  QuestionReader(KernelLibrary& kernels, const Index& index, const Fleet& fleet)
-      : kernels_(kernels), index_(index), fleet_(fleet) {}
+  QuestionReader(KernelLibrary& kernels, const DefinedKernels& defined, const Index& index,
+                 const Fleet& fleet)
+      : kernels_(kernels), defined_(defined), index_(index), fleet_(fleet) {}
 
   VariantQuestion read(const v1::GetVariantRequest& request) const;
   /// One for each problem, in their order.
@@ -65,6 +68,7 @@ class QuestionReader {
   Question question(const Common& common, const v1::Problem& problem, const std::string& field) const;
 
   KernelLibrary& kernels_;
+  const DefinedKernels& defined_;
   const Index& index_;
   const Fleet& fleet_;
 };

@@ -74,6 +74,9 @@ void to_wire(const RecordRow& from, v1::Provenance& to) {
   to.set_toolchain(from.toolchain.name);
   to_wire(from.timing, to);
   to_wire(from.verification, *to.mutable_verification());
+  for (const LibraryComparison& comparison : from.over_library) {
+    to_wire(comparison, *to.add_over_library());
+  }
 }
 
 void to_wire(const ServedAnswer& from, v1::GetVariantReply& to) {

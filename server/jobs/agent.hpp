@@ -35,8 +35,10 @@ struct OfferedToolchain {
   std::string name;  // "nvrtc 13.0", "triton 3.6.0"
   std::uint32_t major = 0, minor = 0;
   std::vector<std::string> architectures;
-  Digest nvrtc = {}, builtins = {};          // of its libraries; zero: not said
-  std::vector<std::string> assemblers = {};  // of a Triton: the version of ptxas for each architecture
+  Digest nvrtc = {}, builtins = {};             // of its libraries; zero: not said
+  std::vector<std::string> assemblers = {};     // of a Triton: the version of ptxas for each architecture
+  std::vector<std::string> sandbox_lacks = {};  // what its host's kernel does not give to its compiles
+  bool takes_foreign = true;  // compiles sources that another user than the daemon's has sent
 
   bool is_triton() const { return name.starts_with("triton "); }
 };

@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "base/error.hpp"
+#include "base/text.hpp"
 #include "server/jobs/toolchain_need.hpp"
 #include "server/lookup/index.hpp"
 #include "server/store/rows.hpp"
@@ -23,7 +25,12 @@ struct JobEvent {
   ToolchainNeed needs = {};        // of an open job
   std::string waits_because = {};  // WaitingForIdleGpu: who uses the GPU, where that is known
   bool waits_lent = false;         // WaitingForIdleGpu: although a caller lends the GPU
+  bool daemon_stops = false;       // the job goes on under the next daemon
 };
+
+inline Error no_such_job(const std::string& id) {
+  return {ErrorCode::NotFound, "id", "there is no job " + quoted(id)};
+}
 
 /// Called on the job thread; must not block.
 using Watcher = std::function<void(const JobEvent&)>;
@@ -33,7 +40,8 @@ using Watcher = std::function<void(const JobEvent&)>;
 inline bool ends_the_wait(const JobEvent& event, bool lends = false) {
   const JobState state = event.job.state;
   const bool gpu_in_use = state == JobState::WaitingForIdleGpu && (!lends || event.waits_lent);
-  return has_ended(state) || state == JobState::NoDevice || gpu_in_use || !event.refusal.empty();
+  return has_ended(state) || state == JobState::NoDevice || gpu_in_use || event.daemon_stops ||
+         !event.refusal.empty();
 }
 
 }  // namespace cubind

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/failpoint.hpp"
+#include "server/jobs/result_check.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -36,6 +37,15 @@ void stamp(const OpenJob& job, WorkBatch& batch) {
   std::ranges::for_each(batch.verifications, stamp_row);
 }
 
+/// A trial that fails again or an artifact that comes again is no progress of the job.
+bool holds_something_new(const WorkBatch& batch, StoreReader& reader) {
+  return std::ranges::any_of(
+             batch.trials,
+             [&](const TrialRow& trial) { return !reader.trial_by_digest(trial.key.digest); }) ||
+         std::ranges::any_of(batch.artifacts,
+                             [&](const ArtifactUpload& upload) { return !reader.artifact(upload.row.key); });
+}
+
 void put_artifacts(const std::vector<ArtifactUpload>& uploads, StoreWriter& writer) {
   for (const ArtifactUpload& upload : uploads) {
     if (!upload.zstd.empty()) {
@@ -49,8 +59,8 @@ void put_artifacts(const std::vector<ArtifactUpload>& uploads, StoreWriter& writ
 }
 
 /// Trials with their blocks and verifications. Trials that ran out of memory are not stored, nor are their
-/// blocks and verifications.
-void put_trials(const WorkBatch& batch, StoreWriter& writer) {
+/// blocks and verifications. True: a block was not stored before.
+bool put_trials(const WorkBatch& batch, StoreWriter& writer) {
   std::vector<Digest> passing;
   for (const TrialRow& trial : batch.trials) {
     if (!writer.put_trial(trial)) {
@@ -58,34 +68,36 @@ void put_trials(const WorkBatch& batch, StoreWriter& writer) {
     }
   }
   const auto stays = [&](const Digest& trial) { return std::ranges::find(passing, trial) == passing.end(); };
+  bool is_new = false;
   for (const BlockRow& block : batch.blocks) {
-    if (stays(block.trial)) {
-      writer.put_block(block);
-    }
+    is_new = (stays(block.trial) && writer.put_block(block)) || is_new;
   }
   for (const VerificationRow& verification : batch.verifications) {
     if (stays(verification.trial)) {
       writer.put_verification(verification);
     }
   }
+  return is_new;
 }
 
 }  // namespace
 
-void store_job_batch(const OpenJob& job, WorkBatch& batch, Store& store) {
+bool store_job_batch(const OpenJob& job, WorkBatch& batch, Store& store) {
+  check_batch(job, batch);
   stamp(job, batch);
+  bool is_new = false;
   store.write([&](StoreWriter& writer) {
+    check_against_store(job, batch, writer);
+    is_new = holds_something_new(batch, writer);
     put_artifacts(batch.artifacts, writer);
-    put_trials(batch, writer);
+    is_new = put_trials(batch, writer) || is_new;
     failpoint("store.batch");
   });
+  return is_new;
 }
 
 void complete_record(const OpenJob& job, JobRow& row, RecordRow& record, StoreReader& reader) {
-  const auto trial = reader.trial_by_digest(record.trial);
-  if (!trial) {
-    throw Error(ErrorCode::FailedPrecondition, "job " + row.id, "the winner's trial was never stored");
-  }
+  const auto trial = reader.trial_by_digest(record.trial).value();
   Problem measured = std::move(record.question.problem);
   record.question = row.question;
   if (!measured.dims.empty() && measured != row.question.problem) {
@@ -93,11 +105,11 @@ void complete_record(const OpenJob& job, JobRow& row, RecordRow& record, StoreRe
                (row.note.empty() ? "" : ": " + row.note);
     record.question.problem = std::move(measured);
   }
-  record.configuration = trial->configuration;
-  record.cubin = trial->cubin;
-  record.architecture = trial->architecture;
-  record.toolchain = trial->toolchain;
-  record.driver = trial->driver;
+  record.configuration = trial.configuration;
+  record.cubin = trial.cubin;
+  record.architecture = trial.architecture;
+  record.toolchain = trial.toolchain;
+  record.driver = trial.driver;
   record.evidence = evidence_for(job.device.facts);
   record.provisional = record.provisional || record.timing.contended;
   record.job_id = row.id;

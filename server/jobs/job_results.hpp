@@ -11,12 +11,13 @@ class Store;
 class StoreReader;
 
 /// Adds to the rows what the agent leaves to the queue and stores them in one transaction. The job is leased.
-/// Throws InvalidArgument for an artifact without bytes that was not uploaded before, and what the store
-/// throws.
-void store_job_batch(const OpenJob& job, WorkBatch& batch, Store& store);
+/// Throws InvalidArgument for what does not fit the job (result_check.hpp) and for an artifact without bytes
+/// that was not uploaded before, and what the store throws.
+/// True if it holds something that was not stored before.
+bool store_job_batch(const OpenJob& job, WorkBatch& batch, Store& store);
 
 /// Question, winner and origin of the record that the job has found; its row notes where another problem than
-/// the asked one was measured. Throws FailedPrecondition where the winner's trial was never stored.
+/// the asked one was measured. check_result() has passed.
 void complete_record(const OpenJob& job, JobRow& row, RecordRow& record, StoreReader& reader);
 
 /// The row that the job has stored. Others may have the same trial: an imported one, one of an earlier job.

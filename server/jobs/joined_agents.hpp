@@ -14,6 +14,7 @@ namespace cubind {
 struct JoinedAgent {
   AgentProfile profile;
   AgentLink* link = nullptr;
+  bool is_leaving = false;  // it gets nothing more
 };
 
 using JoinedAgents = std::map<std::uint64_t, JoinedAgent>;  // by the number that the scheduler gave it

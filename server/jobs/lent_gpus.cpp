@@ -6,6 +6,9 @@
 namespace cubind {
 namespace {
 
+constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kImpatience{60};  // afterwards
+
 bool offers(const JoinedAgent& agent, const std::string& gpu_uuid) {
   const auto& devices = agent.profile.devices;
   return agent.profile.takes_lends &&
@@ -33,6 +36,14 @@ void LentGpus::remove(std::uint64_t lend) {
 
 bool LentGpus::is_lent(const std::string& gpu_uuid) const {
   return std::ranges::any_of(lends_, [&](const auto& one) { return one.second.uuid == gpu_uuid; });
+}
+
+bool LentGpus::is_used_in_spite(const std::string& gpu_uuid, std::chrono::steady_clock::time_point now) {
+  const auto since = in_use_since_.try_emplace(gpu_uuid, now).first;
+  if (now - since->second > kPatience + kImpatience) {
+    since->second = now;
+  }
+  return now - since->second >= kPatience;
 }
 
 bool LentGpus::serves(std::uint64_t lend, const Digest& device_class) const {

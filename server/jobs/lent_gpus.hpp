@@ -1,6 +1,7 @@
 // The GPUs that callers lend while they wait.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -22,6 +23,11 @@ class LentGpus {
   void remove(std::uint64_t lend);
 
   bool is_lent(const std::string& gpu_uuid) const;
+  /// An agent finds a lent GPU in use. Whether it has been so for ten seconds: until then other processes of
+  /// a job may come to the same call and lend it too. For the next minute there is no such patience.
+  bool is_used_in_spite(const std::string& gpu_uuid, std::chrono::steady_clock::time_point now);
+  /// A job measures on the GPU.
+  void is_ours(const std::string& gpu_uuid) { in_use_since_.erase(gpu_uuid); }
   /// Whether an agent heeds the lend, and measures for this class of devices on the GPU.
   bool serves(std::uint64_t lend, const Digest& device_class) const;
   /// For an agent that has joined, or offers other devices.
@@ -32,6 +38,7 @@ class LentGpus {
 
   const JoinedAgents& agents_;
   std::map<std::uint64_t, LentGpu> lends_;
+  std::map<std::string, std::chrono::steady_clock::time_point> in_use_since_;  // by GPU, while it is lent
   std::uint64_t last_ = 0;
 };
 

@@ -20,6 +20,16 @@ OpenJob& OpenJobs::add(JobRow row, const DeviceClass& device, ToolchainNeed need
   return *job;
 }
 
+std::vector<OpenJob*> OpenJobs::leased_where(const std::function<bool(const OpenJob&)>& condition) const {
+  std::vector<OpenJob*> found;
+  for (const auto& [lease_id, job] : leased_) {
+    if (condition(*job)) {
+      found.push_back(job);
+    }
+  }
+  return found;
+}
+
 void OpenJobs::remove(OpenJob& job, const JobEvent& last) {
   end_lease(job);
   const auto watchers = std::move(job.watchers);
@@ -63,7 +73,7 @@ void OpenJobs::begin_lease(OpenJob& job, HeldLease lease) {
   end_lease(job);
   job.refusal.clear();
   job.waits_because.clear();
-  job.waits_lent = false;
+  job.in_use_lent = job.waits_lent = false;
   leased_[lease.id] = &job;
   if (lease.gpu_uuid.empty()) {
     ++compile_leases_[lease.agent];
@@ -107,8 +117,17 @@ JobEvent OpenJobs::event(const OpenJob& job) const {
   return event;
 }
 
-void OpenJobs::tell(const OpenJob& job) const {
-  const JobEvent now = event(job);
+void OpenJobs::tell(const OpenJob& job) const { tell(job, event(job)); }
+
+void OpenJobs::tell_that_daemon_stops() const {
+  for (const OpenJob& job : jobs_) {
+    JobEvent now = event(job);
+    now.daemon_stops = true;
+    tell(job, now);
+  }
+}
+
+void OpenJobs::tell(const OpenJob& job, const JobEvent& now) {
   const auto watchers = job.watchers;
   for (const auto& [id, watcher] : watchers) {
     watcher(now);

@@ -3,15 +3,20 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
+#include "server/access/caller_limits.hpp"
 #include "server/jobs/job_event.hpp"
 #include "tuner/spec/device_class.hpp"
+#include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind {
 
@@ -22,6 +27,9 @@ struct HeldLease {
   std::string gpu_uuid;  // empty: a job that compiles
   DriverVersion driver;
   std::chrono::steady_clock::time_point since{}, until{};
+  std::shared_ptr<const KernelSpec> spec;  // that the agent was given
+  DeviceFacts facts;                       // of the GPU, or of the job's class
+  std::chrono::steady_clock::time_point last_result{};
   bool next_is_announced = false;  // the agent knows which job comes after this one
 };
 
@@ -40,11 +48,16 @@ struct OpenJob {
   /// Not stored.
   std::uint64_t needs_bytes = 0;
   std::optional<HeldLease> lease;
-  std::string refusal;        // why the store did not take its results, until the next lease. Not stored
-  std::string waits_because;  // who uses the GPU that a leased job waits for. Not stored
-  bool waits_lent = false;    // it waits although the GPU is lent. Not stored
-  bool is_announced = false;  // to an agent, as the one that comes next
-  bool is_awaited = false;    // a caller waits for it, or did. Not stored
+  std::string refusal;            // why the store did not take its results, until the next lease. Not stored
+  std::string waits_because;      // who uses the GPU that a leased job waits for. Not stored
+  bool in_use_lent = false;       // the agent finds the GPU in use although it is lent. Not stored
+  bool waits_lent = false;        // and calls have waited long enough for its other users. Not stored
+  bool is_announced = false;      // to an agent, as the one that comes next
+  std::set<std::string> avoided;  // ids of agents that get it only if no other can take it. Not stored
+  std::uint32_t refusals = 0;     // of results. Not stored
+  bool is_awaited = false;        // a caller waits for it, or did. Not stored
+  std::string caller;             // who started it; empty: the daemon. Not stored
+  CallerLimits::Hold counted;
   std::map<std::uint64_t, Watcher> watchers;
 
   /// What is measured.
@@ -70,6 +83,8 @@ class OpenJobs {
   std::list<OpenJob>& all() { return jobs_; }  // oldest first
   const std::list<OpenJob>& all() const { return jobs_; }
   const std::map<std::string, OpenJob*>& leased() const { return leased_; }  // by lease id
+  /// Those of them that satisfy it: a list of its own, so that their leases may end meanwhile.
+  std::vector<OpenJob*> leased_where(const std::function<bool(const OpenJob&)>& condition) const;
   /// How many jobs that compile an agent holds.
   std::uint32_t compile_leases(std::uint64_t agent) const;
   /// Whichever agent holds it: several may offer one GPU.
@@ -83,12 +98,15 @@ class OpenJobs {
   JobEvent event(const OpenJob& job) const;
   /// Tells who watches the job how it is now. A watcher may stop watching meanwhile.
   void tell(const OpenJob& job) const;
+  /// Tells who watches any job.
+  void tell_that_daemon_stops() const;
   /// Never 0.
   std::uint64_t watch(OpenJob& job, Watcher watcher);
   /// Of a job that has ended, and 0: nothing happens.
   void unwatch(std::uint64_t watch_id);
 
  private:
+  static void tell(const OpenJob& job, const JobEvent& now);
   /// How old its lease is; 0: it has none.
   double leased_ms(const OpenJob& job) const;
 

@@ -37,6 +37,7 @@ struct TuneOrder {
   std::uint32_t rounds = 0;   // with `listed`: as in JobRow
   bool from_scratch = false;  // as in JobRow; such a job has a key of its own
   bool awaited = false;       // a caller waits for the job; see Scheduler::await
+  std::string caller = {};    // whose limits a new job counts in; empty: the daemon's own work
 };
 
 }  // namespace cubind

@@ -48,14 +48,18 @@ std::optional<CheckOrder> PendingChecks::begin_next(std::uint64_t agent, unsigne
   return order;
 }
 
-void PendingChecks::finish(const std::string& id, const CheckOutcome& outcome) {
+bool PendingChecks::finish(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome) {
   const auto found = find(id);
   if (found == checks_.end()) {
-    return;
+    return true;
+  }
+  if (found->agent != agent) {
+    return false;
   }
   const Done done = std::move(found->done);
   checks_.erase(found);
   done(outcome, "");
+  return true;
 }
 
 std::optional<std::uint64_t> PendingChecks::drop(const std::string& id) {
@@ -66,6 +70,13 @@ std::optional<std::uint64_t> PendingChecks::drop(const std::string& id) {
   const auto agent = found->is_begun ? std::optional(found->agent) : std::nullopt;
   checks_.erase(found);
   return agent;
+}
+
+void PendingChecks::end_all(const std::string& why) {
+  const std::list<Check> ended = std::exchange(checks_, {});
+  for (const Check& check : ended) {
+    check.done({}, why);
+  }
 }
 
 void PendingChecks::agent_left(std::uint64_t agent) {

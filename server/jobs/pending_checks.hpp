@@ -24,11 +24,12 @@ class PendingChecks {
   /// The next one that the agent shall compile, if it compiles less than `limit` (at least 2); it counts as
   /// begun.
   std::optional<CheckOrder> begin_next(std::uint64_t agent, unsigned limit);
-  /// Nothing happens where the id is not known.
-  void finish(const std::string& id, const CheckOutcome& outcome);
+  /// Nothing happens where the id is not known. False: another agent compiles it, and it goes on.
+  bool finish(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome);
   /// The caller has left. Returns the agent that compiles it; absent: none does.
   std::optional<std::uint64_t> drop(const std::string& id);
   void agent_left(std::uint64_t agent);
+  void end_all(const std::string& why);
 
  private:
   struct Check {

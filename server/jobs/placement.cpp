@@ -30,9 +30,17 @@ JobPlaces Placement::places(const OpenJob& job) const {
 }
 
 JobPlaces Placement::gpus(const OpenJob& job) const {
+  const JobPlaces places = gpus(job, false);
+  return places.any_exists ? places : gpus(job, true);
+}
+
+JobPlaces Placement::gpus(const OpenJob& job, bool avoided) const {
   const std::uint64_t needed = std::max(failures_.memory_needed(job.row.key), job.needs_bytes);
   JobPlaces enough, less;
   for (const auto& [id, agent] : agents_) {
+    if (agent.is_leaving || job.avoided.contains(agent.profile.id) != avoided) {
+      continue;
+    }
     for (const OfferedDevice& device : agent.profile.devices) {
       if (!may_measure_for(agent.profile, device, job)) {
         continue;
@@ -51,15 +59,23 @@ JobPlaces Placement::gpus(const OpenJob& job) const {
 }
 
 JobPlaces Placement::compilers(const OpenJob& job) const {
+  const JobPlaces places = compilers(job, false);
+  return places.any_exists ? places : compilers(job, true);
+}
+
+JobPlaces Placement::compilers(const OpenJob& job, bool avoided) const {
+  const auto may_compile = [&](const JoinedAgent& agent) {
+    return !agent.is_leaving && job.avoided.contains(agent.profile.id) == avoided;
+  };
   JobPlaces places;
   std::optional<Version> newest;
   for (const auto& [id, agent] : agents_) {
-    newest = std::max(newest, compiles_with(agent.profile, job.needs));
+    newest = may_compile(agent) ? std::max(newest, compiles_with(agent.profile, job.needs)) : newest;
   }
   places.any_exists = newest.has_value();
   for (const auto& [id, agent] : agents_) {
     // A cubin of an older toolchain would be compiled again for the next caller.
-    if (!newest || compiles_with(agent.profile, job.needs) != newest) {
+    if (!newest || !may_compile(agent) || compiles_with(agent.profile, job.needs) != newest) {
       continue;
     }
     if (!places.free && jobs_.compile_leases(id) < compile_limit_) {
@@ -88,6 +104,14 @@ bool Placement::lent_gpu_is_free(const OpenJob& job) const {
   return found.free && lent_.is_lent(found.free->device->uuid);
 }
 
+bool Placement::another_is_free(const OpenJob& job) const {
+  return any_device(agents_, [&](std::uint64_t agent, const OfferedDevice& device) {
+    const JoinedAgent& joined = agents_.at(agent);
+    return !joined.is_leaving && agent != job.lease->agent && !job.avoided.contains(joined.profile.id) &&
+           may_measure_for(joined.profile, device, job) && !jobs_.gpu_is_leased(device.uuid);
+  });
+}
+
 bool Placement::more_room_exists(const OpenJob& job, std::uint64_t bytes) const {
   return any_device(agents_, [&](std::uint64_t agent, const OfferedDevice& device) {
     return may_measure_for(agents_.at(agent).profile, device, job) &&
@@ -96,8 +120,9 @@ bool Placement::more_room_exists(const OpenJob& job, std::uint64_t bytes) const 
 }
 
 std::optional<std::uint64_t> Placement::compiler_for(const ToolchainNeed& need) const {
-  const auto found =
-      std::ranges::find_if(agents_, [&](const auto& agent) { return compiles(agent.second.profile, need); });
+  const auto found = std::ranges::find_if(agents_, [&](const auto& agent) {
+    return !agent.second.is_leaving && compiles(agent.second.profile, need);
+  });
   return found == agents_.end() ? std::nullopt : std::optional(found->first);
 }
 

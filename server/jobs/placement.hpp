@@ -32,11 +32,14 @@ class Placement {
       : agents_(agents), jobs_(jobs), failures_(failures), lent_(lent), compile_limit_(compile_limit) {}
 
   /// A lent GPU comes first, because others may be in use. A job that was out of memory goes to a GPU with
-  /// enough of it, if there is one (it is waited for), else to any.
+  /// enough of it, if there is one (it is waited for), else to any. Agents that the job avoids come last:
+  /// others are waited for.
   JobPlaces places(const OpenJob& job) const;
   /// Whether jobs that wait for an idle GPU hold every GPU that could measure for this one.
   bool waits_behind_foreign_use(const OpenJob& job) const;
   bool lent_gpu_is_free(const OpenJob& job) const;
+  /// Whether an agent other than the one that holds it could take it now.
+  bool another_is_free(const OpenJob& job) const;
   /// Whether another GPU of the job's class than the one that it is leased to offers so much for trials.
   bool more_room_exists(const OpenJob& job, std::uint64_t bytes) const;
   /// The first agent that has what is needed, whatever it is doing.
@@ -45,6 +48,8 @@ class Placement {
  private:
   JobPlaces gpus(const OpenJob& job) const;
   JobPlaces compilers(const OpenJob& job) const;
+  JobPlaces gpus(const OpenJob& job, bool avoided) const;
+  JobPlaces compilers(const OpenJob& job, bool avoided) const;
 
   const JoinedAgents& agents_;
   const OpenJobs& jobs_;

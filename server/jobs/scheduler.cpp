@@ -121,7 +121,7 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
         row.budget = open->row.budget;
         row.listed = open->row.listed;
       }
-      OpenJob& job = enqueue(std::move(row), order.device);
+      OpenJob& job = enqueue(std::move(row), order.device, order.caller);
       ids.push_back(job.row.id);
       if (order.awaited) {
         await(job);
@@ -134,7 +134,7 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
   return dispatched(ids);
 }
 
-JobEvent Scheduler::submit_compile(const CompileOrder& order) {
+JobEvent Scheduler::submit_compile(const CompileOrder& order, const std::string& caller) {
   JobRow row;
   row.kind = JobKind::CompileWinner;
   row.key = order.key;
@@ -142,10 +142,10 @@ JobEvent Scheduler::submit_compile(const CompileOrder& order) {
   row.listed = order.configurations;
   row.architecture = order.architecture;
   row.driver_cuda = order.driver_cuda;
-  return dispatched({enqueue(std::move(row), order.device).row.id}).front();
+  return dispatched({enqueue(std::move(row), order.device, caller).row.id}).front();
 }
 
-OpenJob& Scheduler::enqueue(JobRow row, const DeviceClass& device) {
+OpenJob& Scheduler::enqueue(JobRow row, const DeviceClass& device, const std::string& caller) {
   if (OpenJob* job = jobs_.find_key(row.key)) {
     ask_again(*job, row);
     return *job;
@@ -158,6 +158,10 @@ OpenJob& Scheduler::enqueue(JobRow row, const DeviceClass& device) {
         ErrorCode::ResourceExhausted, "job queue",
         "holds " + std::to_string(jobs_.all().size()) + " jobs, its limit: wait until some have ended");
   }
+  CallerLimits::Hold counted;
+  if (options_.limits != nullptr) {
+    counted = options_.limits->take(caller, row.kind == JobKind::Tune ? Held::Jobs : Held::Compiles);
+  }
   row.id = new_job_id();
   row.created_at = clock_.wall_text();
   store_.write([&](StoreWriter& writer) {
@@ -165,12 +169,17 @@ OpenJob& Scheduler::enqueue(JobRow row, const DeviceClass& device) {
     writer.put_job(row);
   });
   const ToolchainNeed needs = needs_of(row);
-  return jobs_.add(std::move(row), device, needs);
+  OpenJob& job = jobs_.add(std::move(row), device, needs);
+  job.caller = caller;
+  job.counted = std::move(counted);
+  return job;
 }
 
 ToolchainNeed Scheduler::needs_of(const JobRow& row) const {
   try {
-    return toolchain_need(*kernels_.find(row.question.kernel)->spec, row.architecture, row.driver_cuda);
+    const bool is_foreign = options_.is_foreign && options_.is_foreign(row.question.kernel);
+    return toolchain_need(*kernels_.find(row.question.kernel)->spec, is_foreign, row.architecture,
+                          row.driver_cuda);
   } catch (const Error&) {
     return {{}, row.architecture, row.driver_cuda};  // it fails when it is granted, and tells why
   }
@@ -291,7 +300,7 @@ JobEvent Scheduler::cancel(const std::string& id) {
     if (known) {
       throw Error(ErrorCode::FailedPrecondition, "id", "job " + quoted(id) + " has ended");
     }
-    throw Error(ErrorCode::NotFound, "id", "there is no job " + quoted(id));
+    throw no_such_job(id);
   }
   if (job->lease) {
     agents_.at(job->lease->agent).link->end_lease(job->lease->id, "the job was cancelled");
@@ -311,6 +320,7 @@ bool Scheduler::agent_expected() const { return clock_.steady_now() < agent_expe
 
 void Scheduler::tick() {
   expire_leases();
+  end_vain_waits();
   if (ended_since_ >= options_.forget_after) {
     forget_old_jobs();
   }
@@ -322,6 +332,8 @@ void Scheduler::drain() {
   for (auto& [id, agent] : agents_) {
     agent.link->drain();
   }
+  jobs_.tell_that_daemon_stops();
+  checks_.end_all("the daemon is shutting down");
 }
 
 bool Scheduler::idle() const { return jobs_.leased().empty(); }
@@ -371,6 +383,10 @@ void Scheduler::end(OpenJob& job, JobState state, std::string error, RecordPtr r
   job.row.finished_at = clock_.wall_text();
   failures_.note(job.row);
   ++ended_since_;
+  ++totals_.ended[state];
+  for (const OutcomeCount& count : job.row.outcomes) {
+    totals_.trials[count.outcome] += count.count;
+  }
   jobs_.end_lease(job);
   try {
     if (state != JobState::Done) {

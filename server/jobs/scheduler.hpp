@@ -16,6 +16,7 @@
 #include "server/jobs/agent.hpp"
 #include "server/jobs/failures.hpp"
 #include "server/jobs/job_event.hpp"
+#include "server/jobs/job_totals.hpp"
 #include "server/jobs/lent_gpus.hpp"
 #include "server/jobs/open_jobs.hpp"
 #include "server/jobs/orders.hpp"
@@ -25,6 +26,7 @@
 
 namespace cubind {
 
+class CallerLimits;
 class Error;
 class KernelLibrary;
 class Store;
@@ -32,8 +34,12 @@ struct KernelEntry;
 
 struct SchedulerOptions {
   std::chrono::milliseconds lease{15'000};
+  /// A leased job that stores nothing new for so long goes to another agent. An agent may wait longer for an
+  /// idle GPU, as long as no other one is free.
+  std::chrono::minutes longest_without_result{15};
   std::size_t queue_limit = 10'000;       // open jobs
   std::uint32_t interruption_limit = 10;  // in a row, with nothing stored in between: then a job has failed
+  std::uint32_t refusal_limit = 5;        // of results that do not fit the job: then it has failed
   std::chrono::milliseconds retry_step{250};  // doubled with every interruption in a row, at most 30 s
   std::chrono::milliseconds idle_retry{
       10'000};  // how often a GPU in use is looked at for provisional records
@@ -41,6 +47,9 @@ struct SchedulerOptions {
   std::uint32_t compile_leases = 4;  // of one agent at a time
   std::chrono::days job_memory{30};  // older ended jobs are forgotten
   std::uint32_t forget_after = 500;  // jobs that have ended
+  CallerLimits* limits = nullptr;    // null: none
+  /// Whether another user than the daemon's has sent the kernel. Empty: none has.
+  std::function<bool(const std::string& kernel)> is_foreign = {};
 };
 
 class Scheduler {
@@ -59,12 +68,14 @@ class Scheduler {
   /// The open job for the question, or a new one. An open job becomes a retune if a retune is asked for,
   /// searches on if a larger budget is asked for, and a job for a bucket measures exactly its problem if that
   /// is asked for. A job that has ended already (it
-  /// could not be granted) comes with its last event. Throws ResourceExhausted if the queue is full,
+  /// could not be granted) comes with its last event. Throws ResourceExhausted if the queue is full or holds
+  /// too many jobs of the caller,
   /// Unavailable while draining, and the store's error if the job cannot be persisted.
   JobEvent submit_tune(const RecordQuestion& question, const DeviceClass& device, bool retune);
   /// Submits many jobs, in their order. If one throws, those before it stay.
   std::vector<JobEvent> submit_tunes(const std::vector<TuneOrder>& orders, bool retune);
-  JobEvent submit_compile(const CompileOrder& order);
+  /// `caller` as in TuneOrder.
+  JobEvent submit_compile(const CompileOrder& order, const std::string& caller = {});
   std::optional<JobEvent> find_open(const RecordQuestion& question) const;
   std::optional<JobEvent> find(const std::string& id) const;  // open jobs
   std::vector<JobEvent> open_jobs() const;
@@ -96,6 +107,11 @@ class Scheduler {
   std::uint64_t agent_joined(AgentProfile profile, AgentLink& link);
   void agent_devices(std::uint64_t agent, std::vector<OfferedDevice> devices);
   void agent_left(std::uint64_t agent);
+  /// It hands back its leases and gets nothing more. What it hands back is granted again at once.
+  void agent_leaves(std::uint64_t agent);
+  /// It has sent what no agent of this build sends: other agents come first for the jobs that it holds.
+  void avoid(std::uint64_t agent);
+  bool has_agent(const std::string& agent_id) const;
   /// Until then a job without a device is not called no_device: an agent is on its way.
   void expect_agent_until(std::chrono::steady_clock::time_point deadline);
   bool agent_expected() const;
@@ -114,12 +130,14 @@ class Scheduler {
   std::string check(CheckOrder order, const std::string& caller, PendingChecks::Done done);
   /// The callers have left: an agent that compiles one stops at once, and `done` is not called.
   void drop_checks(const std::vector<std::string>& ids);
+  /// Throws InvalidArgument if another agent compiles it.
   void check_done(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome);
 
   /// Expires leases, grants what can be granted. Call it every few hundred milliseconds.
   void tick();
 
-  /// No more leases; agents are asked to hand back theirs. idle() tells when all have.
+  /// No more leases; agents are asked to hand back theirs. idle() tells when all have. Waits for jobs and
+  /// checks end.
   void drain();
   bool idle() const;
   bool draining() const;
@@ -127,6 +145,7 @@ class Scheduler {
   std::vector<AgentProfile> agents() const;
   /// The state of a GPU: "idle", "tuning" or "waiting_for_idle_gpu".
   std::string device_state(const std::string& uuid) const;
+  const JobTotals& totals() const { return totals_; }
   std::uint32_t queued() const;
   std::uint32_t running() const;
 
@@ -139,7 +158,7 @@ class Scheduler {
   // ---- scheduler.cpp ----
   // The open job with the row's key, or a new one; it is not placed yet. A retune turns an open job that is
   // not one into a retune.
-  OpenJob& enqueue(JobRow row, const DeviceClass& device);
+  OpenJob& enqueue(JobRow row, const DeviceClass& device, const std::string& caller);
   ToolchainNeed needs_of(const JobRow& row) const;
   /// A caller asks for the open job again, perhaps with other wishes.
   void ask_again(OpenJob& job, const JobRow& asked);
@@ -177,6 +196,8 @@ class Scheduler {
   /// What is leased first: jobs of a smaller rank, of equal rank the older one. Among jobs that
   /// tune, those that a caller waits for come first.
   int rank(const OpenJob& job) const;
+  /// The jobs that have no lease, in the order of rank and age; callers take turns with their compiles.
+  std::vector<std::string> ranked_jobs() const;
   /// Leases what can be leased now, in the order of its rank and age.
   void dispatch();
   void place(OpenJob& job);
@@ -194,13 +215,28 @@ class Scheduler {
   /// The first, by rank and age, of the jobs that are queued for the GPU of a leased one and were not
   /// announced; null: there is none.
   OpenJob* next_behind(const OpenJob& leased);
-  /// Queues a leased job again; after too many interruptions in a row it has failed.
-  void requeue(OpenJob& job, const std::string& reason);
-  void expire_leases();
-  /// The agent found the GPU in use and handed the job back. Others of its class wait with it.
-  void wait_for_idle_gpu(OpenJob& job);
+  /// The agent of a leased job finds its GPU in use although it is lent, or not (any more).
+  void note_use_of_lent_gpu(OpenJob& job, bool in_use_lent);
+  /// Of calls that lend a GPU which others use for too long.
+  void end_vain_waits();
   /// The job that the lease is for, its lease renewed; null where it is over or the fence is stale.
   OpenJob* leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence);
+
+  // ---- scheduler_lease_ends.cpp ----
+  /// Queues a leased job again; after too many interruptions in a row it has failed.
+  void requeue(OpenJob& job, const std::string& reason);
+  /// Queues the job of an agent that leaves again, at once. It does not count as an interruption.
+  void hand_on(OpenJob& job);
+  /// The agent found the GPU in use and handed the job back. Others of its class wait with it.
+  void wait_for_idle_gpu(OpenJob& job);
+  /// From an agent that reports what does not fit or nothing, or no longer offers the GPU: others come first
+  /// now.
+  void take_back(OpenJob& job, const std::string& reason);
+  void end_lease_at_agent(const OpenJob& job, const std::string& reason);
+  /// Leases that no message has renewed, and those that have stored nothing for too long.
+  void expire_leases();
+  bool has_stalled(const OpenJob& job) const;
+  void end_stalled_leases();
 
   // ---- scheduler_lends.cpp ----
   /// A leased job that waits for its GPU to be idle is granted again, on a lent GPU that no other job holds.
@@ -219,6 +255,9 @@ class Scheduler {
   void measure_again_when_idle(const RecordQuestion& question, const DeviceClass& device);
   /// The job is granted again after a second at the earliest.
   void try_later(OpenJob& job);
+  /// The agent's report does not fit the job. Nothing of it is stored, and other agents come first from then
+  /// on.
+  void refuse(OpenJob& job, const Error& error);
   /// What passes (a store that takes no writes now) queues the job again, as often as it takes; whatever else
   /// went wrong ends it.
   void give_up(OpenJob& job, const Error& error);
@@ -239,6 +278,7 @@ class Scheduler {
   std::vector<std::function<void()>> agent_listeners_;
   std::uint64_t last_agent_ = 0;
   std::uint32_t ended_since_ = 0;  // jobs, since old ones were forgotten
+  JobTotals totals_;
   std::chrono::steady_clock::time_point agent_expected_until_{};
   bool draining_ = false;
   bool dispatching_ = false;

@@ -1,5 +1,7 @@
-// Agents come and go, jobs are leased to them, leases end.
+// Agents come and go, and jobs are leased to them.
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
@@ -12,8 +14,6 @@
 namespace cubind {
 namespace {
 
-constexpr std::chrono::seconds kLongestRetry{30};
-
 /// Sets a flag for as long as it lives.
 class Raised {
  public:
@@ -25,6 +25,10 @@ class Raised {
  private:
   bool& flag_;
 };
+
+std::vector<OpenJob*> held_by(const OpenJobs& jobs, std::uint64_t agent) {
+  return jobs.leased_where([agent](const OpenJob& job) { return job.lease->agent == agent; });
+}
 
 }  // namespace
 
@@ -47,22 +51,45 @@ void Scheduler::agent_devices(std::uint64_t agent, std::vector<OfferedDevice> de
   }
   found->second.profile.devices = std::move(devices);
   lent_.tell(found->second);
+  for (OpenJob* job : held_by(jobs_, agent)) {
+    const bool is_offered = std::ranges::any_of(found->second.profile.devices, [&](const OfferedDevice& one) {
+      return one.uuid == job->lease->gpu_uuid && one.device.digest == job->row.question.device_class;
+    });
+    if (!job->lease->gpu_uuid.empty() && !is_offered) {
+      take_back(*job, "the agent no longer offers its GPU");
+    }
+  }
   agents_changed();
 }
 
 void Scheduler::agent_left(std::uint64_t agent) {
+  const bool is_leaving = agents_.contains(agent) && agents_.at(agent).is_leaving;
   agents_.erase(agent);
-  std::vector<std::string> lost;
-  for (const auto& [lease_id, job] : jobs_.leased()) {
-    if (job->lease->agent == agent) {
-      lost.push_back(job->row.id);
-    }
-  }
-  for (const std::string& id : lost) {
-    requeue(*jobs_.find(id), "the agent left");
+  for (OpenJob* job : held_by(jobs_, agent)) {
+    is_leaving ? hand_on(*job) : requeue(*job, "the agent left");
   }
   checks_.agent_left(agent);
   agents_changed();
+}
+
+void Scheduler::agent_leaves(std::uint64_t agent) {
+  if (const auto found = agents_.find(agent); found != agents_.end()) {
+    log_info("agent " + found->second.profile.id + " is leaving");
+    found->second.is_leaving = true;
+    agents_changed();
+  }
+}
+
+void Scheduler::avoid(std::uint64_t agent) {
+  if (const auto found = agents_.find(agent); found != agents_.end()) {
+    for (OpenJob* job : held_by(jobs_, agent)) {
+      job->avoided.insert(found->second.profile.id);
+    }
+  }
+}
+
+bool Scheduler::has_agent(const std::string& agent_id) const {
+  return std::ranges::any_of(agents_, [&](const auto& agent) { return agent.second.profile.id == agent_id; });
 }
 
 void Scheduler::store_offered_classes() {
@@ -130,7 +157,9 @@ void Scheduler::drop_checks(const std::vector<std::string>& ids) {
 }
 
 void Scheduler::check_done(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome) {
-  checks_.finish(id, outcome);
+  if (!checks_.finish(agent, id, outcome)) {
+    throw Error(ErrorCode::InvalidArgument, "check.id", id + " was given to another agent");
+  }
   begin_checks(agent);
 }
 
@@ -151,21 +180,35 @@ void Scheduler::dispatch() {
     return;
   }
   const Raised placing(dispatching_);
-  const auto now = clock_.steady_now();
-  std::vector<std::pair<int, std::string>> ranked;
-  for (const OpenJob& job : jobs_.all()) {
-    if (!job.lease && now >= job.not_before) {
-      ranked.emplace_back(rank(job), job.row.id);
-    }
-  }
-  std::ranges::stable_sort(ranked, {}, &std::pair<int, std::string>::first);
-  for (const auto& [order, id] : ranked) {
+  for (const std::string& id : ranked_jobs()) {
     if (OpenJob* job = jobs_.find(id); job && !job->lease) {
       place(*job);
     }
   }
   move_to_a_lent_gpu();
   announce_next();
+}
+
+std::vector<std::string> Scheduler::ranked_jobs() const {
+  std::map<std::string, std::uint32_t> turns;  // by caller
+  for (const auto& [lease, job] : jobs_.leased()) {
+    turns[job->caller] += job->row.kind == JobKind::CompileWinner ? 1 : 0;
+  }
+  const auto now = clock_.steady_now();
+  std::vector<std::tuple<int, std::uint32_t, std::string>> ranked;
+  for (const OpenJob& job : jobs_.all()) {
+    if (!job.lease && now >= job.not_before) {
+      const std::uint32_t turn = job.row.kind == JobKind::CompileWinner ? turns[job.caller]++ : 0;
+      ranked.emplace_back(rank(job), turn, job.row.id);
+    }
+  }
+  std::ranges::stable_sort(ranked, {},
+                           [](const auto& one) { return std::pair(std::get<0>(one), std::get<1>(one)); });
+  std::vector<std::string> ids;
+  for (auto& [order, turn, id] : ranked) {
+    ids.push_back(std::move(id));
+  }
+  return ids;
 }
 
 void Scheduler::place(OpenJob& job) {
@@ -261,15 +304,16 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
 
   job.row = std::move(row);
   const DriverVersion driver = place.device ? place.device->driver : DriverVersion{};
-  jobs_.begin_lease(job, {lease.id, place.agent, lease.gpu_uuid, driver, now, now + options_.lease});
+  jobs_.begin_lease(job, {lease.id, place.agent, lease.gpu_uuid, driver, now, now + options_.lease,
+                          kernel->spec, lease.facts, now});
   jobs_.tell(job);
 }
 
 OpenJob* Scheduler::next_behind(const OpenJob& leased) {
   const auto now = clock_.steady_now();
   const auto agent = agents_.find(leased.lease->agent);
-  if (agent == agents_.end()) {
-    return nullptr;  // it is leaving
+  if (agent == agents_.end() || agent->second.is_leaving) {
+    return nullptr;
   }
   OpenJob* next = nullptr;
   for (OpenJob& job : jobs_.all()) {
@@ -306,55 +350,6 @@ void Scheduler::announce_next() {
       // The error is reported when the job is granted.
       log_info("job " + next->row.id + " is not announced: " + error.what());
     }
-  }
-}
-
-void Scheduler::requeue(OpenJob& job, const std::string& reason) {
-  jobs_.end_lease(job);
-  job.row.interruptions += 1;
-  job.stage.clear();
-  if (job.row.interruptions >= options_.interruption_limit) {
-    end(job, JobState::Failed,
-        "interrupted " + std::to_string(job.row.interruptions) + " times in a row, the last time because " +
-            reason,
-        nullptr);
-    return;
-  }
-  const auto step = options_.retry_step * (1u << std::min(job.row.interruptions - 1, 10u));
-  job.not_before = clock_.steady_now() + std::min<std::chrono::milliseconds>(step, kLongestRetry);
-  job.row.state = JobState::Queued;
-  log_info("job " + job.row.id + " is queued again: " + reason);
-  jobs_.tell(job);
-}
-
-void Scheduler::wait_for_idle_gpu(OpenJob& job) {
-  jobs_.end_lease(job);
-  job.stage.clear();
-  job.row.state = JobState::WaitingForIdleGpu;
-  const auto later = clock_.steady_now() + options_.idle_retry;
-  for (OpenJob& other : jobs_.all()) {
-    const bool same_class = other.row.question.device_class == job.row.question.device_class;
-    if (!other.lease && same_class && only_when_idle(other.row)) {
-      other.not_before = std::max(other.not_before, later);
-    }
-  }
-  jobs_.tell(job);
-}
-
-void Scheduler::expire_leases() {
-  const auto now = clock_.steady_now();
-  std::vector<std::string> expired;
-  for (const auto& [lease_id, job] : jobs_.leased()) {
-    if (job->lease->until <= now) {
-      expired.push_back(job->row.id);
-    }
-  }
-  for (const std::string& id : expired) {
-    OpenJob& job = *jobs_.find(id);
-    if (const auto agent = agents_.find(job.lease->agent); agent != agents_.end()) {
-      agent->second.link->end_lease(job.lease->id, "the lease has expired");
-    }
-    requeue(job, "its lease expired");
   }
 }
 

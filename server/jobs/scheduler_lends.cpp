@@ -11,12 +11,32 @@ std::uint64_t Scheduler::lend(LentGpu lent) {
   const std::uint64_t id = lent_.add(std::move(lent));
   for (OpenJob& job : jobs_.all()) {
     if (job.row.state == JobState::WaitingForIdleGpu) {
-      job.waits_lent = false;  // until the agent has looked again
+      job.in_use_lent = job.waits_lent = false;  // until the agent has looked again
       job.not_before = {};
     }
   }
   dispatch();
   return id;
+}
+
+void Scheduler::note_use_of_lent_gpu(OpenJob& job, bool in_use_lent) {
+  const std::string& gpu = job.lease->gpu_uuid;
+  job.in_use_lent = job.row.state == JobState::WaitingForIdleGpu && in_use_lent;
+  job.waits_lent = job.in_use_lent && lent_.is_used_in_spite(gpu, clock_.steady_now());
+  if (job.row.state == JobState::Running) {
+    lent_.is_ours(gpu);
+  }
+}
+
+void Scheduler::end_vain_waits() {
+  for (OpenJob& job : jobs_.all()) {
+    if (job.in_use_lent && !job.waits_lent && job.lease) {
+      note_use_of_lent_gpu(job, true);
+      if (job.waits_lent) {
+        jobs_.tell(job);
+      }
+    }
+  }
 }
 
 void Scheduler::move_to_a_lent_gpu() {

@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "server/jobs/job_results.hpp"
 #include "server/jobs/latest_measurement.hpp"
+#include "server/jobs/result_check.hpp"
 #include "server/jobs/scheduler.hpp"
 #include "server/kernel_library.hpp"
 #include "server/lookup/lookup.hpp"
@@ -36,7 +37,6 @@ bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::
   }
   job->stage = progress.stage;
   job->waits_because = progress.waits_because;
-  job->waits_lent = progress.is_lent;
   job->best_us = progress.best_us;
   job->row.configurations = progress.configurations;
   job->row.configurations_done = progress.configurations_done;
@@ -44,6 +44,10 @@ bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::
   const JobState now =
       progress.state == JobState::WaitingForIdleGpu ? JobState::WaitingForIdleGpu : JobState::Running;
   const bool changed = std::exchange(job->row.state, now) != now;
+  if (changed && now == JobState::Running && !placement_.another_is_free(*job)) {
+    job->lease->last_result = clock_.steady_now();  // it has waited for an idle GPU
+  }
+  note_use_of_lent_gpu(*job, progress.is_lent);
   jobs_.tell(*job);
   if (changed) {
     dispatch();  // the jobs queued behind it wait for the same
@@ -58,8 +62,14 @@ bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, st
     return false;
   }
   try {
-    store_job_batch(*job, batch, store_);
+    if (store_job_batch(*job, batch, store_)) {
+      job->lease->last_result = clock_.steady_now();
+    }
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::InvalidArgument) {
+      refuse(*job, error);
+      return false;
+    }
     // Nothing of the batch is stored and nothing is acknowledged: the work is done again when the store takes
     // writes.
     agents_.at(agent).link->end_lease(lease_id, std::string("the batch cannot be stored: ") + error.what());
@@ -73,6 +83,17 @@ bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, st
     }
   }
   return true;
+}
+
+void Scheduler::refuse(OpenJob& job, const Error& error) {
+  const std::string& agent = agents_.at(job.lease->agent).profile.id;
+  log_warning("job " + job.row.id + ": what agent " + agent + " reports is refused: " + error.what());
+  if (++job.refusals >= options_.refusal_limit) {
+    end_lease_at_agent(job, error.what());
+    end(job, JobState::Failed, std::string("an agent's results were refused: ") + error.what(), nullptr);
+    return;
+  }
+  take_back(job, std::string("its results were refused: ") + error.what());
 }
 
 void Scheduler::give_up(OpenJob& job, const Error& error) {
@@ -102,6 +123,8 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
   const bool gpu_in_use = job->row.state == JobState::WaitingForIdleGpu;
   if (result.status == WorkResult::Status::Interrupted && gpu_in_use && only_when_idle(job->row)) {
     wait_for_idle_gpu(*job);
+  } else if (result.status == WorkResult::Status::Interrupted && agents_.at(agent).is_leaving) {
+    hand_on(*job);
   } else if (result.status == WorkResult::Status::Interrupted) {
     requeue(*job, result.error.empty() ? "the agent handed it back" : result.error);
   } else if (result.needs_bytes > 0 && move_to_more_room(*job, result)) {
@@ -113,6 +136,11 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
     try {
       is_smaller ? measure_smaller(*job, result) : complete_tune(*job, result);
     } catch (const Error& error) {
+      if (error.code() == ErrorCode::InvalidArgument) {
+        refuse(*job, error);
+        dispatch();
+        return false;
+      }
       give_up(*job, error);
     }
   }
@@ -129,6 +157,7 @@ void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
   const bool has_record = is_tune && !row.from_scratch;
   store_.write([&](StoreWriter& writer) {
     if (is_tune) {
+      check_result(job, result, writer);
       complete_record(job, row, record, writer);
       keep_search(job, record);
     }
@@ -142,8 +171,11 @@ void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
   });
   RecordPtr published = is_tune ? std::make_shared<const RecordRow>(record) : nullptr;
   if (has_record) {
+    const RecordPtr before = latest_measurement(record.question, *index_.snapshot());
     index_.refresh(store_, record.question);
     published = stored_record(record, *index_.snapshot());
+    const RecordPtr now = latest_measurement(record.question, *index_.snapshot());
+    totals_.winner_changes += before && now && before->configuration != now->configuration ? 1 : 0;
   }
   const DeviceClass device = job.device;
   jobs_.end_lease(job);
@@ -218,7 +250,7 @@ void Scheduler::measure_again_when_idle(const RecordQuestion& question, const De
   row.question = question;
   row.key = tuning_key(row);
   try {
-    enqueue(std::move(row), device);
+    enqueue(std::move(row), device, "");
   } catch (const Error& error) {
     // The next start of the daemon tries again.
     log_warning("a provisional record is not measured again: " + std::string(error.what()));

@@ -67,14 +67,36 @@ std::string no_nvrtc_because(const ToolchainNeed& need, std::span<const AgentPro
          " where an agent runs, and start the agent again";
 }
 
+// "AGENT (nvrtc 13.0): what it lacks" of each that would compile it for the daemon's own user.
+std::string sandbox_lacks(const ToolchainNeed& need, std::span<const AgentProfile> agents) {
+  if (!need.is_foreign) {
+    return "";
+  }
+  ToolchainNeed own = need;
+  own.is_foreign = false;
+  std::vector<std::string> texts;
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedToolchain& toolchain : agent.toolchains) {
+      if (!toolchain.takes_foreign && compiles(toolchain, own)) {
+        texts.push_back(agent.id + " (" + toolchain.name + "): " + join(toolchain.sandbox_lacks, "; "));
+      }
+    }
+  }
+  return join(texts, ", ");
+}
+
 }  // namespace
 
-ToolchainNeed toolchain_need(const KernelSpec& spec, const std::string& architecture,
+ToolchainNeed toolchain_need(const KernelSpec& spec, bool is_foreign, const std::string& architecture,
                              std::uint32_t driver_cuda) {
-  return {spec.triton ? std::optional<TritonTarget>(*spec.triton) : std::nullopt, architecture, driver_cuda};
+  return {spec.triton ? std::optional<TritonTarget>(*spec.triton) : std::nullopt, architecture, driver_cuda,
+          is_foreign};
 }
 
 bool compiles(const OfferedToolchain& toolchain, const ToolchainNeed& need) {
+  if (need.is_foreign && !toolchain.takes_foreign) {
+    return false;
+  }
   return toolchain.is_triton() ? triton_compiles(toolchain, need) : nvrtc_compiles(toolchain, need);
 }
 
@@ -98,6 +120,10 @@ std::string to_string(const ToolchainNeed& need) {
 }
 
 std::string no_toolchain_because(const ToolchainNeed& need, std::span<const AgentProfile> agents) {
+  if (const std::string lacks = sandbox_lacks(need, agents); !lacks.empty()) {
+    return "the source is another user's, and the sandbox of compiles is not whole on " + lacks +
+           ". Run the agent where the kernel gives it, or start the agent with --allow-partial-sandbox";
+  }
   if (!need.triton) {
     return no_nvrtc_because(need, agents);
   }

@@ -21,10 +21,11 @@ struct ToolchainNeed {
   std::optional<TritonTarget> triton = {};  // absent: the kernel is CUDA C++
   std::string architecture = {};            // empty: any, or that of the target
   std::uint32_t driver_cuda = 0;            // of the driver that loads the cubin; 0: any
+  bool is_foreign = false;  // another user than the daemon's has sent the source: the sandbox must be whole
   bool operator==(const ToolchainNeed&) const = default;
 };
 
-ToolchainNeed toolchain_need(const KernelSpec& spec, const std::string& architecture = "",
+ToolchainNeed toolchain_need(const KernelSpec& spec, bool is_foreign, const std::string& architecture = "",
                              std::uint32_t driver_cuda = 0);
 
 bool compiles(const OfferedToolchain& toolchain, const ToolchainNeed& need);
@@ -39,7 +40,8 @@ bool driver_loads(std::uint32_t driver_cuda, const KernelSpec& spec, const Toolc
 
 /// "NVRTC 12 or 13", "Triton 3.6.0 with ptxas 12.9 for sm_90".
 std::string to_string(const ToolchainNeed& need);
-/// Why none of the agents compiles it, and what to do: "none has Triton 3.6.0 with ...".
+/// Why none of the agents compiles it, and what to do: "none has Triton 3.6.0 with ...", or what the sandbox
+/// lacks for a foreign source.
 std::string no_toolchain_because(const ToolchainNeed& need, std::span<const AgentProfile> agents);
 
 }  // namespace cubind

@@ -36,6 +36,7 @@ bool is_current(const CurrentToolchain& current, const ToolchainIdentity& toolch
 struct Question {
   std::shared_ptr<const KernelSpec> spec;
   std::uint64_t spec_revision = 0;  // another number for every spec that was ever loaded
+  bool is_foreign = false;          // another user than the daemon's has sent the kernel
   Digest verification;              // today's verification digest for records of these numerics
   RecordQuestion key;               // kernel, interface, problem, device class, policy, numerics, namespace
   DeviceClass device;

@@ -2,10 +2,13 @@
 
 #include "base/failpoint.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
-#include "schemas/limits.hpp"
+#include "server/access/unauthenticated.hpp"
 #include "server/convert/agent_messages.hpp"
 #include "server/convert/lent_gpu.hpp"
+#include "server/service/agent_admission.hpp"
+#include "server/service/raw_message.hpp"
 #include "server/service/status.hpp"
 
 namespace cubind {
@@ -15,41 +18,74 @@ constexpr int kMissedHeartbeats = 5;
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* AgentStream::start(ServiceContext& context) {
-  const std::shared_ptr<AgentStream> self(new AgentStream(context));
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* AgentStream::start(ServiceContext& context,
+                                                                                OpenCallPtr open) {
+  const std::shared_ptr<AgentStream> self(new AgentStream(context, std::move(open)));
   self->self_ = self;
-  self->StartRead(&self->message_);
+  self->post([self] {
+    self->last_received_ = self->context_.clock.steady_now();
+    self->end_if_silent();
+  });
+  self->StartRead(&self->bytes_);
   return self.get();
 }
 
+void AgentStream::post(Strand::Function work) {
+  const RequestScope scope(request_);
+  context_.jobs.post(std::move(work));
+}
+
 void AgentStream::OnReadDone(bool ok) {
-  context_.jobs.post([self = shared_from_this(), ok] {
+  const RequestScope scope(request_);
+  const grpc::Status parsed = guarded([&] {
+    if (ok) {
+      message_ = parse_message<v1::AgentMessage>(bytes_, "message");
+    }
+  });
+  post([self = shared_from_this(), ok, parsed] {
     if (!ok) {
       self->leave();
       self->finish(grpc::Status::OK);
       return;
     }
     self->last_received_ = self->context_.clock.steady_now();
-    const grpc::Status status = guarded([&] { self->handle(); });
+    const grpc::Status status = parsed.ok() ? guarded([&] { self->handle(); }) : parsed;
     if (!status.ok()) {
-      self->leave();
-      self->finish(status);
+      self->refuse(status);
     } else if (!self->finished_) {
-      self->StartRead(&self->message_);
+      self->StartRead(&self->bytes_);
     }
   });
 }
 
+void AgentStream::refuse_revoked() const {
+  if (!context_.gate.admits(open_->caller())) {
+    throw Unauthenticated(open_->name() + " was revoked or has expired: an admin issues another");
+  }
+}
+
+void AgentStream::refuse(const grpc::Status& status) {
+  log_warning("agent " + agent_id_ + " of " + open_->name() + " is refused: " + status.error_message());
+  if (agent_ != 0) {
+    context_.scheduler.avoid(agent_);
+  }
+  leave();
+  finish(status);
+}
+
 void AgentStream::handle() {
+  refuse_revoked();
   if (agent_ == 0) {
     join();
     return;
   }
   switch (message_.body_case()) {
-    case v1::AgentMessage::kDevices:
-      context_.scheduler.agent_devices(agent_,
-                                       devices_from_wire(message_.devices().devices(), "devices.devices"));
+    case v1::AgentMessage::kDevices: {
+      auto devices = devices_from_wire(message_.devices().devices(), "devices.devices");
+      check_offer(open_->caller(), devices, *context_.index.snapshot());
+      context_.scheduler.agent_devices(agent_, std::move(devices));
       break;
+    }
     case v1::AgentMessage::kCheck:
       context_.scheduler.check_done(agent_, message_.check().id(), check_from_wire(message_.check()));
       break;
@@ -57,6 +93,9 @@ void AgentStream::handle() {
       if (!message_.lease_id().empty()) {
         context_.scheduler.heartbeat(agent_, message_.lease_id(), message_.fence());
       }
+      break;
+    case v1::AgentMessage::kLeaving:
+      context_.scheduler.agent_leaves(agent_);
       break;
     case v1::AgentMessage::kProgress:
     case v1::AgentMessage::kBatch:
@@ -88,24 +127,29 @@ void AgentStream::join() {
     throw Error(ErrorCode::InvalidArgument, "message", "the first message of an agent must be its hello");
   }
   const v1::Hello& hello = message_.hello();
-  if (hello.protocol() != kAgentProtocol) {
-    throw Error(ErrorCode::FailedPrecondition, "hello.protocol",
-                "the agent speaks " + std::to_string(hello.protocol()) + ", this daemon " +
-                    std::to_string(kAgentProtocol));
-  }
+  const std::uint32_t protocol = common_protocol(hello);
   AgentProfile profile = profile_from_wire(hello);
+  agent_id_ = profile.id;
+  check_offer(open_->caller(), profile.devices, *context_.index.snapshot());
+  if (context_.scheduler.has_agent(profile.id)) {
+    throw Error(
+        ErrorCode::AlreadyExists, "hello.agent_id",
+        "an agent with the id " + quoted(profile.id) +
+            " is connected: give each agent an --id of its own, or none. If that one is lost, its place is "
+            "free in a few seconds");
+  }
   v1::DaemonMessage welcome;
   welcome.mutable_welcome()->set_daemon_version(kVersion);
+  welcome.mutable_welcome()->set_protocol(protocol);
   welcome.mutable_welcome()->set_heartbeat_ms(static_cast<std::uint32_t>(context_.heartbeat.count()));
   welcome.mutable_welcome()->set_store_id(context_.index.snapshot()->generation().store_id);
   send(std::move(welcome));
   agent_ = context_.scheduler.agent_joined(std::move(profile), *this);
-  end_if_silent();
 }
 
 void AgentStream::end_if_silent() {
   const std::chrono::milliseconds limit = context_.heartbeat * kMissedHeartbeats;
-  if (finished_ || agent_ == 0) {
+  if (finished_) {
     return;
   }
   if (context_.clock.steady_now() - last_received_ >= limit) {
@@ -117,6 +161,7 @@ void AgentStream::end_if_silent() {
   }
   context_.jobs.post_at(last_received_ + limit, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
+      const RequestScope scope(self->request_);
       self->end_if_silent();
     }
   });
@@ -189,14 +234,14 @@ void AgentStream::write_next() {
   if (is_writing_ || finished_ || waiting_.empty()) {
     return;
   }
-  writing_ = std::move(waiting_.front());
+  writing_ = print_message(waiting_.front());
   waiting_.pop_front();
   is_writing_ = true;
   StartWrite(&writing_);
 }
 
 void AgentStream::OnWriteDone(bool ok) {
-  context_.jobs.post([self = shared_from_this(), ok] {
+  post([self = shared_from_this(), ok] {
     self->is_writing_ = false;
     if (ok) {
       self->write_next();
@@ -205,14 +250,14 @@ void AgentStream::OnWriteDone(bool ok) {
 }
 
 void AgentStream::OnCancel() {
-  context_.jobs.post([self = shared_from_this()] {
+  post([self = shared_from_this()] {
     self->leave();
     self->finish({grpc::StatusCode::CANCELLED, "the agent went away"});
   });
 }
 
 void AgentStream::OnDone() {
-  context_.jobs.post([self = shared_from_this()] { self->leave(); });
+  post([self = shared_from_this()] { self->leave(); });
   self_.reset();
 }
 
@@ -224,7 +269,7 @@ void AgentStream::leave() {
 
 void AgentStream::finish(const grpc::Status& status) {
   if (!std::exchange(finished_, true)) {
-    Finish(status);
+    Finish(open_->ends_with(status));
   }
 }
 

@@ -6,18 +6,21 @@
 #include <deque>
 #include <memory>
 
+#include "base/request_id.hpp"
 #include "schemas/agent.pb.h"
 #include "server/jobs/agent.hpp"
 #include "server/service/context.hpp"
+#include "server/service/open_call.hpp"
 
 namespace cubind {
 
 /// Messages are handled on the job thread, one at a time: the next is read when one has been handled.
-class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>,
+class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                           public AgentLink,
                           public std::enable_shared_from_this<AgentStream> {
  public:
-  static grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* start(ServiceContext& context);
+  static grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* start(ServiceContext& context,
+                                                                            OpenCallPtr open);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -34,10 +37,18 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::D
   void lends(const std::vector<LentGpu>& lent) override;
 
  private:
-  explicit AgentStream(ServiceContext& context) : context_(context) {}
+  AgentStream(ServiceContext& context, OpenCallPtr open)
+      : context_(context), open_(std::move(open)), request_(current_request()) {}
+
+  /// On the job thread, for the stream's request.
+  void post(Strand::Function work);
 
   void handle();
   void join();
+  /// Throws Unauthenticated once the agent's token is revoked or has expired.
+  void refuse_revoked() const;
+  /// What the agent sent is logged, and ends its stream.
+  void refuse(const grpc::Status& status);
   /// False: refused, nothing is acknowledged.
   bool handle_work();
   void acknowledge();
@@ -50,13 +61,17 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::D
   void finish(const grpc::Status& status);
 
   ServiceContext& context_;
+  const OpenCallPtr open_;
+  const RequestId request_;  // for the log
   std::shared_ptr<AgentStream> self_;
+  grpc::ByteBuffer bytes_;  // of the message
   v1::AgentMessage message_;
   // On the job thread:
   std::uint64_t agent_ = 0;  // 0: has not said hello
+  std::string agent_id_;
   std::chrono::steady_clock::time_point last_received_{};
   std::deque<v1::DaemonMessage> waiting_;
-  v1::DaemonMessage writing_;
+  grpc::ByteBuffer writing_;
   bool is_writing_ = false;
   bool finished_ = false;
 };

@@ -8,7 +8,9 @@
 
 namespace cubind {
 
-GetArtifactCall::GetArtifactCall(ServiceContext& context, const v1::GetArtifactRequest& request) {
+GetArtifactCall::GetArtifactCall(ServiceContext& context, OpenCallPtr open,
+                                 const v1::GetArtifactRequest& request)
+    : open_(std::move(open)) {
   const grpc::Status status = guarded([&] {
     const Digest digest = digest_from_wire(request.digest(), "digest");
     blob_ = context.blobs.find(digest);
@@ -19,9 +21,12 @@ GetArtifactCall::GetArtifactCall(ServiceContext& context, const v1::GetArtifactR
     context.store.read([&](StoreReader& reader) { artifact = reader.artifact_by_cubin(digest); });
     if (artifact) {
       to_wire(*artifact, *chunk_.mutable_info());
+      chunk_.mutable_info()->mutable_symbols()->Assign(artifact->entry_symbols.begin(),
+                                                       artifact->entry_symbols.end());
     }
     chunk_.mutable_info()->set_digest(bytes_of(digest));
     chunk_.mutable_info()->set_cubin_bytes(blob_->cubin_bytes);
+    open_->hold_bytes(blob_->zstd.size());  // it stays in RAM until the caller has read it
   });
   if (status.ok()) {
     write_next();
@@ -33,7 +38,8 @@ GetArtifactCall::GetArtifactCall(ServiceContext& context, const v1::GetArtifactR
 void GetArtifactCall::write_next() {
   chunk_.set_data(blob_->zstd.substr(sent_, kChunkBytes));
   sent_ += chunk_.data().size();
-  StartWrite(&chunk_);
+  bytes_ = print_message(chunk_);
+  StartWrite(&bytes_);
 }
 
 void GetArtifactCall::OnWriteDone(bool ok) {
@@ -64,7 +70,7 @@ void PutArtifactCall::take(const v1::ArtifactChunk& chunk) {
   blob_.zstd += chunk.data();
 }
 
-void PutArtifactCall::work() {
+void PutArtifactCall::work(v1::PutArtifactReply&) {
   if (first_) {
     throw Error(ErrorCode::InvalidArgument, "info", "the stream ended without a chunk");
   }

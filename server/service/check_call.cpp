@@ -9,7 +9,7 @@
 #include "server/convert/limits.hpp"
 #include "server/convert/problem_check.hpp"
 #include "server/convert/replies.hpp"
-#include "server/service/caller.hpp"
+#include "server/service/raw_message.hpp"
 #include "server/service/status.hpp"
 #include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/space.hpp"
@@ -142,12 +142,11 @@ Error to_error(const KernelSpec& spec, const CheckOrder& order, const std::vecto
 
 }  // namespace
 
-grpc::ServerUnaryReactor* CheckCall::start(ServiceContext& context, const grpc::CallbackServerContext& call,
-                                           const v1::CheckKernelRequest& request,
-                                           v1::CheckKernelReply& reply) {
-  const std::shared_ptr<CheckCall> self(new CheckCall(context, caller_of(call), request, reply));
+grpc::ServerUnaryReactor* CheckCall::start(ServiceContext& context, OpenCallPtr open,
+                                           v1::CheckKernelRequest request, grpc::ByteBuffer& reply) {
+  const std::shared_ptr<CheckCall> self(new CheckCall(context, std::move(open), std::move(request), reply));
   self->self_ = self;
-  context.walks.post([self] {
+  context.walks.post(self->open_->sharer(), [self] {
     const grpc::Status status = guarded([&] { self->check(); });
     if (!status.ok()) {
       self->finish(status);
@@ -202,7 +201,7 @@ void CheckCall::choose_targets() {
       named = architecture(capability, true);
     }
     if (!request_.architectures().empty()) {
-      require_compiler(*agents, toolchain_need(*spec_, named));
+      require_compiler(*agents, need_for(named));
     }
     targets_.push_back({constants, label, std::move(named)});
   }
@@ -348,8 +347,8 @@ void CheckCall::order_default(const Problem& problem, const Target& target) {
   }
   const ArtifactSource source = artifact_source(*spec_, problem, *first, target.architecture);
   if (ordered_.insert(artifact_key(source, ToolchainIdentity{}).digest).second) {
-    orders_.push_back({"", spec_->bundle, problem, *first, toolchain_need(*spec_, target.architecture),
-                       target.constants, true});
+    orders_.push_back(
+        {"", spec_->bundle, problem, *first, need_for(target.architecture), target.constants, true});
   }
 }
 
@@ -357,9 +356,13 @@ void CheckCall::order_part(const Problem& problem, const Target& target) {
   for (const Configuration& configuration : valid_from(*spec_, problem, target.constants, request_.first(),
                                                        request_.count(), [this] { go_on(); })) {
     to_wire(configuration, *reply_.add_configurations()->mutable_configuration());
-    orders_.push_back({"", spec_->bundle, problem, configuration, toolchain_need(*spec_, target.architecture),
-                       target.constants});
+    orders_.push_back(
+        {"", spec_->bundle, problem, configuration, need_for(target.architecture), target.constants});
   }
+}
+
+ToolchainNeed CheckCall::need_for(const std::string& architecture) const {
+  return toolchain_need(*spec_, open_->is_foreign(), architecture);
 }
 
 void CheckCall::compile() {
@@ -371,14 +374,15 @@ void CheckCall::compile() {
 }
 
 void CheckCall::submit_orders() {
-  if (cancelled_) {
-    finish({grpc::StatusCode::CANCELLED, "the caller withdrew"});
+  const grpc::Status goes_on = guarded([&] { refuse_to_go_on(context_, cancelled_); });
+  if (!goes_on.ok()) {
+    finish(goes_on);
     return;
   }
   const auto self = shared_from_this();
   for (std::size_t i = 0; i < orders_.size(); ++i) {
     checks_.push_back(context_.scheduler.check(
-        orders_[i], caller_, [self, i](const CheckOutcome& outcome, const std::string& error) {
+        orders_[i], open_->sharer(), [self, i](const CheckOutcome& outcome, const std::string& error) {
           self->compiled(i, outcome, error);
         }));
   }
@@ -397,7 +401,9 @@ void CheckCall::OnCancel() {
 }
 
 void CheckCall::compiled(std::size_t index, const CheckOutcome& outcome, const std::string& error) {
-  if (!error.empty()) {
+  if (context_.draining) {
+    failure_ = guarded([&] { refuse_while_draining(context_); });
+  } else if (!error.empty()) {
     const CheckOrder& order = orders_[index];
     reply_.add_warnings("not compiled for " + order.needs.architecture + " with " +
                         to_string(order.configuration) + ": " + error);
@@ -443,6 +449,14 @@ void CheckCall::part_compiled(std::size_t index, const CheckOutcome& outcome) {
   }
 }
 
-void CheckCall::finish(const grpc::Status& status) { Finish(status); }
+void CheckCall::finish(grpc::Status status) {
+  if (status.ok()) {
+    status = guarded([&] {
+      reply_bytes_ = print_message(reply_);
+      open_->hold_bytes(reply_bytes_.Length());
+    });
+  }
+  Finish(status);
+}
 
 }  // namespace cubind

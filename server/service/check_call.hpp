@@ -16,21 +16,26 @@
 #include "base/error.hpp"
 #include "schemas/cubind.pb.h"
 #include "server/service/context.hpp"
+#include "server/service/open_call.hpp"
 
 namespace cubind {
 
 /// Parses and counts on the thread of walks, compiles through the job thread.
 class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<CheckCall> {
  public:
-  static grpc::ServerUnaryReactor* start(ServiceContext& context, const grpc::CallbackServerContext& call,
-                                         const v1::CheckKernelRequest& request, v1::CheckKernelReply& reply);
+  static grpc::ServerUnaryReactor* start(ServiceContext& context, OpenCallPtr open,
+                                         v1::CheckKernelRequest request, grpc::ByteBuffer& reply);
   void OnCancel() override;
   void OnDone() override { self_.reset(); }
 
  private:
-  CheckCall(ServiceContext& context, std::string caller, const v1::CheckKernelRequest& request,
-            v1::CheckKernelReply& reply)
-      : context_(context), caller_(std::move(caller)), request_(request), reply_(reply) {}
+  CheckCall(ServiceContext& context, OpenCallPtr open, v1::CheckKernelRequest request,
+            grpc::ByteBuffer& reply)
+      : context_(context),
+        open_(std::move(open)),
+        check_(open_->hold(Held::Checks)),
+        request_(std::move(request)),
+        reply_bytes_(reply) {}
 
   /// What is counted and compiled for.
   struct Target {
@@ -56,18 +61,22 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   void warn_where_nothing_runs(const Problem& problem, const Configuration& configuration,
                                const DeviceConstants& constants);
   void order_part(const Problem& problem, const Target& target);
+  /// Of a compile of the sent source.
+  ToolchainNeed need_for(const std::string& architecture) const;
   void compile();
   /// On the job thread.
   void submit_orders();
   void compiled(std::size_t index, const CheckOutcome& outcome, const std::string& error);
   void default_compiled(const CheckOrder& order, const CheckOutcome& outcome);
   void part_compiled(std::size_t index, const CheckOutcome& outcome);
-  void finish(const grpc::Status& status);
+  void finish(grpc::Status status);
 
   ServiceContext& context_;
-  const std::string caller_;
-  const v1::CheckKernelRequest& request_;
-  v1::CheckKernelReply& reply_;
+  const OpenCallPtr open_;
+  const CallerLimits::Hold check_;
+  const v1::CheckKernelRequest request_;
+  v1::CheckKernelReply reply_;
+  grpc::ByteBuffer& reply_bytes_;
   std::shared_ptr<CheckCall> self_;
   std::atomic<bool> cancelled_{false};
   std::uint64_t steps_ = 0;  // of counting

@@ -41,19 +41,19 @@ CompileWait::Step CompileWait::begin(const VariantQuestion& asked, const Resolut
 bool CompileWait::may_succeed_soon(const Question& question) const {
   const auto agents = context_.fleet.agents();
   return current_toolchain(*agents, toolchain_need(question)) ||
-         (!current_toolchain(*agents, toolchain_need(*question.spec)) && context_.scheduler.agent_expected());
+         (!current_toolchain(*agents, kernel_need(question)) && context_.scheduler.agent_expected());
 }
 
 void CompileWait::leave_to_an_agent(const Question& question, const Resolution& resolution) {
   if (!resolution.answer && job_.empty() &&
-      !current_toolchain(*context_.fleet.agents(), toolchain_need(*question.spec))) {
+      !current_toolchain(*context_.fleet.agents(), kernel_need(question))) {
     submit(*resolution.compile);
   }
 }
 
 std::optional<JobEvent> CompileWait::submit(const CompileOrder& order) {
   try {
-    const JobEvent job = context_.scheduler.submit_compile(order);
+    const JobEvent job = context_.scheduler.submit_compile(order, caller_);
     job_ = job.job.id;
     return job;
   } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "server/answer/answerer.hpp"
 #include "server/service/context.hpp"
@@ -32,9 +33,9 @@ class CompileWait {
     std::function<void()> answer;      // the time is over
   };
 
-  /// `deadline` is the caller's.
-  CompileWait(ServiceContext& context, std::chrono::system_clock::time_point deadline)
-      : context_(context), deadline_(deadline) {}
+  /// `caller`: whose limits its compiles count in. `deadline` is the caller's.
+  CompileWait(ServiceContext& context, std::string caller, std::chrono::system_clock::time_point deadline)
+      : context_(context), caller_(std::move(caller)), deadline_(deadline) {}
 
   /// Waits for the compile that the resolution wants.
   Step begin(const VariantQuestion& asked, const Resolution& resolution, Continuation then);
@@ -60,6 +61,7 @@ class CompileWait {
   void ended(const Digest& key, const JobEvent& event);
 
   ServiceContext& context_;
+  const std::string caller_;
   const std::chrono::system_clock::time_point deadline_;
   std::string job_;  // id of the latest compile
   std::set<Digest> failed_;

@@ -1,68 +1,81 @@
 // The public service. It only maps each rpc to its code in *_call and lists.
 #pragma once
 
+#include <grpcpp/grpcpp.h>
+
 #include "schemas/agent.grpc.pb.h"
 #include "schemas/cubind.grpc.pb.h"
 #include "server/service/context.hpp"
 
 namespace cubind {
 
-/// GetVariant is taken in wire format: most answers were given before and are sent again as they were.
-class CubindService final : public v1::Cubind::WithRawCallbackMethod_GetVariant<v1::Cubind::CallbackService> {
+/// The service with these methods in wire format.
+template <typename Service, template <typename> typename... Methods>
+struct WithRaw {
+  using Type = Service;
+};
+template <typename Service, template <typename> typename First, template <typename> typename... Rest>
+struct WithRaw<Service, First, Rest...> {
+  using Type = First<typename WithRaw<Service, Rest...>::Type>;
+};
+
+using Wire = v1::Cubind;
+using RawCubind = WithRaw<Wire::Service, Wire::WithRawCallbackMethod_GetVariant,
+                          Wire::WithRawCallbackMethod_ReportComparison,
+                          Wire::WithRawCallbackMethod_GetArtifact, Wire::WithRawCallbackMethod_Tune,
+                          Wire::WithRawCallbackMethod_PlanTune, Wire::WithRawCallbackMethod_WatchJob,
+                          Wire::WithRawCallbackMethod_ListKernels, Wire::WithRawCallbackMethod_CheckKernel,
+                          Wire::WithRawCallbackMethod_DefineKernel, Wire::WithRawCallbackMethod_ListDevices,
+                          Wire::WithRawCallbackMethod_ListJobs, Wire::WithRawCallbackMethod_CancelJob,
+                          Wire::WithRawCallbackMethod_ForgetFaults, Wire::WithRawCallbackMethod_ExportTable,
+                          Wire::WithRawCallbackMethod_ImportTable, Wire::WithRawCallbackMethod_GetStatus,
+                          Wire::WithRawCallbackMethod_ListWanted, Wire::WithRawCallbackMethod_Backup>::Type;
+using RawAgentService = WithRaw<v1::AgentService::Service, v1::AgentService::WithRawCallbackMethod_Serve,
+                                v1::AgentService::WithRawCallbackMethod_PutArtifact>::Type;
+
+/// Messages come in wire format: see raw_message.
+class CubindService final : public RawCubind {
  public:
   explicit CubindService(ServiceContext& context) : context_(context) {}
 
-  grpc::ServerUnaryReactor* GetVariant(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
-                                       grpc::ByteBuffer* reply) override;
-  grpc::ServerWriteReactor<v1::ArtifactChunk>* GetArtifact(grpc::CallbackServerContext* call,
-                                                           const v1::GetArtifactRequest* request) override;
-  grpc::ServerWriteReactor<v1::TuneEvent>* Tune(grpc::CallbackServerContext* call,
-                                                const v1::TuneRequest* request) override;
-  grpc::ServerUnaryReactor* PlanTune(grpc::CallbackServerContext* call, const v1::TuneRequest* request,
-                                     v1::PlanTuneReply* reply) override;
-  grpc::ServerWriteReactor<v1::TuneEvent>* WatchJob(grpc::CallbackServerContext* call,
-                                                    const v1::WatchJobRequest* request) override;
-  grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* call,
-                                        const v1::ListKernelsRequest* request,
-                                        v1::ListKernelsReply* reply) override;
-  grpc::ServerUnaryReactor* CheckKernel(grpc::CallbackServerContext* call,
-                                        const v1::CheckKernelRequest* request,
-                                        v1::CheckKernelReply* reply) override;
-  grpc::ServerUnaryReactor* ListDevices(grpc::CallbackServerContext* call,
-                                        const v1::ListDevicesRequest* request,
-                                        v1::ListDevicesReply* reply) override;
-  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* call, const v1::ListJobsRequest* request,
-                                     v1::ListJobsReply* reply) override;
-  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* call, const v1::CancelJobRequest* request,
-                                      v1::CancelJobReply* reply) override;
-  grpc::ServerUnaryReactor* ForgetFaults(grpc::CallbackServerContext* call,
-                                         const v1::ForgetFaultsRequest* request,
-                                         v1::ForgetFaultsReply* reply) override;
-  grpc::ServerWriteReactor<v1::TableChunk>* ExportTable(grpc::CallbackServerContext* call,
-                                                        const v1::ExportTableRequest* request) override;
-  grpc::ServerReadReactor<v1::DefineKernelPart>* DefineKernel(grpc::CallbackServerContext* call,
-                                                              v1::DefineKernelReply* reply) override;
-  grpc::ServerReadReactor<v1::TableChunk>* ImportTable(grpc::CallbackServerContext* call,
-                                                       v1::ImportTableReply* reply) override;
-  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call, const v1::GetStatusRequest* request,
-                                      v1::GetStatusReply* reply) override;
-  grpc::ServerUnaryReactor* ListWanted(grpc::CallbackServerContext* call,
-                                       const v1::ListWantedRequest* request,
-                                       v1::ListWantedReply* reply) override;
+  using Unary = grpc::ServerUnaryReactor;
+  using Writer = grpc::ServerWriteReactor<grpc::ByteBuffer>;
+  using Reader = grpc::ServerReadReactor<grpc::ByteBuffer>;
+  using Context = grpc::CallbackServerContext;
+  using Bytes = grpc::ByteBuffer;
+
+  Unary* GetVariant(Context* call, const Bytes* request, Bytes* reply) override;
+  Unary* ReportComparison(Context* call, const Bytes* request, Bytes* reply) override;
+  Unary* PlanTune(Context* call, const Bytes* request, Bytes* reply) override;
+  Unary* ListKernels(Context* call, const Bytes* request, Bytes* reply) override;
+  Unary* CheckKernel(Context* call, const Bytes* request, Bytes* reply) override;
+  Unary* ListDevices(Context* call, const Bytes* request, Bytes* reply) override;
+  Unary* ListJobs(Context* call, const Bytes* request, Bytes* reply) override;
+  Unary* CancelJob(Context* call, const Bytes* request, Bytes* reply) override;
+  Unary* ForgetFaults(Context* call, const Bytes* request, Bytes* reply) override;
+  Unary* GetStatus(Context* call, const Bytes* request, Bytes* reply) override;
+  Unary* ListWanted(Context* call, const Bytes* request, Bytes* reply) override;
+  Writer* GetArtifact(Context* call, const Bytes* request) override;
+  Writer* Tune(Context* call, const Bytes* request) override;
+  Writer* WatchJob(Context* call, const Bytes* request) override;
+  Writer* ExportTable(Context* call, const Bytes* request) override;
+  Writer* Backup(Context* call, const Bytes* request) override;
+  Reader* DefineKernel(Context* call, Bytes* reply) override;
+  Reader* ImportTable(Context* call, Bytes* reply) override;
 
  private:
   ServiceContext& context_;
 };
 
 /// The agents' service: the lease stream, and artifacts that are too large for it.
-class AgentService final : public v1::AgentService::CallbackService {
+class AgentService final : public RawAgentService {
  public:
   explicit AgentService(ServiceContext& context) : context_(context) {}
 
-  grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* Serve(
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Serve(
       grpc::CallbackServerContext* call) override;
-  grpc::ServerReadReactor<v1::ArtifactChunk>* PutArtifact(grpc::CallbackServerContext* call,
-                                                          v1::PutArtifactReply* reply) override;
+  grpc::ServerReadReactor<grpc::ByteBuffer>* PutArtifact(grpc::CallbackServerContext* call,
+                                                         grpc::ByteBuffer* reply) override;
 
  private:
   ServiceContext& context_;

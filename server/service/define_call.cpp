@@ -26,7 +26,7 @@ void DefineCall::take(const v1::DefineKernelPart& part) {
   bundle_.mutable_files()->MergeFrom(part.files());
 }
 
-void DefineCall::work() {
+void DefineCall::work(v1::DefineKernelReply& reply) {
   refuse_to_go_on(context_, cancelled_);
   const std::shared_ptr<const KernelSpec> spec = parse_kernel_spec(bundle_from_wire(bundle_));
   if (!spec->triton) {
@@ -34,10 +34,22 @@ void DefineCall::work() {
                 "only Triton kernels are defined by a call: put a CUDA kernel's files into a folder of "
                 "--kernels");
   }
-  if (context_.defined.add(*spec)) {
+  refuse_without_sandbox(*spec);
+  if (context_.defined.add(*spec, open_->is_foreign())) {
     context_.kernels.reload();
   }
-  reply_.set_name(spec->name);
+  reply.set_name(spec->name);
+}
+
+void DefineCall::refuse_without_sandbox(const KernelSpec& spec) const {
+  const auto agents = context_.fleet.agents();
+  const ToolchainNeed need = toolchain_need(spec, open_->is_foreign());
+  if (!current_toolchain(*agents, toolchain_need(spec, false))) {
+    return;
+  }
+  if (!current_toolchain(*agents, need)) {
+    throw Error(ErrorCode::FailedPrecondition, kFile, no_toolchain_because(need, *agents));
+  }
 }
 
 }  // namespace cubind

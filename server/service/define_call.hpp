@@ -1,26 +1,31 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "schemas/agent.pb.h"
 #include "schemas/cubind.pb.h"
 #include "server/service/context.hpp"
 #include "server/service/upload.hpp"
+#include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind {
 
 /// DefineKernel.
-class DefineCall final : public Upload<v1::DefineKernelPart> {
+class DefineCall final : public Upload<v1::DefineKernelPart, v1::DefineKernelReply> {
  public:
-  DefineCall(ServiceContext& context, v1::DefineKernelReply& reply)
-      : Upload(context.background), context_(context), reply_(reply) {}
+  DefineCall(ServiceContext& context, const OpenCallPtr& open, grpc::ByteBuffer& reply)
+      : Upload(context, open, reply, [&context, open](Strand::Function work) {
+          context.background.post(open->sharer(), std::move(work));
+        }) {}
 
  private:
   void take(const v1::DefineKernelPart& part) override;
-  void work() override;
+  void work(v1::DefineKernelReply& reply) override;
 
-  ServiceContext& context_;
-  v1::DefineKernelReply& reply_;
+  /// A caller learns at once that no agent will compile what it sends.
+  void refuse_without_sandbox(const KernelSpec& spec) const;
+
   v1::SpecBundle bundle_;
   std::uint64_t received_ = 0;  // bytes, as they came
 };

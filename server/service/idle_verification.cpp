@@ -45,7 +45,7 @@ void IdleVerification::look_at(const Digest& device_class, Time now) {
     return;
   }
   state.occupied = true;
-  context_.background.post([self = shared_from_this(), device_class] { self->search(device_class); });
+  context_.background.post("", [self = shared_from_this(), device_class] { self->search(device_class); });
 }
 
 void IdleVerification::search(const Digest& device_class) {

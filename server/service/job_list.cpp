@@ -69,24 +69,27 @@ Page all_jobs(const ServiceContext& context, const JobAge& after, std::size_t si
   return page;
 }
 
-JobEvent find_job(const ServiceContext& context, const std::string& id) {
-  check_name(id, "id");
-  if (auto open = context.scheduler.find(id)) {
-    return *std::move(open);
-  }
-  std::optional<JobRow> row;
-  context.store.read([&](StoreReader& reader) { row = reader.job(id); });
-  if (!row) {
-    throw Error(ErrorCode::NotFound, "id", "there is no job " + quoted(id));
-  }
-  return ended_job(*std::move(row), *context.index.snapshot());
-}
-
 }  // namespace
 
-void list_jobs(ServiceContext& context, const v1::ListJobsRequest& request, v1::ListJobsReply& reply) {
+JobEvent find_job(const ServiceContext& context, const OpenCall& open, const std::string& id) {
+  check_name(id, "id");
+  std::optional<JobEvent> job = context.scheduler.find(id);
+  if (!job) {
+    std::optional<JobRow> row;
+    context.store.read([&](StoreReader& reader) { row = reader.job(id); });
+    if (!row) {
+      throw no_such_job(id);
+    }
+    job = ended_job(*std::move(row), *context.index.snapshot());
+  }
+  open.require_job(id, job->job.question.name_space);
+  return *std::move(job);
+}
+
+void list_jobs(ServiceContext& context, const OpenCall& open, const v1::ListJobsRequest& request,
+               v1::ListJobsReply& reply) {
   if (!request.id().empty()) {
-    to_wire(find_job(context, request.id()), *reply.add_jobs());
+    to_wire(find_job(context, open, request.id()), *reply.add_jobs());
     return;
   }
   const std::size_t size =
@@ -95,6 +98,9 @@ void list_jobs(ServiceContext& context, const v1::ListJobsRequest& request, v1::
   Page page = request.include_ended() ? all_jobs(context, after, size) : open_jobs(context, after, size);
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < page.jobs.size(); ++i) {
+    if (!covers(open.caller().namespaces, page.jobs[i].job.question.name_space)) {
+      continue;
+    }
     v1::Job& job = *reply.add_jobs();
     to_wire(page.jobs[i], job);
     bytes += job.ByteSizeLong();

@@ -3,9 +3,11 @@
 #include <set>
 
 #include "base/version.hpp"
+#include "server/answer/artifact_budget.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
 #include "server/defined_kernels.hpp"
+#include "server/service/job_list.hpp"
 #include "server/service/reply_cache.hpp"
 #include "server/store/store.hpp"
 #include "tuner/plan/answer_wire.hpp"
@@ -46,6 +48,10 @@ void add_agents(ServiceContext& context, v1::GetStatusReply& reply) {
     }
     for (const OfferedToolchain& toolchain : agent.toolchains) {
       toolchains.insert(toolchain.name);
+      for (const std::string& lack : toolchain.sandbox_lacks) {
+        reply.add_sandbox_lacks(agent.id + ", " + toolchain.name + ": " + lack +
+                                (toolchain.takes_foreign ? " (--allow-partial-sandbox)" : ""));
+      }
     }
   }
   reply.mutable_toolchains()->Add(toolchains.begin(), toolchains.end());
@@ -96,15 +102,15 @@ void list_devices(ServiceContext& context, google::protobuf::RepeatedPtrField<v1
   }
 }
 
-void cancel_job(ServiceContext& context, const v1::CancelJobRequest& request, v1::CancelJobReply& reply) {
-  check_name(request.id(), "id");
+void cancel_job(ServiceContext& context, const OpenCall& open, const v1::CancelJobRequest& request,
+                v1::CancelJobReply& reply) {
+  find_job(context, open, request.id());
   to_wire(context.scheduler.cancel(request.id()), *reply.mutable_job());
 }
 
 void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   const auto snapshot = context.index.snapshot();
-  StoreCounts counts;
-  context.store.read([&](StoreReader& reader) { counts = reader.counts(); });
+  const StoreCounts counts = context.store.counts();
   reply.set_version(kVersion);
   to_wire(snapshot->generation(), *reply.mutable_generation());
   reply.set_uptime_ms(static_cast<std::uint64_t>(
@@ -117,7 +123,10 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   reply.set_jobs_running(context.scheduler.running());
   add_agents(context, reply);
   reply.set_store_bytes(counts.file_bytes);
-  reply.set_store_path(context.store.path().string());
+  reply.set_cubin_bytes(counts.cubin_bytes);
+  reply.set_cubin_limit_bytes(context.budget.max_bytes());
+  reply.set_cubins_evicted(context.budget.evicted());
+  reply.set_store_path(context.store.place());
   const auto reason = context.store.read_only_reason();
   reply.set_read_only(reason.has_value());
   reply.set_read_only_reason(reason.value_or(""));

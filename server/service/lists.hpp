@@ -3,6 +3,7 @@
 
 #include "schemas/cubind.pb.h"
 #include "server/service/context.hpp"
+#include "server/service/open_call.hpp"
 
 namespace cubind {
 
@@ -10,7 +11,8 @@ void list_kernels(ServiceContext& context, const v1::ListKernelsRequest& request
                   v1::ListKernelsReply& reply);
 /// Classes that agents offer, then those known from records and tables alone.
 void list_devices(ServiceContext& context, google::protobuf::RepeatedPtrField<v1::DeviceClass>& devices);
-void cancel_job(ServiceContext& context, const v1::CancelJobRequest& request, v1::CancelJobReply& reply);
+void cancel_job(ServiceContext& context, const OpenCall& open, const v1::CancelJobRequest& request,
+                v1::CancelJobReply& reply);
 void get_status(ServiceContext& context, v1::GetStatusReply& reply);
 
 }  // namespace cubind

@@ -44,7 +44,7 @@ std::optional<MeasuredRecord> measured_record(ServiceContext& context, const Rec
                                               const OfferedDevice& device, const RecordWishes& wishes) {
   MeasuredRecord found;
   found.question = context.questions.read(record.question, device.device);
-  const ToolchainNeed need = toolchain_need(*found.question.spec);
+  const ToolchainNeed need = kernel_need(found.question);
   if (!no_compiler_because(*context.fleet.agents(), device.device.digest, need).empty()) {
     return std::nullopt;  // a job would wait for such an agent, and idle time with it
   }

@@ -51,8 +51,9 @@ std::string obstacle_of(const CompileAttempts& compiles, const Resolution& resol
   const std::string wanted = resolution.outdated
                                  ? "the cubin is from an earlier toolchain, and one of the current toolchain "
                                  : "a better configuration ";
-  if (!compiles.error.empty()) {
-    return wanted + "was not compiled: " + compiles.error;
+  const std::string& why = compiles.barred.empty() ? compiles.error : compiles.barred;
+  if (!why.empty()) {
+    return wanted + "was not compiled: " + why;
   }
   if (!resolution.compile) {
     return "";

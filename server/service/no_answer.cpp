@@ -15,10 +15,11 @@ std::string driver_text(const DriverVersion& driver) {
 /// A driver that is too old for the cubins that there are or would be.
 void refuse_old_driver(const Question& question, const Resolution& resolution, const AgentProfiles& agents) {
   if (!question.driver || (!resolution.refused_toolchain && !resolution.compile) ||
-      current_toolchain(agents, toolchain_need(*question.spec, "", question.driver->cuda))) {
+      current_toolchain(agents,
+                        toolchain_need(*question.spec, question.is_foreign, "", question.driver->cuda))) {
     return;
   }
-  const auto newest = current_toolchain(agents, toolchain_need(*question.spec));
+  const auto newest = current_toolchain(agents, kernel_need(question));
   const std::string toolchain = resolution.refused_toolchain.value_or(newest ? newest->name : "");
   if (toolchain.empty()) {
     return;
@@ -53,10 +54,14 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
                 "no configuration is valid for " + what +
                     (leaves_none.empty() ? "" : ": " + leaves_none + " leaves none"));
   }
+  if (!compiles.barred.empty()) {
+    throw Error(ErrorCode::FailedPrecondition, where,
+                "no candidate for " + what + " has a compiled artifact: " + compiles.barred);
+  }
   if (!resolution.compile && !compiles.error.empty()) {
     throw Error(ErrorCode::FailedPrecondition, where, "nothing compiles for " + what + ": " + compiles.error);
   }
-  const ToolchainNeed need = toolchain_need(*question.spec);
+  const ToolchainNeed need = kernel_need(question);
   if (!agents.empty() && !current_toolchain(agents, need)) {
     throw Error(ErrorCode::FailedPrecondition, where,
                 "no candidate for " + what + " has a compiled artifact, and no agent compiles one: " +

@@ -14,6 +14,7 @@ struct CompileAttempts {
   std::string error;  // of the latest that failed or was not queued
   bool any_failed = false;
   std::string refusal = {};  // why the store did not take what `job` has compiled
+  std::string barred = {};   // why nothing is compiled for the caller
 };
 
 /// Throws NotFound, FailedPrecondition, ResourceExhausted or Unavailable, and says what would be right.

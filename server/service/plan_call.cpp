@@ -1,8 +1,10 @@
 #include "server/service/plan_call.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -11,6 +13,7 @@
 #include "server/convert/replies.hpp"
 #include "server/jobs/job_times.hpp"
 #include "server/service/first_agent.hpp"
+#include "server/service/raw_message.hpp"
 #include "server/service/status.hpp"
 #include "server/service/wanted.hpp"
 #include "server/store/store.hpp"
@@ -35,7 +38,7 @@ JobTimes read_job_times(Store& store) {
 
 // What each replay device of the class says of itself. Other devices measure whatever fits and is compiled.
 std::string obstacle_of(const Question& question, const AgentProfiles& agents) {
-  std::string why = no_compiler_because(agents, question.device.digest, toolchain_need(*question.spec));
+  std::string why = no_compiler_because(agents, question.device.digest, kernel_need(question));
   if (!why.empty()) {
     return why;
   }
@@ -98,20 +101,21 @@ void add_open_jobs(const Scheduler& scheduler, const std::vector<Question>& ques
 }
 
 /// One call. Each problem is a piece of work of its own: others' walks come between.
-class PlanCall : public std::enable_shared_from_this<PlanCall> {
+class PlanCall final : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<PlanCall> {
  public:
-  PlanCall(ServiceContext& context, grpc::CallbackServerContext& call, grpc::ServerUnaryReactor& reactor,
-           const v1::TuneRequest& request, v1::PlanTuneReply& reply)
+  PlanCall(ServiceContext& context, OpenCallPtr open, v1::TuneRequest request, grpc::ByteBuffer& reply)
       : context_(context),
-        call_(call),
-        reactor_(reactor),
-        request_(request),
-        reply_(reply),
-        wishes_{budget_of(request), request.retune(), [this] { go_on(); }} {}
+        open_(std::move(open)),
+        request_(std::move(request)),
+        reply_bytes_(reply),
+        wishes_{budget_of(request_), request_.retune(), [this] { refuse_to_go_on(context_, cancelled_); }} {}
 
   void start() {
-    after_first_agent(context_, [self = shared_from_this()] { self->begin(); });
+    self_ = shared_from_this();
+    after_first_agent(context_, [self = self_] { self->begin(); });
   }
+  void OnCancel() override { cancelled_ = true; }
+  void OnDone() override { self_.reset(); }
 
  private:
   void begin() {
@@ -125,20 +129,13 @@ class PlanCall : public std::enable_shared_from_this<PlanCall> {
     });
   }
 
-  void go_on() const {
-    refuse_while_draining(context_);
-    if (call_.IsCancelled()) {
-      throw Error(ErrorCode::Cancelled, "call", "the caller went away");
-    }
-  }
-
   void post(void (*work)(PlanCall&)) {
-    context_.walks.post([self = shared_from_this(), work] {
+    context_.walks.post(open_->sharer(), [self = shared_from_this(), work] {
       const grpc::Status done = guarded([&] {
-        self->go_on();
+        refuse_to_go_on(self->context_, self->cancelled_);
         work(*self);
       });
-      done.ok() ? self->next() : self->reactor_.Finish(done);
+      done.ok() ? self->next() : self->Finish(done);
     });
   }
 
@@ -151,28 +148,33 @@ class PlanCall : public std::enable_shared_from_this<PlanCall> {
       return;
     }
     context_.jobs.post([self = shared_from_this()] {
-      self->reactor_.Finish(
-          guarded([&] { add_open_jobs(self->context_.scheduler, self->questions_, self->reply_); }));
+      self->Finish(guarded([&] {
+        add_open_jobs(self->context_.scheduler, self->questions_, self->reply_);
+        self->reply_bytes_ = print_message(self->reply_);
+        self->open_->hold_bytes(self->reply_bytes_.Length());
+      }));
     });
   }
 
   ServiceContext& context_;
-  grpc::CallbackServerContext& call_;
-  grpc::ServerUnaryReactor& reactor_;
-  const v1::TuneRequest& request_;
-  v1::PlanTuneReply& reply_;
+  const OpenCallPtr open_;
+  const v1::TuneRequest request_;
+  grpc::ByteBuffer& reply_bytes_;
   const PlanWishes wishes_;
+  v1::PlanTuneReply reply_;
+  std::atomic<bool> cancelled_{false};
+  std::shared_ptr<PlanCall> self_;
   std::vector<Question> questions_;
   std::optional<JobTimes> times_;
 };
 
 }  // namespace
 
-grpc::ServerUnaryReactor* plan_tune(ServiceContext& context, grpc::CallbackServerContext& call,
-                                    const v1::TuneRequest& request, v1::PlanTuneReply& reply) {
-  grpc::ServerUnaryReactor* reactor = call.DefaultReactor();
-  std::make_shared<PlanCall>(context, call, *reactor, request, reply)->start();
-  return reactor;
+grpc::ServerUnaryReactor* plan_tune(ServiceContext& context, OpenCallPtr open, v1::TuneRequest request,
+                                    grpc::ByteBuffer& reply) {
+  const auto call = std::make_shared<PlanCall>(context, std::move(open), std::move(request), reply);
+  call->start();
+  return call.get();
 }
 
 }  // namespace cubind

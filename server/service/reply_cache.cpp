@@ -29,7 +29,7 @@ std::optional<KnownReply> ReplyCache::find(std::string_view request, const Reply
   if (!entry) {
     return std::nullopt;
   }
-  KnownReply known{entry->head(), entry->cubin, entry->blob.lock()};
+  KnownReply known{entry->head(), entry->cubin, entry->blob.lock(), entry->quality};
   if (known.blob) {
     known.blob->mark_used();
   }

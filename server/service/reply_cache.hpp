@@ -33,6 +33,7 @@ struct KnownReply {
   grpc::Slice head;
   std::optional<CubinAtEnd> cubin;
   std::shared_ptr<const CachedBlob> blob;  // the cubin; null: none follows, or it is no longer in RAM
+  AnswerQuality quality;
 };
 
 /// Thread-safe. Holds the replies of one state, roughly the latest ones, and none after the state has

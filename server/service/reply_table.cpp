@@ -49,9 +49,10 @@ void ReplyTable::put(std::string_view request, std::size_t hash, const WireReply
   } else {
     ++entries_;
   }
-  entry = {hash, in_one_piece(request, reply.head),
-           blob, static_cast<std::uint32_t>(request.size()),
-           true, reply.cubin};
+  entry = {hash,       in_one_piece(request, reply.head),
+           blob,       static_cast<std::uint32_t>(request.size()),
+           true,       reply.quality,
+           reply.cubin};
   cost_ += entry.cost();
 }
 

@@ -26,6 +26,7 @@ class ReplyTable {
     std::weak_ptr<const CachedBlob> blob;
     std::uint32_t request_bytes = 0;
     bool used = false;  // since room was last made
+    AnswerQuality quality;
     std::optional<CubinAtEnd> cubin;
 
     std::string_view request() const { return as_text(bytes).substr(0, request_bytes); }

@@ -1,10 +1,13 @@
 #include "server/service/status.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 
+#include "base/request_id.hpp"
 #include "base/text.hpp"
+#include "server/access/unauthenticated.hpp"
 
 namespace cubind {
 namespace {
@@ -54,17 +57,39 @@ grpc::Status to_status(const Error& error) {
   return {static_cast<grpc::StatusCode>(error.code()), message};
 }
 
+std::string status_name(grpc::StatusCode code) {
+  static constexpr std::array kNames{
+      "ok",        "cancelled",      "unknown",           "invalid_argument",   "deadline_exceeded",
+      "not_found", "already_exists", "permission_denied", "resource_exhausted", "failed_precondition",
+      "aborted",   "out_of_range",   "unimplemented",     "internal",           "unavailable",
+      "data_loss", "unauthenticated"};
+  const auto number = static_cast<std::size_t>(code);
+  return number < kNames.size() ? kNames[number] : "unknown";
+}
+
+namespace {
+
+/// Names the request, whose lines the log has.
+grpc::Status internal(const std::string& cause) {
+  const RequestId id = current_request();
+  return to_status(Error(ErrorCode::Internal, "", cause + (id ? " [request " + *id + "]" : "")));
+}
+
+}  // namespace
+
 grpc::Status current_status() {
   try {
     throw;
+  } catch (const Unauthenticated& error) {
+    return {grpc::StatusCode::UNAUTHENTICATED, error.what()};
   } catch (const Error& error) {
     if (error.code() == ErrorCode::DataLoss || error.code() == ErrorCode::Internal) {
       log_error(error.what());
     }
-    return to_status(error);
+    return error.code() == ErrorCode::Internal ? internal(error.what()) : to_status(error);
   } catch (const std::exception& fault) {
     log_error(std::string("a request failed unexpectedly: ") + fault.what());
-    return {grpc::StatusCode::INTERNAL, fault.what()};
+    return internal(fault.what());
   }
 }
 

@@ -4,6 +4,7 @@
 #include <grpcpp/support/status.h>
 
 #include <exception>
+#include <string>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -11,6 +12,8 @@
 namespace cubind {
 
 grpc::Status to_status(const Error& error);
+/// "not_found".
+std::string status_name(grpc::StatusCode code);
 /// The status of the exception in a catch block: an Error keeps its code, anything else is INTERNAL and
 /// logged.
 grpc::Status current_status();

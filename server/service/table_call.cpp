@@ -45,16 +45,25 @@ ImportReport take_table(ServiceContext& context, const Table& table, const std::
   return report;
 }
 
-grpc::ServerWriteReactor<v1::TableChunk>* ExportCall::start(ServiceContext& context,
-                                                            const v1::ExportTableRequest& request) {
-  const std::shared_ptr<ExportCall> self(new ExportCall(context));
+void require_table_namespace(const OpenCall& open, const std::string& name_space) {
+  if (name_space.empty()) {
+    open.require_all_namespaces("name one of them (--namespace)");
+  } else {
+    open.require_namespace(name_space);
+  }
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ExportCall::start(ServiceContext& context, OpenCallPtr open,
+                                                              grpc::CallbackServerContext& call,
+                                                              v1::ExportTableRequest request) {
+  const std::shared_ptr<ExportCall> self(new ExportCall(context, std::move(open), call));
   self->self_ = self;
-  context.background.post([self, request = &request] {
-    const grpc::Status status = guarded([&] { self->print(*request); });
+  context.background.post(self->open_->sharer(), [self, request = std::move(request)] {
+    const grpc::Status status = guarded([&] { self->print(request); });
     if (status.ok()) {
-      self->write_next();
+      self->begin_to_write();
     } else {
-      self->Finish(status);
+      self->finish(status);
     }
   });
   return self.get();
@@ -99,19 +108,49 @@ void ExportCall::print(const v1::ExportTableRequest& request) {
                     std::to_string(kMaxTableBytes) +
                     " that can be imported again: export it by kernels or devices, or without samples");
   }
+  open_->hold_bytes(text_.size());
+}
+
+void ExportCall::begin_to_write() {
+  idle_end_ = IdleEnd::start(context_, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) {
+      self->end_idle();
+    }
+  });
+  write_next();
 }
 
 void ExportCall::write_next() {
   chunk_.set_json(text_.substr(sent_, kChunkBytes));
   sent_ += chunk_.json().size();
-  StartWrite(&chunk_);
+  bytes_ = print_message(chunk_);
+  StartWrite(&bytes_);
+}
+
+void ExportCall::end_idle() {
+  if (!ended_.exchange(true)) {
+    log_warning("an export was ended: " + open_->name() + " did not read it for " +
+                std::to_string(context_.longest_pause.count()) + " ms");
+    call_.TryCancel();
+    Finish({grpc::StatusCode::CANCELLED, "the caller did not read"});
+  }
+}
+
+void ExportCall::finish(const grpc::Status& status) {
+  if (!ended_.exchange(true)) {
+    Finish(open_->ends_with(status));
+  }
 }
 
 void ExportCall::OnWriteDone(bool ok) {
+  if (ended_) {
+    return;
+  }
+  idle_end_->went_on();
   if (!ok) {
-    Finish({grpc::StatusCode::CANCELLED, "the caller went away"});
+    finish({grpc::StatusCode::CANCELLED, "the caller went away"});
   } else if (sent_ >= text_.size()) {
-    Finish(grpc::Status::OK);
+    finish(grpc::Status::OK);
   } else {
     chunk_.Clear();  // what the first one told
     write_next();
@@ -124,6 +163,9 @@ void ImportCall::take(const v1::TableChunk& chunk) {
     check_text(chunk.namespace_(), "namespace");
     file_ = chunk.file().empty() ? file_ : chunk.file();
     name_space_ = chunk.namespace_();
+    open_->set_namespace(name_space_);
+    require_table_namespace(*open_, name_space_);
+    text_.reserve(kMaxTableBytes);  // of addresses: a table that grows is not copied
   }
   if (text_.size() + chunk.json().size() > kMaxTableBytes) {
     throw Error(ErrorCode::ResourceExhausted, file_,
@@ -132,20 +174,23 @@ void ImportCall::take(const v1::TableChunk& chunk) {
   text_ += chunk.json();
 }
 
-void ImportCall::work() {
+void ImportCall::work(v1::ImportTableReply& reply) {
   refuse_to_go_on(context_, cancelled_);
   const Interrupt interrupt = [this] { refuse_to_go_on(context_, cancelled_); };
   const Table table = read_table(text_, file_, interrupt);
+  if (!table.trials.empty()) {
+    open_->require_all_namespaces("leave out `trials` of the table: all namespaces share them");
+  }
   for (const auto& kernel : *context_.kernels.kernels()) {
     if (kernel->spec) {
       refuse_other_interface(table, file_, *kernel);
     }
   }
   const ImportReport report = take_table(context_, table, file_, name_space_, interrupt);
-  reply_.set_records_added(report.records_added);
-  reply_.set_records_known(report.records_known);
-  reply_.set_trials_added(report.trials_added);
-  to_wire(context_.index.snapshot()->generation(), *reply_.mutable_generation());
+  reply.set_records_added(report.records_added);
+  reply.set_records_known(report.records_known);
+  reply.set_trials_added(report.trials_added);
+  to_wire(context_.index.snapshot()->generation(), *reply.mutable_generation());
 }
 
 }  // namespace cubind

@@ -9,7 +9,9 @@
 #include "server/convert/replies.hpp"
 #include "server/jobs/nominal_time.hpp"
 #include "server/service/first_agent.hpp"
+#include "server/service/job_list.hpp"
 #include "server/service/measured_records.hpp"
+#include "server/service/raw_message.hpp"
 #include "server/service/status.hpp"
 #include "server/service/wanted.hpp"
 #include "server/store/store.hpp"
@@ -44,23 +46,24 @@ std::optional<LentGpu> lent_by(const v1::TuneRequest& request) {
 
 }  // namespace
 
-std::shared_ptr<TuneCall> TuneCall::make(ServiceContext& context) {
-  std::shared_ptr<TuneCall> self(new TuneCall(context));
+std::shared_ptr<TuneCall> TuneCall::make(ServiceContext& context, OpenCallPtr open) {
+  std::shared_ptr<TuneCall> self(new TuneCall(context, std::move(open)));
   self->self_ = self;
   return self;
 }
 
-grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context,
-                                                        const v1::TuneRequest& request) {
-  const auto self = make(context);
+grpc::ServerWriteReactor<grpc::ByteBuffer>* TuneCall::tune(ServiceContext& context, OpenCallPtr open,
+                                                           v1::TuneRequest request) {
+  const auto self = make(context, std::move(open));
   self->detach_ = request.detach();
   const grpc::Status read = guarded([&] { self->lent_ = lent_by(request); });
   if (!read.ok()) {
     self->finish(read);
     return self.get();
   }
-  after_first_agent(context, [self, request] {
-    self->context_.background.post([self, request] { self->look_for_fresh(request); });
+  after_first_agent(context, [self, request = std::make_shared<v1::TuneRequest>(std::move(request))] {
+    self->context_.background.post(self->open_->sharer(),
+                                   [self, request] { self->look_for_fresh(*request); });
   });
   return self.get();
 }
@@ -157,7 +160,8 @@ void TuneCall::submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std
                           .listed = one.listed,
                           .rounds = one.rounds,
                           .from_scratch = one.from_scratch,
-                          .awaited = !detach_});
+                          .awaited = !detach_,
+                          .caller = open_->name()});
       }
     }
     const std::vector<JobEvent> jobs = context_.scheduler.submit_tunes(orders, retune);
@@ -183,9 +187,9 @@ void TuneCall::submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std
   write_next();
 }
 
-grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::watch(ServiceContext& context,
-                                                         const v1::WatchJobRequest& request) {
-  const auto self = make(context);
+grpc::ServerWriteReactor<grpc::ByteBuffer>* TuneCall::watch(ServiceContext& context, OpenCallPtr open,
+                                                            const v1::WatchJobRequest& request) {
+  const auto self = make(context, std::move(open));
   context.jobs.post([self, id = request.id()] {
     const grpc::Status status = guarded([&] { self->watch_job(id); });
     if (!status.ok()) {
@@ -207,7 +211,9 @@ void TuneCall::follow(const JobEvent& job) {
   const std::uint64_t watch =
       context_.scheduler.watch(job.job.id, [self](const JobEvent& next) { self->on_event(next); });
   if (watch != 0) {
-    context_.scheduler.await(job.job.id);
+    if (hastens_) {
+      context_.scheduler.await(job.job.id);
+    }
     watches_[job.job.id] = watch;
   }
 }
@@ -227,22 +233,18 @@ void TuneCall::remember(const std::string& job, const std::string& device, const
 }
 
 void TuneCall::watch_job(const std::string& id) {
-  if (const auto open = context_.scheduler.find(id)) {
-    follow(*open);
-    return;
+  hastens_ = may(open_->caller(), Call::Tune);
+  JobEvent job = find_job(context_, *open_, id);
+  if (has_ended(job.job.state)) {
+    send_ended(std::move(job));
+  } else {
+    follow(job);
   }
-  JobEvent ended;
-  context_.store.read([&](StoreReader& reader) {
-    auto row = reader.job(id);
-    if (!row) {
-      throw Error(ErrorCode::NotFound, "id", "there is no job " + quoted(id));
-    }
-    ended.job = std::move(*row);
-  });
+}
+
+void TuneCall::send_ended(JobEvent ended) {
+  const std::string& id = ended.job.id;
   const auto snapshot = context_.index.snapshot();
-  if (const DeviceClass* device = snapshot->device(ended.job.question.device_class)) {
-    ended.device = device->label;
-  }
   if (const ClassRecords* records = snapshot->records(ended.job.question)) {
     const auto& all = records->records;
     const auto made =
@@ -256,6 +258,10 @@ void TuneCall::watch_job(const std::string& id) {
 
 void TuneCall::on_event(const JobEvent& event) {
   if (finished_) {
+    return;
+  }
+  if (event.daemon_stops) {
+    finish(to_status(daemon_stops(event.job.id)));
     return;
   }
   v1::TuneEvent wire;
@@ -303,7 +309,7 @@ void TuneCall::write_next() {
     }
     return;
   }
-  writing_ = std::move(waiting_.front());
+  writing_ = print_message(waiting_.front());
   waiting_.pop_front();
   is_writing_ = true;
   StartWrite(&writing_);
@@ -336,7 +342,7 @@ void TuneCall::finish(const grpc::Status& status) {
   }
   watches_.clear();
   context_.scheduler.end_lend(lend_);
-  Finish(status);
+  Finish(open_->ends_with(status));
 }
 
 }  // namespace cubind

@@ -5,9 +5,11 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "server/answer/freshness.hpp"
+#include "server/answer/signed_records.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
 #include "server/defined_kernels.hpp"
+#include "server/service/admission.hpp"
 #include "server/service/first_agent.hpp"
 #include "server/service/known_answer.hpp"
 #include "server/service/miss_reason.hpp"
@@ -18,28 +20,57 @@
 #include "tuner/spec/space_thinning.hpp"
 
 namespace cubind {
+namespace {
 
-VariantCall::VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call,
-                         grpc::Slice request, grpc::ByteBuffer& reply)
+constexpr const char* kIsReader =
+    "the caller is a reader, for whom nothing is compiled or tuned: a token of a tuner is needed";
+constexpr const char* kIsSealed =
+    "the program is sealed: nothing is compiled or tuned for it. Tune the problem before "
+    "(`cubindctl tune`), or ask for it before the program is sealed";
+constexpr const char* kDaemonIsSealed =
+    "the daemon is sealed: questions start no compile and no job. `cubindctl tune` does";
+constexpr const char* kIsBundle =
+    "the daemon serves a signed bundle, for which nothing is compiled or tuned: ask the bundle's issuer "
+    "for a newer one";
+
+// Namespaces do not believe each other's hints.
+std::string hint_key(const v1::GetVariantRequest& request) {
+  return Digest::of(request.namespace_() + "\n" + request.hint()).hex();
+}
+
+}  // namespace
+
+VariantCall::VariantCall(ServiceContext& context, OpenCallPtr open, const grpc::CallbackServerContext& call,
+                         grpc::Slice request, grpc::ByteBuffer& reply, Time begun)
     : context_(context),
+      open_(std::move(open)),
       request_(std::move(request)),
       reply_(reply),
-      compile_wait_(context, call.deadline()) {}
+      begun_(begun),
+      request_id_(current_request()),
+      compile_wait_(context, open_->name(), call.deadline()) {}
 
-grpc::ServerUnaryReactor* VariantCall::start(ServiceContext& context, grpc::CallbackServerContext& call,
+grpc::ServerUnaryReactor* VariantCall::start(ServiceContext& context, OpenCallPtr open,
+                                             const grpc::CallbackServerContext& call,
                                              const grpc::ByteBuffer& request, grpc::ByteBuffer& reply) {
+  const Time begun = context.clock.steady_now();
   grpc::Slice bytes;
   if (!request.TrySingleSlice(&bytes).ok() && !request.DumpToSingleSlice(&bytes).ok()) {
     bytes = grpc::Slice();
   }
-  bool answered = false;
-  const grpc::Status status = guarded([&] { answered = answer_again(context, as_text(bytes), reply); });
+  std::optional<AnswerQuality> answered;
+  const KeptAs kept(open->caller(), as_text(bytes));
+  const grpc::Status status = guarded([&] { answered = answer_again(context, kept.key(), reply); });
   if (answered || !status.ok()) {
-    grpc::ServerUnaryReactor* reactor = call.DefaultReactor();
-    reactor->Finish(status);
-    return reactor;
+    if (answered) {
+      context.answers.answered(*answered, AnswerPath::Repeated, context.clock.steady_now() - begun);
+    } else {
+      context.answers.failed(status.error_code());
+    }
+    return new EndedCall<grpc::ServerUnaryReactor>(status, std::move(open));
   }
-  const std::shared_ptr<VariantCall> self(new VariantCall(context, call, std::move(bytes), reply));
+  const std::shared_ptr<VariantCall> self(
+      new VariantCall(context, std::move(open), call, std::move(bytes), reply, begun));
   self->self_ = self;
   self->step([&] { self->begin(); });
   return self.get();
@@ -49,6 +80,7 @@ void VariantCall::step(const std::function<void()>& body) {
   if (finished_) {
     return;
   }
+  const RequestScope scope(request_id_);
   const grpc::Status status = guarded(body);
   if (!status.ok()) {
     finish(status);
@@ -62,7 +94,10 @@ void VariantCall::begin() {
     throw Error(ErrorCode::InvalidArgument, "request",
                 "is not a GetVariantRequest in protobuf's wire format");
   }
+  open_->set_namespace(request.namespace_());
+  open_->require_namespace(request.namespace_());
   state_ = reply_state(context_);
+  by_hint_ = resolve_hint(request);
   try {
     asked_ = context_.questions.read(request);
   } catch (const Error& error) {
@@ -73,7 +108,14 @@ void VariantCall::begin() {
     return;
   }
   context_.defined.asked(asked_.question.key.kernel);
-  pinned_ = asked_.job.empty() ? nullptr : context_.pins.snapshot(asked_.job);
+  if (!by_hint_ && !request.hint().empty() && may_start_work()) {
+    context_.defined.hinted(asked_.question.key.kernel, hint_key(request));
+  }
+  // Names have no control characters, so no job of one namespace is one of another.
+  const std::string& name_space = asked_.question.key.name_space;
+  pinned_ = asked_.job.empty()
+                ? nullptr
+                : context_.pins.snapshot(name_space.empty() ? asked_.job : name_space + "\n" + asked_.job);
   resolve();
   if (!resolution_.hit && asked_.on_miss == OnMiss::Wait && begin_with_an_agent()) {
     return;
@@ -85,17 +127,31 @@ void VariantCall::begin() {
   }
   const auto self = shared_from_this();
   if (needs_walk()) {
-    context_.walks.post([self] { self->find_fallback(); });
+    context_.walks.post(open_->sharer(), [self] { self->find_fallback(); });
     return;
   }
   context_.jobs.post(
       [self] { self->step([&] { self->resolution_.hit ? self->serve() : self->on_miss(); }); });
 }
 
+bool VariantCall::resolve_hint(v1::GetVariantRequest& request) const {
+  check_text(request.hint(), "hint", kMaxHintBytes);
+  if (request.hint().empty() || !request.kernel().empty()) {
+    return false;
+  }
+  request.set_kernel(context_.defined.find(hint_key(request)));
+  if (request.kernel().empty()) {
+    throw Error(ErrorCode::NotFound, "hint " + request.hint(),
+                "no defined kernel has it: ask by the kernel's name, and give the hint with it");
+  }
+  return true;
+}
+
 bool VariantCall::begin_with_an_agent() {
   if (!context_.fleet.agents()->empty() || std::exchange(waited_for_agent_, true)) {
     return false;
   }
+  waited_ = true;
   after_first_agent(context_, [self = shared_from_this()] { self->step([&] { self->begin(); }); });
   return true;
 }
@@ -144,7 +200,7 @@ bool VariantCall::measured_since_pinned() {
 }
 
 void VariantCall::on_miss() {
-  if (asked_.lent) {
+  if (asked_.lent && may_start_work()) {
     lend_ = context_.scheduler.lend(*asked_.lent);
   }
   if (!measured_since_pinned()) {
@@ -176,6 +232,7 @@ bool VariantCall::lends_to_job() const {
 
 std::optional<VariantCall::Wish> VariantCall::job_wish() const {
   Wish wish{{asked_.question.key, asked_.question.device}};
+  wish.order.caller = open_->name();
   wish.order.awaited = asked_.on_miss == OnMiss::Wait;
   const bool is_invariant = asked_.question.key.numerics.kind == Numerics::Kind::Invariant;
   if (is_invariant && !tuning_keeps_toolchain(asked_.question, *context_.fleet.agents())) {
@@ -213,6 +270,8 @@ void VariantCall::start_job() {
   }
   if (!wish) {
     no_job_because_ = "no agent measures under the caller's driver, toolchain and power limit";
+  } else if (!may_start_work()) {
+    no_job_because_ = starts_nothing_because();
   } else if (!asked_.may_tune) {
     no_job_because_ = "the question starts no job (tune=never)";
   } else {
@@ -264,16 +323,20 @@ void VariantCall::wait_for_job() {
     serve();  // the job is over
     return;
   }
-  context_.scheduler.await(job_->job.id);
+  waited_ = true;
+  if (may_start_work()) {
+    context_.scheduler.await(job_->job.id);  // moves it ahead of others
+  }
 }
 
 void VariantCall::serve() {
-  while (resolution_.compile) {
+  while (resolution_.compile && may_start_work()) {
     const auto self = shared_from_this();
     const CompileWait::Step step = compile_wait_.begin(asked_, resolution_,
                                                        {[self] { self->step([&] { self->serve_again(); }); },
                                                         [self] { self->step([&] { self->reply_now(); }); }});
     if (step == CompileWait::Step::Wait) {
+      waited_ = true;
       return;
     }
     if (step == CompileWait::Step::Answer) {
@@ -285,6 +348,9 @@ void VariantCall::serve() {
 }
 
 void VariantCall::serve_again() {
+  if (context_.draining && !(job_ && has_ended(job_->job.state))) {
+    throw daemon_stops(job_ ? job_->job.id : compile_wait_.attempts().job);
+  }
   resolve();
   serve();
 }
@@ -298,8 +364,7 @@ void VariantCall::stop_waiting() {
 
 void VariantCall::reply_now() {
   if (!resolution_.answer) {
-    throw_no_answer(asked_.question, resolution_, *context_.fleet.agents(), compile_wait_.attempts(),
-                    leaves_none_);
+    throw_no_answer(asked_.question, resolution_, *context_.fleet.agents(), attempts(), leaves_none_);
   }
   if (cubin_is_lost()) {
     resolve();  // finds another artifact, or one to compile
@@ -312,6 +377,7 @@ void VariantCall::reply_now() {
     reply.set_job_id(job_->job.id);
     reply.set_job_state(job_state_name(job_->job.state));
   }
+  add_fingerprint(reply);
   reply.set_why(why());
   const auto blob = blob_of(*resolution_.answer);
   if (blob) {
@@ -319,12 +385,42 @@ void VariantCall::reply_now() {
         blob->cubin_bytes);  // the artifact's row has its own, unchecked
   }
   const auto cubin = blob && blob->zstd.size() <= kMaxInlineCubinBytes ? blob : nullptr;
-  const WireReply wire = to_wire_reply(reply, cubin.get());
+  quality_ = quality_of(resolution_.answer->candidate.match, resolution_.answer->candidate.evidence);
+  WireReply wire = to_wire_reply(reply, cubin.get());
+  wire.quality = quality_;
   reply_ = assemble(wire.head, cubin);
   if (stays_the_answer(*resolution_.answer, cubin != nullptr)) {
-    context_.replies.keep(as_text(request_), state_, wire, cubin);
+    const KeptAs kept(open_->caller(), as_text(request_));
+    context_.replies.keep(kept.key(), state_, wire, cubin);
   }
   finish(grpc::Status::OK);
+}
+
+const char* VariantCall::starts_nothing_because() const {
+  if (context_.signed_records) {
+    return kIsBundle;
+  }
+  if (!open_->caller().roles.includes(CallerRole::Tuner)) {
+    return kIsReader;
+  }
+  return asked_.is_sealed ? kIsSealed : context_.sealed ? kDaemonIsSealed : nullptr;
+}
+
+CompileAttempts VariantCall::attempts() const {
+  return may_start_work() || !resolution_.compile
+             ? compile_wait_.attempts()
+             : CompileAttempts{.job = "", .error = "", .barred = starts_nothing_because()};
+}
+
+void VariantCall::add_fingerprint(v1::GetVariantReply& reply) const {
+  const ServedAnswer& answer = *resolution_.answer;
+  if (!context_.signed_records || !answer.candidate.record || !answer.same_bytes_measured) {
+    return;
+  }
+  if (const SignedLine* line = context_.signed_records->find(*answer.candidate.record)) {
+    reply.set_fingerprint(line->line);
+    reply.set_signature(line->signature.packed());
+  }
 }
 
 std::string VariantCall::why() const {
@@ -332,16 +428,17 @@ std::string VariantCall::why() const {
   if (!job.empty() && !resolution_.outdated) {
     return job;
   }
-  const std::string compile = obstacle_of(compile_wait_.attempts(), resolution_);
+  const std::string compile = obstacle_of(attempts(), resolution_);
   return job + (job.empty() || compile.empty() ? "" : "; ") + compile;
 }
 
-// A repeated question is looked up again in four cases: the answer started a job or a compile; a better one
-// failed to compile and may be tried again; the question keeps a training job's pin alive; or the reply
-// leaves the cubin to GetArtifact, and each question checks that the cubin is still there.
+// A repeated question is looked up again in five cases: the answer started a job or a compile; a better one
+// failed to compile and may be tried again; the question keeps a training job's pin alive; its hint may have
+// been given for another kernel; or the reply leaves the cubin to GetArtifact, and each question checks that
+// the cubin is still there.
 bool VariantCall::stays_the_answer(const ServedAnswer& answer, bool has_cubin) const {
   return resolution_.hit && !resolution_.compile && !job_ && compile_wait_.failed().empty() &&
-         asked_.job.empty() && (has_cubin || caller_has(answer.artifact.cubin));
+         asked_.job.empty() && !by_hint_ && (has_cubin || caller_has(answer.artifact.cubin));
 }
 
 bool VariantCall::caller_has(const Digest& cubin) const {
@@ -379,7 +476,14 @@ void VariantCall::end_lend() { context_.scheduler.end_lend(std::exchange(lend_, 
 void VariantCall::finish(const grpc::Status& status) {
   if (!std::exchange(finished_, true)) {
     end_lend();
-    Finish(status);
+    const grpc::Status said = open_->ends_with(status);
+    if (said.ok()) {
+      context_.answers.answered(quality_, waited_ ? AnswerPath::Waited : AnswerPath::LookedUp,
+                                context_.clock.steady_now() - begun_);
+    } else {
+      context_.answers.failed(said.error_code());
+    }
+    Finish(said);
   }
 }
 

@@ -5,12 +5,14 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 
 #include "schemas/cubind.pb.h"
 #include "server/service/compile_wait.hpp"
 #include "server/service/context.hpp"
+#include "server/service/open_call.hpp"
 #include "server/service/reply_cache.hpp"
 
 namespace cubind {
@@ -20,17 +22,22 @@ namespace cubind {
 class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<VariantCall> {
  public:
   /// Request and reply in wire format. An earlier answer goes out again without a call of its own.
-  static grpc::ServerUnaryReactor* start(ServiceContext& context, grpc::CallbackServerContext& call,
+  static grpc::ServerUnaryReactor* start(ServiceContext& context, OpenCallPtr open,
+                                         const grpc::CallbackServerContext& call,
                                          const grpc::ByteBuffer& request, grpc::ByteBuffer& reply);
 
   void OnCancel() override;
   void OnDone() override { self_.reset(); }
 
  private:
-  VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call, grpc::Slice request,
-              grpc::ByteBuffer& reply);
+  using Time = std::chrono::steady_clock::time_point;
+
+  VariantCall(ServiceContext& context, OpenCallPtr open, const grpc::CallbackServerContext& call,
+              grpc::Slice request, grpc::ByteBuffer& reply, Time begun);
 
   void begin();
+  /// Gives a question without a kernel the one of its hint; false: it needs none.
+  bool resolve_hint(v1::GetVariantRequest& request) const;
   /// Whether begin() is called again: no agent is connected, and the call has not waited for one yet.
   bool begin_with_an_agent();
   void resolve();
@@ -62,6 +69,12 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void end_lend();
 
   void reply_now();
+  /// Why the question starts no compile and no job; null: it may.
+  const char* starts_nothing_because() const;
+  bool may_start_work() const { return starts_nothing_because() == nullptr; }
+  CompileAttempts attempts() const;
+  /// Of a record of the bundle whose very cubin answers.
+  void add_fingerprint(v1::GetVariantReply& reply) const;
   /// The reason why there is no better answer; empty: the job's state says all.
   std::string why() const;
   bool caller_has(const Digest& cubin) const;
@@ -75,8 +88,11 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void step(const std::function<void()>& body);
 
   ServiceContext& context_;
+  const OpenCallPtr open_;
   const grpc::Slice request_;
   grpc::ByteBuffer& reply_;
+  const Time begun_;
+  const RequestId request_id_;
   std::shared_ptr<VariantCall> self_;
 
   ReplyState state_;  // before the lookup
@@ -91,6 +107,9 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   std::uint64_t lend_ = 0;   // of the caller's GPU, until the wait for job_ ends; 0: none
   bool lost_cubin_ = false;
   bool waited_for_agent_ = false;
+  bool waited_ = false;    // for an agent, a job or a compile
+  AnswerQuality quality_;  // of the reply
+  bool by_hint_ = false;   // it names no kernel
   std::atomic<bool> cancelled_{false};
   bool finished_ = false;
 };

@@ -36,7 +36,7 @@ void find_question(const ServiceContext& context, const DeviceClass& device, Wan
     Question question = context.questions.read(wanted.row.question, device);
     const auto agents = context.fleet.agents();
     wanted.obstacle = is_offered(*agents, device.digest)
-                          ? no_compiler_because(*agents, device.digest, toolchain_need(*question.spec))
+                          ? no_compiler_because(*agents, device.digest, kernel_need(question))
                           : "no agent offers " + device.label;
     if (wanted.obstacle.empty()) {
       wanted.question = std::move(question);
@@ -133,10 +133,13 @@ std::vector<Question> wanted_questions(ServiceContext& context, const v1::TuneRe
 
 }  // namespace
 
-void list_wanted(ServiceContext& context, const v1::ListWantedRequest& request, v1::ListWantedReply& reply) {
+void list_wanted(ServiceContext& context, const Caller& caller, const v1::ListWantedRequest& request,
+                 v1::ListWantedReply& reply) {
   check_text(request.kernel(), "kernel");
   context.kernels.reload();
-  const std::vector<Wanted> wanted = read_wanted(context, request.kernel());
+  std::vector<Wanted> wanted = read_wanted(context, request.kernel());
+  std::erase_if(wanted,
+                [&](const Wanted& one) { return !covers(caller.namespaces, one.row.question.name_space); });
   reply.set_total(wanted.size());
   const std::size_t limit = request.top() > 0 ? request.top() : wanted.size();
   std::size_t bytes = 0;

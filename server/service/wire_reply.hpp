@@ -12,6 +12,7 @@
 
 #include "base/digest.hpp"
 #include "schemas/cubind.pb.h"
+#include "server/service/answer_counts.hpp"
 
 namespace cubind {
 
@@ -29,6 +30,7 @@ struct CubinAtEnd {
 struct WireReply {
   grpc::Slice head;                 // everything before the cubin's bytes
   std::optional<CubinAtEnd> cubin;  // absent: the head is the whole message
+  AnswerQuality quality = {};       // what the metrics count it under
 };
 
 /// `reply` without the cubin's bytes; those of `blob` follow. Null: none do.

@@ -12,6 +12,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "tuner/plan/evidence_json.hpp"
+#include "tuner/plan/library_comparison.hpp"
 #include "tuner/plan/problem_json.hpp"
 
 namespace cubind::store {
@@ -170,6 +171,32 @@ std::vector<EntryResources> read_resources(const std::string& text) {
     });
     return entry;
   });
+}
+
+std::optional<std::string> write_comparisons(const std::vector<LibraryComparison>& comparisons) {
+  if (comparisons.empty()) {
+    return std::nullopt;
+  }
+  return write_list(comparisons, [](const LibraryComparison& item) { return to_json(item); });
+}
+
+std::vector<LibraryComparison> read_comparisons(const std::string& text) {
+  const OrderedJson list = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::vector<LibraryComparison> comparisons;
+  for (const OrderedJson& item : list.is_array() ? list : OrderedJson::array()) {
+    try {
+      LibraryComparison comparison;
+      for_each_field(kComparisonFields, [&](const auto& field) {
+        item.at(std::string(field.name)).get_to(comparison.*field.member);
+      });
+      if (!fault_of(comparison)) {
+        put_comparison(comparisons, std::move(comparison));
+      }
+    } catch (const nlohmann::json::exception&) {
+      continue;
+    }
+  }
+  return comparisons;
 }
 
 std::string write_outcomes(const std::vector<OutcomeCount>& outcomes) {

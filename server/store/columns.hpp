@@ -2,6 +2,7 @@
 // order. A value that does not read back throws Error(DataLoss) without a place: read_row() adds it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,10 @@ std::string write_strings(const std::vector<std::string>& strings);
 std::vector<std::string> read_strings(const std::string& text);
 std::string write_resources(const std::vector<EntryResources>& resources);
 std::vector<EntryResources> read_resources(const std::string& text);
+/// Null: there are none.
+std::optional<std::string> write_comparisons(const std::vector<LibraryComparison>& comparisons);
+/// Leaves out what is damaged: it is measured again, and its record still answers.
+std::vector<LibraryComparison> read_comparisons(const std::string& text);
 std::string write_outcomes(const std::vector<OutcomeCount>& outcomes);
 std::vector<OutcomeCount> read_outcomes(const std::string& text);
 std::string write_stages(const std::vector<StageTime>& stages);

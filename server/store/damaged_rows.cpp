@@ -19,4 +19,9 @@ std::uint64_t DamagedRows::count() const {
   return places_.size();
 }
 
+std::set<std::string> DamagedRows::places() const {
+  const std::lock_guard lock(mutex_);
+  return places_;
+}
+
 }  // namespace cubind::store

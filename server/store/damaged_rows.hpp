@@ -16,6 +16,8 @@ class DamagedRows {
   /// Logs and counts each row once; `damage` names table, row and column.
   void leave_out(const Error& damage);
   std::uint64_t count() const;
+  /// Table, row and column of each.
+  std::set<std::string> places() const;
 
  private:
   mutable std::mutex mutex_;

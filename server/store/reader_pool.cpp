@@ -5,9 +5,9 @@
 namespace cubind::store {
 
 void ReaderPool::read(const std::function<void(StoreReader&)>& body) {
-  std::unique_ptr<Database> database = take();
+  std::unique_ptr<Connection> database = take();
   try {
-    database->transaction("BEGIN", [&] {
+    database->transaction(Access::Read, [&] {
       StoreReader reader(*database, damaged_);
       body(reader);
     });
@@ -18,9 +18,13 @@ void ReaderPool::read(const std::function<void(StoreReader&)>& body) {
   give(std::move(database));
 }
 
-std::unique_ptr<Database> ReaderPool::take() {
+std::unique_ptr<Connection> ReaderPool::take() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !idle_.empty() || open_ < size_; });
+  while (!idle_.empty() && !idle_.back()->is_usable()) {
+    idle_.pop_back();
+    --open_;
+  }
   if (idle_.empty()) {
     ++open_;
     lock.unlock();
@@ -31,9 +35,9 @@ std::unique_ptr<Database> ReaderPool::take() {
   return database;
 }
 
-std::unique_ptr<Database> ReaderPool::open() {
+std::unique_ptr<Connection> ReaderPool::open() {
   try {
-    return std::make_unique<Database>(path_, Database::Mode::ReadOnly);
+    return engine_.connect_reader();
   } catch (...) {
     const std::lock_guard lock(mutex_);
     --open_;
@@ -41,9 +45,13 @@ std::unique_ptr<Database> ReaderPool::open() {
   }
 }
 
-void ReaderPool::give(std::unique_ptr<Database> database) {
+void ReaderPool::give(std::unique_ptr<Connection> database) {
   const std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(database));
+  if (database->is_usable()) {
+    idle_.push_back(std::move(database));
+  } else {
+    --open_;
+  }
   changed_.notify_one();
 }
 

@@ -2,7 +2,8 @@
 // this order they are bound and read. A field that is added to a row is added here.
 //
 // Columns that are not simply written and read back stand before these in the statements: ids, keys that are
-// checked against their digests, generations, the rows' own dates, and columns that are made of others.
+// checked against their digests, generations, the rows' own dates, columns that are made of others, and
+// comparisons with libraries, which come later than their record.
 #pragma once
 
 #include <concepts>
@@ -14,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/store/database.hpp"
+#include "server/store/connection.hpp"
 #include "server/store/rows.hpp"
 
 namespace cubind::store {
@@ -340,6 +341,16 @@ void insert(Statement query, const Row& row, const Leading&... leading) {
   ColumnWriter writer(query);
   visit_columns(row, writer);
   query.run();
+}
+
+/// The same, for one that returns the row's number.
+template <typename Row, typename... Leading>
+std::int64_t insert_returning(Statement query, const Row& row, const Leading&... leading) {
+  query.bind(leading...);
+  ColumnWriter writer(query);
+  visit_columns(row, writer);
+  query.step();
+  return query.integer();
 }
 
 /// Reads the row's own columns, after the leading ones.

@@ -116,6 +116,7 @@ RecordRow read_record(Statement& row) {
   record.key = stored.digest;
   record.from_generation = row.unsigned_integer();
   record.to_generation = row.optional_unsigned();
+  record.over_library = read_comparisons(row.optional_text().value_or(""));
   const bool holds_sum = row.flag();
   read_columns(row, record);
   require_key_of(record.question, stored);

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/store/connection.hpp"
 #include "server/store/damaged_rows.hpp"
-#include "server/store/database.hpp"
 #include "server/store/rows.hpp"
 
 namespace cubind::store {

@@ -127,8 +127,9 @@ struct RecordRow {
   bool provisional = false;
   Timing timing;
   VerificationSummary verification;
-  std::vector<Digest> finalists;  // trial keys
-  SearchSummary search;           // that chose the winner
+  std::vector<Digest> finalists;                // trial keys
+  SearchSummary search;                         // that chose the winner
+  std::vector<LibraryComparison> over_library;  // the latest last
   std::string job_id;
 };
 

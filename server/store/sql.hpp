@@ -1,5 +1,7 @@
-// All SQL of cubind except schemas/store*.sql, in SQLite's dialect. A statement that reads or writes a whole
-// row takes its columns from row_columns.hpp, after the `leading` ones.
+// The SQL of the store, for every engine: parameters are `?`, or `?1` where one stands twice. What engines
+// spell differently is a DialectText. The schemas are schemas/store*.sql, and what concerns one engine alone
+// is in its folder. A statement that reads or writes a whole row takes its columns from row_columns.hpp,
+// after the `leading` ones.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "server/store/dialect.hpp"
 #include "server/store/row_columns.hpp"
 
 namespace cubind::store::sql {
@@ -32,39 +35,60 @@ std::string select(std::string_view leading, std::string_view table) {
 }
 
 template <typename Row>
-std::string insert(std::string_view table, std::string_view leading, std::string_view verb = "INSERT") {
+DialectText select(const DialectText& leading, std::string_view table) {
+  return "SELECT " + leading + ", " + listed("", column_names<Row>()) + " FROM " + std::string(table) + " ";
+}
+
+template <typename Row>
+std::string insert(std::string_view table, std::string_view leading) {
   const std::string columns = listed(leading, column_names<Row>());
   std::string values = "?";
   for (auto more = std::ranges::count(columns, ','); more > 0; --more) {
     values += ",?";
   }
-  return std::string(verb) + " INTO " + std::string(table) + " (" + columns + ") VALUES (" + values + ")";
+  return "INSERT INTO " + std::string(table) + " (" + columns + ") VALUES (" + values + ")";
 }
 
-/// Whether the row's own columns still have their sum.
+/// Follows an INSERT of whole rows with a date: it replaces the row that has the same key columns.
 template <typename Row>
-std::string holds_sum() {
-  return "sum IS NULL OR sum = row_sum(" + listed("", column_names<Row>()) + ")";
+std::string replacing(std::string_view key) {
+  std::vector<std::string> changes = column_names<Row>();
+  changes.emplace_back("created_at");
+  for (std::string& column : changes) {
+    column += " = excluded." + column;
+  }
+  return " ON CONFLICT (" + std::string(key) + ") DO UPDATE SET " + join(changes, ", ");
+}
+
+/// Whether the row's own columns still have their sum. PostgreSQL checks its pages instead.
+template <typename Row>
+DialectText holds_sum() {
+  return {"sum IS NULL OR sum = row_sum(" + listed("", column_names<Row>()) + ")", "TRUE"};
 }
 
 /// Sets it; `place` says where.
 template <typename Row>
-std::string set_sum(std::string_view table, std::string_view place) {
-  return "UPDATE " + std::string(table) + " SET sum = row_sum(" + listed("", column_names<Row>()) +
-         ") WHERE " + std::string(place);
+DialectText set_sum(std::string_view table, std::string_view place) {
+  return {"UPDATE " + std::string(table) + " SET sum = row_sum(" + listed("", column_names<Row>()) +
+              ") WHERE " + std::string(place),
+          ""};
 }
+
+/// A further assignment: rows without a sum are not checked.
+inline const DialectText kClearSum{", sum = NULL", ""};
 
 inline const std::string kMeta = "SELECT store_id, generation, file_identity FROM meta";
 inline const std::string kInsertMeta =
     "INSERT INTO meta (only_row, store_id, generation, file_identity, created_at) VALUES (1, ?, 0, ?, ?)";
 inline const std::string kRedrawStoreId = "UPDATE meta SET store_id = ?, file_identity = ?";
 inline const std::string kRaiseGeneration = "UPDATE meta SET generation = generation + 1";
-inline const std::string kInsertBallast = "INSERT INTO ballast (bytes) VALUES (zeroblob(262144))";
-inline const std::string kDeleteBallast = "DELETE FROM ballast";
-inline const std::string kCounts =
+inline const DialectText kFileBytes{
+    "(SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)",
+    "pg_database_size(current_database())"};
+inline const DialectText kCounts =
     "SELECT (SELECT count(*) FROM records WHERE to_generation IS NULL), (SELECT count(*) FROM artifacts), "
-    "(SELECT count(*) FROM trials), (SELECT count(*) FROM wants), "
-    "(SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)";
+    "(SELECT count(*) FROM trials), (SELECT count(*) FROM wants), " +
+    kFileBytes + ", (SELECT CAST(coalesce(sum(zstd_bytes), 0) AS BIGINT) FROM blob_uses)";
 
 // ---- Blobs and artifacts ----
 inline const std::string kHasBlob = "SELECT 1 FROM blobs WHERE cubin = ?";
@@ -73,33 +97,48 @@ inline const std::string kBlob = "SELECT cubin_bytes, zstd, zstd_sha256 FROM blo
 inline const std::string kInsertBlob =
     "INSERT INTO blobs (cubin, cubin_bytes, zstd, zstd_sha256) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING";
 
-inline const std::string kArtifactColumns =
+inline const std::string kInsertUse =
+    "INSERT INTO blob_uses (cubin, zstd_bytes, last_used_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+inline const std::string kNoteUse = "UPDATE blob_uses SET last_used_at = ? WHERE cubin = ?";
+inline const std::string kDeleteUse = "DELETE FROM blob_uses WHERE cubin = ?";
+/// Cubins that no current record and none of a pinned generation was measured with, the ones used longest ago
+/// first.
+inline const std::string kUnneededCubins =
+    "SELECT cubin, zstd_bytes FROM blob_uses WHERE cubin NOT IN (SELECT cubin FROM records WHERE "
+    "to_generation IS NULL OR EXISTS (SELECT 1 FROM pins WHERE records.from_generation <= pins.generation "
+    "AND "
+    "records.to_generation > pins.generation)) ORDER BY last_used_at, cubin LIMIT ?";
+inline const DialectText kArtifactColumns =
     select<ArtifactRow>("key, full_key, " + holds_sum<ArtifactRow>(), "artifacts");
-inline const std::string kArtifact = kArtifactColumns + "WHERE key = ?";
-inline const std::string kArtifactByCubin = kArtifactColumns + "WHERE cubin = ? ORDER BY key LIMIT 1";
+inline const DialectText kArtifact = kArtifactColumns + "WHERE key = ?";
+inline const DialectText kArtifactByCubin = kArtifactColumns + "WHERE cubin = ? ORDER BY key LIMIT 1";
 inline const std::string kArtifactKeysOfGroup =
     "SELECT DISTINCT artifact_key FROM trials WHERE kernel = ? AND problem = ? AND device_class = ? AND "
     "policy = ? AND driver_branch = ? AND origin = 'worker' AND length(artifact_key) = 32";
-inline const std::string kToolchains = select<ToolchainIdentity>("key", "artifacts") +
-                                       "WHERE kernel = ? GROUP BY nvrtc, builtins, headers ORDER BY "
-                                       "max(created_at) DESC, nvrtc, builtins, headers";
+/// Each once, as its newest artifact names it.
+inline const std::string kToolchains =
+    select<ToolchainIdentity>(
+        "key",
+        "(SELECT *, row_number() OVER (PARTITION BY nvrtc, builtins, headers "
+        "ORDER BY created_at DESC, key) AS place FROM artifacts WHERE kernel = ?) AS of_kernel") +
+    "WHERE place = 1 ORDER BY created_at DESC, nvrtc, builtins, headers";
 inline const std::string kDeleteArtifact = "DELETE FROM artifacts WHERE key = ?";
 inline const std::string kInsertArtifact =
     insert<ArtifactRow>("artifacts", "key, full_key, created_at") + " ON CONFLICT DO NOTHING";
-inline const std::string kSumArtifact = set_sum<ArtifactRow>("artifacts", "key = ?");
+inline const DialectText kSumArtifact = set_sum<ArtifactRow>("artifacts", "key = ?");
 
 // ---- Device classes ----
-inline const std::string kDeviceClassColumns =
+inline const DialectText kDeviceClassColumns =
     select<DeviceClass>("digest, full_key, " + holds_sum<DeviceClass>(), "device_classes");
-inline const std::string kDeviceClasses = kDeviceClassColumns + "ORDER BY digest";
-inline const std::string kDeviceClass = kDeviceClassColumns + "WHERE digest = ?";
+inline const DialectText kDeviceClasses = kDeviceClassColumns + "ORDER BY digest";
+inline const DialectText kDeviceClass = kDeviceClassColumns + "WHERE digest = ?";
 inline const std::string kPutDeviceClass =
     insert<DeviceClass>("device_classes", "digest, full_key, first_seen") + " ON CONFLICT ";
 inline const std::string kInsertDeviceClass = kPutDeviceClass + "DO NOTHING";
 inline const std::string kMendDeviceClass =
     kPutDeviceClass +
     "(digest) DO UPDATE SET full_key = excluded.full_key, label = excluded.label, facts = excluded.facts";
-inline const std::string kSumDeviceClass = set_sum<DeviceClass>("device_classes", "digest = ?");
+inline const DialectText kSumDeviceClass = set_sum<DeviceClass>("device_classes", "digest = ?");
 
 // ---- Trials ----
 /// Three columns of a trial are its artifact's. An imported trial has no artifact and brings them along.
@@ -135,7 +174,8 @@ inline const std::string kPutTrial =
     "configuration = excluded.configuration, artifact_key = excluded.artifact_key, "
     "outcome = excluded.outcome, detail = excluded.detail, fault_count = excluded.fault_count, "
     "toolchain_name = excluded.toolchain_name, nvrtc = excluded.nvrtc, builtins = excluded.builtins, "
-    "headers = excluded.headers, series = max(series, excluded.series), job = excluded.job";
+    "headers = excluded.headers, job = excluded.job, series = CASE WHEN excluded.series > trials.series THEN "
+    "excluded.series ELSE trials.series END";
 
 inline const std::string kBlocks =
     select<BlockRow>("trial || '/' || series || '/' || stage || '/' || position", "blocks") +
@@ -176,103 +216,90 @@ inline const std::string kVerificationsOfGroup =
     ") g JOIN verifications v ON v.trial = g.id WHERE v.series = ? "
     "ORDER BY g.key, v.verification_digest, v.problem, v.after_timing";
 inline const std::string kPutVerification =
-    insert<VerificationRow>("verifications", "trial, series, created_at", "INSERT OR REPLACE");
+    insert<VerificationRow>("verifications", "trial, series, created_at") +
+    replacing<VerificationRow>("trial, series, verification_digest, problem, after_timing");
 
 inline const std::string kDeleteBlocks = "DELETE FROM blocks WHERE trial = ?";
 inline const std::string kDeleteVerifications = "DELETE FROM verifications WHERE trial = ?";
 inline const std::string kDeleteTrial = "DELETE FROM trials WHERE id = ?";
 
 // ---- Records ----
-inline const std::string kRecordColumns = select<RecordRow>(
-    "id, key, full_key, from_generation, to_generation, " + holds_sum<RecordRow>(), "records");
+inline const DialectText kRecordColumns = select<RecordRow>(
+    "id, key, full_key, from_generation, to_generation, baselines, " + holds_sum<RecordRow>(), "records");
 inline const std::string kRecordOrder =
     "ORDER BY kernel, key, driver_branch, toolchain_major, evidence, provisional, id";
-inline const std::string kCurrentRecords = kRecordColumns + "WHERE to_generation IS NULL " + kRecordOrder;
-inline const std::string kEveryRecord = kRecordColumns + kRecordOrder;
-inline const std::string kRecordsAt =
+inline const DialectText kCurrentRecords = kRecordColumns + "WHERE to_generation IS NULL " + kRecordOrder;
+inline const DialectText kEveryRecord = kRecordColumns + kRecordOrder;
+inline const DialectText kRecordsAt =
     kRecordColumns + "WHERE from_generation <= ?1 AND (to_generation IS NULL OR to_generation > ?1) " +
     kRecordOrder;
-inline const std::string kRecordsOfQuestion =
+inline const DialectText kRecordsOfQuestion =
     kRecordColumns + "WHERE key = ? AND to_generation IS NULL " + kRecordOrder;
-inline const std::string kCurrentOfQuestion = kRecordColumns +
+inline const DialectText kCurrentOfQuestion = kRecordColumns +
                                               "WHERE key = ? AND driver_branch = ? AND toolchain_major = ? "
                                               "AND evidence = ? AND to_generation IS NULL ORDER BY id";
 inline const std::string kEndRecord = "UPDATE records SET to_generation = ? WHERE id = ?";
-inline const std::string kInsertRecord = insert<RecordRow>(
-    "records", "key, full_key, from_generation, toolchain_major, driver_branch, created_at");
-inline const std::string kSumRecord = set_sum<RecordRow>("records", "id = last_insert_rowid()");
+inline const std::string kInsertRecord =
+    insert<RecordRow>(
+        "records", "key, full_key, from_generation, toolchain_major, driver_branch, baselines, created_at") +
+    " RETURNING id";
+inline const std::string kBaselines = "SELECT baselines FROM records WHERE id = ? AND to_generation IS NULL";
+inline const std::string kSetBaselines =
+    "UPDATE records SET baselines = ? WHERE id = ? AND to_generation IS NULL";
+inline const DialectText kSumRecord = set_sum<RecordRow>("records", "id = ?");
 inline const std::string kCurrentOfGroup =
     "to_generation IS NULL AND kernel = ? AND problem = ? AND device_class = ? AND policy = ? AND ";
 /// Damaged rows keep their damage. The others have no sum until the next statement.
-inline const std::string kReopenSearches =
+inline const DialectText kReopenSearches =
     "UPDATE records SET search_space = NULL, search_strategy = '', search_trials = 0, search_seconds = 0, "
-    "search_complete = 0, sum = NULL WHERE " +
-    kCurrentOfGroup + "(" + holds_sum<RecordRow>() + ")";
-inline const std::string kSumReopened = set_sum<RecordRow>("records", kCurrentOfGroup + "sum IS NULL");
+    "search_complete = 0" +
+    kClearSum + " WHERE " + kCurrentOfGroup + "(" + holds_sum<RecordRow>() + ")";
+inline const DialectText kSumReopened = set_sum<RecordRow>("records", kCurrentOfGroup + "sum IS NULL");
 
 // ---- Jobs and wants ----
-inline const std::string kJobColumns =
+inline const DialectText kJobColumns =
     "SELECT " + listed("", column_names<JobRow>()) + ", " + holds_sum<JobRow>() + " FROM jobs ";
-inline const std::string kOpenJobs = kJobColumns + "WHERE ended = 0 ORDER BY created_at, id";
-inline const std::string kEndedJobs = kJobColumns + "WHERE ended = 1 ORDER BY created_at, id";
-inline const std::string kJob = kJobColumns + "WHERE id = ?";
-inline const std::string kOutOfMemoryJobs = kJobColumns + "WHERE needs_bytes > 0 ORDER BY created_at, id";
-inline const std::string kSettleOutOfMemory = "UPDATE jobs SET needs_bytes = 0, sum = iif(" +
-                                              holds_sum<JobRow>() +
-                                              ", NULL, sum) WHERE needs_bytes > 0 AND key = ?";
+inline const DialectText kOpenJobs = kJobColumns + "WHERE ended = 0 ORDER BY created_at, id";
+inline const DialectText kEndedJobs = kJobColumns + "WHERE ended = 1 ORDER BY created_at, id";
+inline const DialectText kJob = kJobColumns + "WHERE id = ?";
+inline const DialectText kOutOfMemoryJobs = kJobColumns + "WHERE needs_bytes > 0 ORDER BY created_at, id";
+inline const DialectText kClearHeldSum{
+    ", sum = CASE WHEN " + holds_sum<JobRow>().sqlite + " THEN NULL ELSE sum END", ""};
+inline const DialectText kSettleOutOfMemory =
+    "UPDATE jobs SET needs_bytes = 0" + kClearHeldSum + " WHERE needs_bytes > 0 AND key = ?";
 inline const std::string kAfterJob = "WHERE (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?";
-inline const std::string kJobsAfter = kJobColumns + kAfterJob;
+inline const DialectText kJobsAfter = kJobColumns + kAfterJob;
 inline const std::string kJobAgesAfter = "SELECT id, created_at FROM jobs " + kAfterJob;
 // Ended jobs go, except the newest and those whose record is in force.
 inline const std::string kForgetJobs =
     "DELETE FROM jobs WHERE ended = 1 AND id NOT IN (SELECT job FROM records WHERE to_generation IS NULL) "
     "AND "
-    "(finished_at < ? OR id IN (SELECT id FROM jobs WHERE ended = 1 ORDER BY finished_at DESC, id "
-    "LIMIT -1 OFFSET ?))";
+    "(finished_at < ? OR id NOT IN (SELECT id FROM jobs WHERE ended = 1 ORDER BY finished_at DESC, id "
+    "LIMIT ?))";
 inline const std::string kSeriesOfQuestion =
     " WHERE kernel = ?1 AND problem = ?2 AND device_class = ?3 AND policy = ?4), 0)";
-inline const std::string kLastSeries = "SELECT max(coalesce((SELECT max(series) FROM jobs" +
-                                       kSeriesOfQuestion + ", coalesce((SELECT max(series) FROM trials" +
-                                       kSeriesOfQuestion + ")";
-// Not OR REPLACE: that would drop another open job with the same key instead of refusing this one.
+/// Of jobs and of trials.
+inline const std::string kLastSeries = "SELECT coalesce((SELECT max(series) FROM jobs" + kSeriesOfQuestion +
+                                       ", coalesce((SELECT max(series) FROM trials" + kSeriesOfQuestion;
 inline const std::string kDeleteJob = "DELETE FROM jobs WHERE id = ?";
-inline const std::string kFailJob =
-    "UPDATE jobs SET state = 'failed', ended = 1, error = ?, finished_at = ?, sum = NULL WHERE id = ?";
+inline const DialectText kFailJob =
+    "UPDATE jobs SET state = 'failed', ended = 1, error = ?, finished_at = ?" + kClearSum + " WHERE id = ?";
 inline const std::string kInsertJob = insert<JobRow>("jobs", "ended");
-inline const std::string kSumJob = set_sum<JobRow>("jobs", "id = ?");
+inline const DialectText kSumJob = set_sum<JobRow>("jobs", "id = ?");
 
 inline const std::string kPin = "SELECT generation FROM pins WHERE job = ?";
 inline const std::string kInsertPin =
-    "INSERT OR REPLACE INTO pins (job, generation, created_at, last_used_at) VALUES (?,?,?,?)";
+    "INSERT INTO pins (job, generation, created_at, last_used_at) VALUES (?,?,?,?) ON CONFLICT (job) DO "
+    "UPDATE "
+    "SET generation = excluded.generation, created_at = excluded.created_at, last_used_at = "
+    "excluded.last_used_at";
 
 inline const std::string kWants = select<WantRow>("key, full_key", "wants") + "ORDER BY count DESC, key";
 inline const std::string kCountWant = "UPDATE wants SET count = count + 1, last_at = ? WHERE key = ?";
 inline const std::string kInsertWant = insert<WantRow>("wants", "key, full_key");
 inline const std::string kTrimWants =
-    "DELETE FROM wants WHERE key IN (SELECT key FROM wants WHERE key <> ? ORDER BY count, last_at, key "
-    "LIMIT max(0, (SELECT count(*) FROM wants) - ?))";
+    "DELETE FROM wants WHERE key IN (SELECT key FROM wants WHERE key <> ?1 ORDER BY count, last_at, key "
+    "LIMIT (SELECT CASE WHEN count(*) > ?2 THEN count(*) - ?2 ELSE 0 END FROM wants))";
 inline const std::string kDropWant = "DELETE FROM wants WHERE key = ?";
-
-// ---- Whether the file is of use ----
-/// Between them they name every table and column.
-inline constexpr std::array kStatements{
-    &kMeta,           &kBlob,         &kInsertBlob, &kArtifact,    &kInsertArtifact, &kMendDeviceClass,
-    &kTrial,          &kPutTrial,     &kBlocks,     &kInsertBlock, &kVerifications,  &kPutVerification,
-    &kCurrentRecords, &kInsertRecord, &kJob,        &kInsertJob,   &kWants,          &kInsertWant,
-    &kInsertPin,      &kInsertBallast};
-/// Check that the indexes of the tables that answers come from agree with them: "ok", or what is wrong.
-inline const std::string kCheckClasses = "PRAGMA integrity_check(device_classes)";
-inline const std::string kCheckBlobs = "PRAGMA integrity_check(blobs)";
-inline const std::string kCheckArtifacts = "PRAGMA integrity_check(artifacts)";
-inline const std::string kCheckRecords = "PRAGMA integrity_check(records)";
-inline const std::string kCheckJobs = "PRAGMA integrity_check(jobs)";
-inline constexpr std::array kChecks{&kCheckClasses, &kCheckBlobs, &kCheckArtifacts, &kCheckRecords,
-                                    &kCheckJobs};
-/// What a daemon reads when it starts, to the last page, and by the same indexes.
-inline const std::string kAllClasses = "SELECT total(length(facts)) FROM device_classes";
-inline const std::string kAllRecords = "SELECT total(length(created_at)) FROM records";
-inline const std::string kAllJobs = "SELECT total(length(caller)) FROM jobs";
-inline constexpr std::array kWholeTables{&kAllClasses,     &kAllRecords, &kAllJobs,        &kDeviceClasses,
-                                         &kCurrentRecords, &kOpenJobs,   &kOutOfMemoryJobs};
 
 }  // namespace cubind::store::sql

@@ -8,7 +8,8 @@
 // it is never returned, and where several rows are asked for the others are (damaged_rows()).
 // ResourceExhausted where the disk is full and Unavailable where it fails (the store is then read-only until
 // a write succeeds again), FailedPrecondition from open() (another daemon has the store, a network file
-// system, a newer schema).
+// system, a newer schema). Where the server of PostgreSQL cannot be reached, reads throw Unavailable, too;
+// the store connects again by itself.
 //
 // A store whose file is damaged so far that a daemon cannot start with it is renamed aside by open(), and a
 // new one is begun. Only damage does that, never a full, failing or busy disk.
@@ -30,6 +31,7 @@
 namespace cubind {
 
 namespace store {
+class Engine;
 class ReaderPool;
 class WriterThread;
 }  // namespace store
@@ -40,7 +42,8 @@ struct StoreOptions {
   unsigned readers = 4;         // connections kept for reading
   // The first write's wait for another process's lock; later writes hardly wait until one succeeds.
   std::chrono::milliseconds patience{5000};
-  std::string address = {};  // of the daemon, for another one that wants the file
+  std::string address = {};  // of the daemon, for another one that wants the store
+  std::string url = {};      // of a database of PostgreSQL, in place of the file
 };
 
 class Store {
@@ -50,15 +53,22 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  const std::filesystem::path& path() const { return path_; }
+  /// Where it lies: the path of a file, or the URL of a database.
+  std::string place() const;
 
   /// Runs `body` with a reading connection; all of its reads see one committed state.
   void read(const std::function<void(StoreReader&)>& body);
+  /// The figures of the status; zeros while the store cannot be read.
+  StoreCounts counts();
   /// Runs `body` in one transaction on the writer thread and waits until it is committed. An error of `body`
   /// rolls back and is thrown here.
   void write(const std::function<void(StoreWriter&)>& body);
   /// Like write() without waiting; a failure is logged.
   void write_behind(std::function<void(StoreWriter&)> body);
+
+  /// A copy of one committed state, in a file without a name: closing it removes it. Takes as much room next
+  /// to the store. One at a time. FailedPrecondition: PostgreSQL has its own means.
+  UniqueFd snapshot() const;
 
   /// Why the store takes no writes now; absent: it does. Ends with the first write that succeeds.
   std::optional<std::string> read_only_reason() const;
@@ -68,12 +78,10 @@ class Store {
   bool try_recover();
 
  private:
-  Store(const StoreOptions& options, UniqueFd lock, std::unique_ptr<store::DamagedRows> damaged,
-        std::unique_ptr<store::WriterThread> writer);
+  Store(unsigned readers, std::unique_ptr<store::DamagedRows> damaged, std::unique_ptr<store::Engine> engine);
 
-  const std::filesystem::path path_;
-  const UniqueFd lock_;
   const std::unique_ptr<store::DamagedRows> damaged_;
+  const std::unique_ptr<store::Engine> engine_;
   std::unique_ptr<store::WriterThread> writer_;
   std::unique_ptr<store::ReaderPool> readers_;
 };

@@ -49,6 +49,7 @@ StoreCounts StoreReader::counts() {
   counts.trials = query.unsigned_integer();
   counts.wants = query.unsigned_integer();
   counts.file_bytes = query.unsigned_integer();
+  counts.cubin_bytes = query.unsigned_integer();
   return counts;
 }
 
@@ -334,7 +335,8 @@ std::uint32_t StoreReader::last_series(const RecordQuestion& question) {
   const std::string policy = to_string(question.policy);
   Statement query = database_.query(sql::kLastSeries);
   query.bind(question.kernel, problem, question.device_class, policy).step();
-  return query.word();
+  const std::uint32_t of_jobs = query.word();
+  return std::max(of_jobs, query.word());
 }
 
 std::optional<std::uint64_t> StoreReader::pinned_generation(const std::string& job) {

@@ -15,8 +15,9 @@
 namespace cubind {
 
 namespace store {
+class Connection;
 class DamagedRows;
-class Database;
+struct DialectText;
 }  // namespace store
 
 /// Trials of one tuning question: what a lease is granted with.
@@ -62,13 +63,14 @@ struct StoreCounts {
   std::uint64_t trials = 0;
   std::uint64_t wants = 0;
   std::uint64_t file_bytes = 0;
+  std::uint64_t cubin_bytes = 0;  // compressed
 };
 
 /// Every method returns rows in a fixed order (by key), so that everything built from them is deterministic.
 class StoreReader {
  public:
   /// Lists leave the rows out that are damaged, and note them.
-  StoreReader(store::Database& database, store::DamagedRows& damaged)
+  StoreReader(store::Connection& database, store::DamagedRows& damaged)
       : database_(database), damaged_(damaged) {}
 
   Generation generation();
@@ -125,7 +127,7 @@ class StoreReader {
   std::optional<std::uint64_t> pinned_generation(const std::string& job);
 
  protected:
-  store::Database& database_;
+  store::Connection& database_;
   store::DamagedRows& damaged_;
 };
 

@@ -8,6 +8,7 @@
 #include "server/store/row_columns.hpp"
 #include "server/store/row_readers.hpp"
 #include "server/store/sql.hpp"
+#include "tuner/plan/library_comparison.hpp"
 
 namespace cubind {
 
@@ -36,6 +37,13 @@ bool says_the_same(const RecordRow& a, const RecordRow& b) {
 
 }  // namespace
 
+template <typename... Values>
+void StoreWriter::set_sum(const store::DialectText& statement, const Values&... values) {
+  if (!statement.in(database_.dialect()).empty()) {
+    database_.query(statement).bind(values...).run();
+  }
+}
+
 std::uint64_t StoreWriter::next_generation() {
   if (!generation_raised_) {
     database_.query(sql::kRaiseGeneration).run();
@@ -51,8 +59,37 @@ void StoreWriter::drop_damaged_blob(const Digest& cubin) {
     if (error.code() != ErrorCode::DataLoss) {
       throw;
     }
-    database_.query(sql::kDeleteBlob).bind(cubin).run();
+    drop_blob(cubin);
   }
+}
+
+void StoreWriter::drop_blob(const Digest& cubin) {
+  database_.query(sql::kDeleteBlob).bind(cubin).run();
+  database_.query(sql::kDeleteUse).bind(cubin).run();
+}
+
+void StoreWriter::note_used(std::span<const Digest> cubins) {
+  for (const Digest& cubin : cubins) {
+    database_.query(sql::kNoteUse).bind(now_, cubin).run();
+  }
+}
+
+std::uint64_t StoreWriter::evict_cubins(std::uint64_t max_bytes) {
+  constexpr int kMost = 256;
+  std::uint64_t bytes = counts().cubin_bytes;
+  std::vector<Digest> evicted;
+  {
+    Statement query = database_.query(sql::kUnneededCubins);
+    query.bind(kMost);
+    while (bytes > max_bytes && query.step()) {
+      evicted.push_back(query.digest());
+      bytes -= std::min(bytes, query.unsigned_integer());
+    }
+  }
+  for (const Digest& cubin : evicted) {
+    drop_blob(cubin);
+  }
+  return evicted.size();
 }
 
 void StoreWriter::put_blob(const Blob& blob) {
@@ -69,6 +106,7 @@ void StoreWriter::put_blob(const Blob& blob) {
   database_.query(sql::kInsertBlob)
       .bind(blob.cubin, std::uint64_t{cubin.size()}, Statement::bytes(blob.zstd), Digest::of(blob.zstd))
       .run();
+  database_.query(sql::kInsertUse).bind(blob.cubin, std::uint64_t{blob.zstd.size()}, now_).run();
 }
 
 void StoreWriter::put_artifact(const ArtifactRow& artifact) {
@@ -81,7 +119,7 @@ void StoreWriter::put_artifact(const ArtifactRow& artifact) {
   database_.query(sql::kDeleteArtifact).bind(artifact.key.digest).run();  // a damaged one
   insert(database_.query(sql::kInsertArtifact), artifact, artifact.key.digest,
          Statement::bytes(artifact.key.full), now_);
-  database_.query(sql::kSumArtifact).bind(artifact.key.digest).run();
+  set_sum(sql::kSumArtifact, artifact.key.digest);
 }
 
 void StoreWriter::put_device_class(const DeviceClass& device) {
@@ -90,7 +128,7 @@ void StoreWriter::put_device_class(const DeviceClass& device) {
   }
   const std::string& put = is_damaged_class(device.digest) ? sql::kMendDeviceClass : sql::kInsertDeviceClass;
   insert(database_.query(put), device, device.digest, Statement::bytes(device.full), now_);
-  database_.query(sql::kSumDeviceClass).bind(device.digest).run();
+  set_sum(sql::kSumDeviceClass, device.digest);
 }
 
 bool StoreWriter::is_damaged_class(const Digest& digest) {
@@ -152,9 +190,8 @@ void StoreWriter::forget_trial(const TrialRow& trial) {
   }
   const std::string problem = store::write_problem(trial.problem);
   const std::string policy = to_string(trial.policy);
-  for (const std::string* reopening : {&sql::kReopenSearches, &sql::kSumReopened}) {
-    database_.query(*reopening).bind(trial.kernel, problem, trial.device_class, policy).run();
-  }
+  database_.query(sql::kReopenSearches).bind(trial.kernel, problem, trial.device_class, policy).run();
+  set_sum(sql::kSumReopened, trial.kernel, problem, trial.device_class, policy);
 }
 
 bool StoreWriter::put_block(const BlockRow& block) {
@@ -203,34 +240,65 @@ std::vector<StoreWriter::Rival> StoreWriter::rivals(const RecordRow& record, con
   return rivals;
 }
 
+void StoreWriter::set_comparisons(std::int64_t record, const std::vector<LibraryComparison>& comparisons) {
+  const std::optional<std::string> text = store::write_comparisons(comparisons);
+  database_.query(sql::kSetBaselines).bind(text, record).run();
+}
+
+bool StoreWriter::put_comparison(std::int64_t record, const LibraryComparison& comparison) {
+  Statement query = database_.query(sql::kBaselines);
+  if (!query.bind(record).step()) {
+    return false;
+  }
+  auto comparisons = store::read_comparisons(query.optional_text().value_or(""));
+  cubind::put_comparison(comparisons, comparison);
+  set_comparisons(record, comparisons);
+  return true;
+}
+
 bool StoreWriter::put_record(const RecordRow& record) {
   const Key key = record_key(record.question);
   drop_want(record.question);
+  std::vector<LibraryComparison> comparisons;
   for (const Rival& rival : rivals(record, key.digest)) {
     // A measurement taken next to a foreign process never replaces one that had the GPU to itself.
     if (rival.record && record.provisional && !rival.record->provisional) {
       return false;
     }
     if (rival.record && record.evidence == Evidence::Imported && says_the_same(record, *rival.record)) {
+      for (const LibraryComparison& comparison : record.over_library) {
+        put_comparison(rival.id, comparison);
+      }
       return false;
+    }
+    if (rival.record && rival.record->cubin == record.cubin) {
+      comparisons = rival.record->over_library;
     }
     end_record(rival.id);
   }
-  insert_record(record, key);
+  for (const LibraryComparison& comparison : record.over_library) {
+    cubind::put_comparison(comparisons, comparison);
+  }
+  insert_record(record, key, comparisons);
   return true;
 }
 
-void StoreWriter::insert_record(const RecordRow& record, const Key& key) {
-  insert(database_.query(sql::kInsertRecord), record, key.digest, Statement::bytes(key.full),
-         next_generation(), toolchain_major(record.toolchain), driver_branch(record.driver.version), now_);
-  database_.query(sql::kSumRecord).run();
+void StoreWriter::insert_record(const RecordRow& record, const Key& key,
+                                const std::vector<LibraryComparison>& comparisons) {
+  const std::int64_t id =
+      insert_returning(database_.query(sql::kInsertRecord), record, key.digest, Statement::bytes(key.full),
+                       next_generation(), toolchain_major(record.toolchain),
+                       driver_branch(record.driver.version), store::write_comparisons(comparisons), now_);
+  set_sum(sql::kSumRecord, id);
 }
 
+// Two statements: an INSERT that replaced rows would drop another open job with the same key instead of
+// refusing this one.
 void StoreWriter::put_job(const JobRow& job) {
   database_.query(sql::kDeleteJob).bind(job.id).run();
   database_.query(sql::kSettleOutOfMemory).bind(job.key).run();
   insert(database_.query(sql::kInsertJob), job, has_ended(job.state));
-  database_.query(sql::kSumJob).bind(job.id).run();
+  set_sum(sql::kSumJob, job.id);
 }
 
 void StoreWriter::forget_jobs(const std::string& ended_before) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,7 @@ inline constexpr std::uint32_t kMaxEndedJobs = 10'000;
 class StoreWriter : public StoreReader {
  public:
   /// `now` is the date that new rows get.
-  StoreWriter(store::Database& database, store::DamagedRows& damaged, std::string now)
+  StoreWriter(store::Connection& database, store::DamagedRows& damaged, std::string now)
       : StoreReader(database, damaged), now_(std::move(now)) {}
 
   /// The next generation: the first call within a transaction raises the number, later ones return the same.
@@ -31,6 +32,11 @@ class StoreWriter : public StoreReader {
   /// Removes the bytes if they no longer have their digest; the artifact that names them is then compiled
   /// again.
   void drop_damaged_blob(const Digest& cubin);
+  /// The cubins were used now.
+  void note_used(std::span<const Digest> cubins);
+  /// Removes cubins, the ones used longest ago first, until all take `max_bytes` at most: up to 256, and none
+  /// that a current record or one of a pinned generation was measured with. Gives their number.
+  std::uint64_t evict_cubins(std::uint64_t max_bytes);
   /// A known key keeps its row (compilation is deterministic), unless it is damaged. The blob may come later.
   void put_artifact(const ArtifactRow& artifact);
   void put_device_class(const DeviceClass& device);  // known ones stay, damaged ones are mended
@@ -46,7 +52,10 @@ class StoreWriter : public StoreReader {
   /// Appends in next_generation() and ends the row that it replaces. False: not stored, because there is a
   /// better row (an uncontended one for a provisional one) or the same imported row is known. Either way
   /// the question is wanted no longer.
+  /// A winner with the cubin of the row that it replaces keeps that row's comparisons with libraries.
   bool put_record(const RecordRow& record);
+  /// Keeps a comparison with a current record, within its generation. False: the record is current no longer.
+  bool put_comparison(std::int64_t record, const LibraryComparison& comparison);
 
   void put_job(const JobRow& job);  // inserts or replaces
   /// Forgets jobs that ended before that date, and of the others all but the last kMaxEndedJobs. A job whose
@@ -69,9 +78,11 @@ class StoreWriter : public StoreReader {
   };
   std::optional<TrialIdentity> find_trial(const Digest& key, Origin origin);
   std::int64_t trial_id(const Digest& key, Origin origin);
+  void drop_blob(const Digest& cubin);
   bool insert_block(const BlockRow& block);
   bool is_damaged_class(const Digest& digest);
-  void insert_record(const RecordRow& record, const Key& key);
+  void insert_record(const RecordRow& record, const Key& key,
+                     const std::vector<LibraryComparison>& comparisons);
   struct Rival {
     std::int64_t id = 0;
     std::optional<RecordRow> record;  // absent: it is damaged
@@ -79,6 +90,10 @@ class StoreWriter : public StoreReader {
   /// The current records that may have to make room for this one.
   std::vector<Rival> rivals(const RecordRow& record, const Digest& key);
   void end_record(std::int64_t id);
+  /// Nothing where the engine keeps no sums.
+  template <typename... Values>
+  void set_sum(const store::DialectText& statement, const Values&... values);
+  void set_comparisons(std::int64_t record, const std::vector<LibraryComparison>& comparisons);
 
   std::string now_;
   bool generation_raised_ = false;

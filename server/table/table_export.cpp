@@ -22,6 +22,7 @@ TableRecord to_table(const RecordRow& row) {
   record.driver_cuda = row.driver.cuda;
   record.timing = row.timing;
   record.verification = row.verification;
+  record.over_library = row.over_library;
   return record;
 }
 

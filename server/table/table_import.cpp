@@ -7,25 +7,8 @@
 namespace cubind {
 namespace {
 
-std::string place(const std::string& file, std::string_view list, std::size_t index,
-                  std::string_view member) {
-  return file + " /" + std::string(list) + "/" + std::to_string(index) + "/" + std::string(member);
-}
-
-RecordRow to_row(const TableRecord& record, Evidence evidence) {
-  RecordRow row;
-  const TableContext& context = record.context;
-  row.configuration = context.configuration;
-  row.trial = context.trial;
-  row.cubin = context.artifact;
-  row.architecture = context.architecture;
-  row.toolchain = context.toolchain;
-  row.driver = {record.driver_cuda, context.driver};
-  row.evidence = evidence;
-  row.provisional = record.provisional;
-  row.timing = record.timing;
-  row.verification = record.verification;
-  return row;
+std::string place(const std::string& file, std::string_view list, std::size_t index) {
+  return file + " /" + std::string(list) + "/" + std::to_string(index);
 }
 
 TrialRow to_row(const TableTrial& trial, const Policy& policy) {
@@ -71,18 +54,12 @@ class Import {
  private:
   void add_record(std::size_t index, const std::string& name_space) {
     ask(interrupt_);
-    const TableRecord& record = table_.records[index];
-    const TableContext& context = record.context;
-    const bool replayed = replayed_[context.device_class];
-    RecordRow row = to_row(record, replayed ? Evidence::Replayed : Evidence::Imported);
-    row.question = {context.kernel,
-                    record.interface,
-                    context.problem,
-                    context.device_class,
-                    policy_from_table(context.policy, place(file_, "records", index, "policy")),
-                    numerics_from_table(record.numerics, place(file_, "records", index, "numerics")),
-                    name_space.empty() ? record.name_space : name_space};
-    row.key = record_key(row.question).digest;
+    RecordRow row = record_row(table_.records[index], place(file_, "records", index));
+    row.evidence = replayed_[row.question.device_class] ? Evidence::Replayed : Evidence::Imported;
+    if (!name_space.empty()) {
+      row.question.name_space = name_space;
+      row.key = record_key(row.question).digest;
+    }
     ++(store_.put_record(row) ? report_.records_added : report_.records_known);
   }
 
@@ -90,7 +67,7 @@ class Import {
     ask(interrupt_);
     const TableTrial& trial = table_.trials[index];
     const TrialRow row =
-        to_row(trial, policy_from_table(trial.context.policy, place(file_, "trials", index, "policy")));
+        to_row(trial, policy_from_table(trial.context.policy, place(file_, "trials", index) + "/policy"));
     if (!store_.put_trial(row)) {
       return;
     }
@@ -129,6 +106,40 @@ class Import {
 };
 
 }  // namespace
+
+RecordRow record_row(const TableRecord& record, const std::string& place) {
+  const TableContext& context = record.context;
+  RecordRow row;
+  row.question = {context.kernel,
+                  record.interface,
+                  context.problem,
+                  context.device_class,
+                  policy_from_table(context.policy, place + "/policy"),
+                  numerics_from_table(record.numerics, place + "/numerics"),
+                  record.name_space};
+  row.key = record_key(row.question).digest;
+  row.configuration = context.configuration;
+  row.trial = context.trial;
+  row.cubin = context.artifact;
+  row.architecture = context.architecture;
+  row.toolchain = context.toolchain;
+  row.driver = {record.driver_cuda, context.driver};
+  row.evidence = record.evidence;
+  row.provisional = record.provisional;
+  row.timing = record.timing;
+  row.verification = record.verification;
+  row.over_library = record.over_library;
+  return row;
+}
+
+void put_own_records(StoreWriter& store, const Table& table, const std::string& file) {
+  for (const TableDevice& device : table.devices) {
+    store.put_device_class(derive_device_class(device.facts, file + " /devices"));
+  }
+  for (std::size_t i = 0; i < table.records.size(); ++i) {
+    store.put_record(record_row(table.records[i], place(file, "records", i)));
+  }
+}
 
 ImportReport import_table(StoreWriter& store, const Table& table, const std::string& file,
                           const std::string& name_space, const Interrupt& interrupt) {

@@ -1,5 +1,6 @@
 #include "tests/support/daemon_fixture.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -68,9 +69,14 @@ void Daemon::spawn() {
   const auto add = [&](const char* option, const std::filesystem::path& value) {
     child.arguments.insert(child.arguments.end(), {option, value});
   };
-  add("--db", store());
+  if (std::ranges::find(options_.arguments, "--store") == options_.arguments.end()) {
+    add("--db", store());
+  }
   add("--socket", socket());
-  if (options_.tables.empty()) {
+  if (!options_.bundle.empty()) {
+    add("--bundle", options_.bundle);
+    add("--trust", options_.trust);
+  } else if (options_.tables.empty()) {
     child.arguments.emplace_back("--no-shipped-tables");
   } else {
     add("--tables", options_.tables);
@@ -119,6 +125,9 @@ void Daemon::wait_until_serving() {
   const auto ready = [&] {
     if (health_of(address()) != 1) {
       return false;
+    }
+    if (!options_.bundle.empty()) {
+      return true;
     }
     const v1::GetStatusReply status = connect().get_status(kPatience);
     return status.agents() > 0 && (options_.replay.empty() || status.devices_size() > 0);

@@ -24,11 +24,12 @@ struct DaemonOptions {
   std::vector<std::filesystem::path> kernels = {};  // --kernels
   std::filesystem::path tables = {};                // imported into a new store; empty: none
   std::filesystem::path replay = {};                // a table; empty: no GPU
-  std::filesystem::path faults = {};                // of the replay device; empty: none
-  std::vector<std::string> arguments = {};          // further ones
-  std::string failpoints = {};                      // CUBIND_FAILPOINTS
-  std::vector<std::string> environment = {};        // further variables, NAME=value
-  std::filesystem::path cuda_home = {};             // of NVRTC; empty: that of the tests
+  std::filesystem::path bundle = {}, trust = {};  // served instead of a store, without an agent; empty: none
+  std::filesystem::path faults = {};              // of the replay device; empty: none
+  std::vector<std::string> arguments = {};        // further ones
+  std::string failpoints = {};                    // CUBIND_FAILPOINTS
+  std::vector<std::string> environment = {};      // further variables, NAME=value
+  std::filesystem::path cuda_home = {};           // of NVRTC; empty: that of the tests
 };
 
 /// Started by start(), killed by the destructor with everything that came from it. Used from one thread, but

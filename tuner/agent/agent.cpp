@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "schemas/limits.hpp"
+#include "tuner/agent/agent_work.hpp"
 #include "tuner/agent/compile_job.hpp"
 #include "tuner/agent/tune_job.hpp"
 #include "tuner/spec/wire.hpp"
@@ -22,23 +23,9 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kTick{100};
 constexpr milliseconds kReconnect{500};
-// Jobs that are handed back have this long; what has not ended then is dropped.
-constexpr milliseconds kHandBack{4000};
+constexpr milliseconds kSilence{10'000};  // of a daemon that the agent cannot reach, before the log says so
 
 }  // namespace
-
-// One lease or check that is being worked on.
-struct Agent::Work {
-  JobStop stop;
-  std::unique_ptr<LeaseChannel> channel;  // none for a check
-  milliseconds heartbeat{1000};
-  steady_clock::time_point last_sent{};
-  std::string lease_id;  // or the check's id
-  std::string gpu_uuid;  // of a tuning job
-  std::atomic<bool> wants_gpu{true};
-  std::atomic<bool> done{false};
-  std::thread thread;
-};
 
 Agent::Agent(AgentOptions options) : options_(std::move(options)), lends_(process_host()) {
   // Devices are looked at while the compilers start.
@@ -68,10 +55,12 @@ v1::Hello Agent::hello() {
   v1::Hello hello;
   hello.set_agent_id(options_.agent_id);
   hello.set_protocol(kAgentProtocol);
+  hello.set_oldest_protocol(kOldestAgentProtocol);
   hello.set_version(kVersion);
   hello.set_compile_jobs(options_.compile_jobs);
   hello.set_no_device_because(no_device_because_);
   hello.set_takes_lends(true);
+  hello.set_allows_partial_sandbox(options_.allow_partial_sandbox);
   for (const auto& place : places_) {
     *hello.add_devices() = place->device.offer;
   }
@@ -98,20 +87,19 @@ void Agent::run(const std::function<bool(milliseconds)>& wait) {
 }
 
 void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
-  stream_ = std::make_unique<LeaseStream>(options_.address, hello(),
-                                          [this](const v1::DaemonMessage& message) { handle(message); });
+  stream_ = std::make_unique<LeaseStream>(
+      options_.address, hello(), [this](const v1::DaemonMessage& message) { handle(message); },
+      options_.token_file);
   // The stream's reader sends the first message, and waits for the daemon with it: no other thread writes
   // until the daemon has welcomed the agent, however long it was away.
   heartbeat_ = milliseconds(0);
+  protocol_ = 0;
   stream_->start();
-  while (!ending && !stream_->broken()) {
-    ending = wait(kTick);
-    if (heartbeat_.load().count() > 0) {
-      send_heartbeats();
-      look_at_memory();
-      keep_spares();
-    }
-    reap(false);
+  attend(wait, ending);
+  was_welcomed_ = was_welcomed_ || protocol_ > 0;
+  if (stream_->is_refused() && !was_welcomed_) {
+    throw Error(ErrorCode::FailedPrecondition, options_.address,
+                "the daemon refuses this agent: " + stream_->broken().value_or(""));
   }
   if (stream_->broken()) {
     log_warning("the stream to " + options_.address + " broke: " + *stream_->broken());
@@ -134,20 +122,24 @@ void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
   draining_ = false;
 }
 
-void Agent::hand_back() {
-  log_info("ending: leases are handed back");
-  ending_.request_stop();
-  {
-    const std::lock_guard lock(mutex_);
-    draining_ = true;
-  }
-  stop_all(JobStop::Kind::HandBack);
-  const auto until = steady_clock::now() + kHandBack;
-  while (steady_clock::now() < until && has_work()) {
-    std::this_thread::sleep_for(milliseconds(10));
+void Agent::attend(const std::function<bool(milliseconds)>& wait, bool& ending) {
+  const auto started = steady_clock::now();
+  bool is_told = false;
+  while (!ending && !stream_->broken()) {
+    ending = wait(kTick) || is_idle_for_long();
+    if (heartbeat_.load().count() > 0) {
+      send_heartbeats();
+      look_at_memory();
+      keep_spares();
+    } else if (!is_told && steady_clock::now() - started > kSilence) {
+      is_told = true;
+      log_warning(
+          options_.address +
+          ": no daemon answers there; it is tried again until one does. `cubindctl health --address " +
+          options_.address + "`, with the same environment, says why");
+    }
     reap(false);
   }
-  stop_all(JobStop::Kind::Drop);
 }
 
 void Agent::handle(const v1::DaemonMessage& message) {
@@ -155,6 +147,7 @@ void Agent::handle(const v1::DaemonMessage& message) {
     case v1::DaemonMessage::kWelcome:
       log_info("works for the daemon at " + options_.address + ", version " +
                message.welcome().daemon_version());
+      protocol_ = std::max(message.welcome().protocol(), kOldestAgentProtocol);
       heartbeat_ = milliseconds(message.welcome().heartbeat_ms());
       return;
     case v1::DaemonMessage::kLease:

@@ -35,7 +35,9 @@ class Agent {
   Agent& operator=(const Agent&) = delete;
 
   // Blocks. `wait` sleeps for at most the given time and returns true when the agent is to end (a signal, its
-  // parent's end); then the leases are handed back within 5 s and run() returns.
+  // parent's end). Then each job ends with the trial under way, or after 2 s without it, and is handed back
+  // within 5 s in all; run() returns. It also returns after a time without work, if the options say so.
+  // Throws Error(FailedPrecondition) where the daemon refuses the agent at its first hello.
   void run(const std::function<bool(std::chrono::milliseconds)>& wait);
 
  private:
@@ -43,7 +45,12 @@ class Agent {
 
   v1::Hello hello();
   void serve(const std::function<bool(std::chrono::milliseconds)>& wait, bool& ending);
+  /// Until the stream breaks or the agent ends.
+  void attend(const std::function<bool(std::chrono::milliseconds)>& wait, bool& ending);
+  bool is_idle_for_long();
   void hand_back();
+  void wait_for_works(std::chrono::milliseconds time);
+  void say_it_leaves();
   void handle(const v1::DaemonMessage& message);
   void take(const v1::LeaseGrant& page);
   void begin(const v1::LeaseGrant& lease);
@@ -85,6 +92,9 @@ class Agent {
   std::unique_ptr<LeaseStream> stream_;
   v1::LeaseGrant pages_;  // of a lease that is not complete; of the stream's thread
   std::atomic<std::chrono::milliseconds> heartbeat_{};  // as the daemon welcomed it; 0: not yet
+  std::atomic<std::uint32_t> protocol_{};               // of the stream; 0: not welcomed yet
+  bool was_welcomed_ = false;                           // by this daemon or an earlier one
+  std::chrono::steady_clock::time_point busy_ = std::chrono::steady_clock::now();  // until then, at least
   std::chrono::steady_clock::time_point said_{};
   std::chrono::steady_clock::time_point looked_{};  // at free memory
   std::future<void> looking_;                       // at a GPU's driver, which may take its time

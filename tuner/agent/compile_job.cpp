@@ -101,6 +101,7 @@ v1::JobResult run_compile_job(const v1::LeaseGrant& lease, const Toolbox& toolbo
   v1::JobResult result;
   result.set_status(wanted.empty() ? v1::JobResult::DONE : v1::JobResult::FAILED);
   for (const CompileSource::Wanted& one : wanted) {
+    stop.check_between_trials();
     const Compiled& compiled = artifacts.get(one);
     progress.set_configurations_done(progress.configurations_done() + 1);
     progress.set_nvrtc_calls(artifacts.nvrtc_calls());

@@ -62,19 +62,22 @@ std::string seconds(std::chrono::milliseconds duration) {
 
 }  // namespace
 
-Subprocess CompileProcess::start(const CompilePoolOptions& options, bool in_background,
-                                 const UniqueFd& socket) {
-  CompilerProgram::Command command = options.program->command(kWorkerFd, options.deadline);
+Subprocess CompileProcess::start(bool in_background, const UniqueFd& socket) {
+  CompilerProgram::Command command = options_.program->command(kWorkerFd, options_.deadline);
+  if (!command.folder_prefix.empty()) {
+    folder_.emplace(command.folder_prefix);
+    command.arguments.insert(command.arguments.end(), {"--folder", folder_->path().string()});
+  }
   SubprocessOptions child;
   child.program = std::move(command.program);
   child.arguments = std::move(command.arguments);
   child.fds = {{.fd = socket.get(), .number = kWorkerFd}};
   child.stderr_to = ChildStream::Pipe;
   // Sanitizers reserve more address space than there is memory.
-  if (!kSanitized && !command.limits_its_memory && options.address_space_bytes != 0) {
-    child.limit_address_space_bytes = options.address_space_bytes;
+  if (!kSanitized && !command.limits_its_memory && options_.address_space_bytes != 0) {
+    child.limit_address_space_bytes = options_.address_space_bytes;
   }
-  child.nice = options.nice;
+  child.nice = options_.nice;
   child.idle_class = in_background;
   child.working_folder = "/";
   return Subprocess::spawn(child);
@@ -88,7 +91,7 @@ CompileProcess::CompileProcess(const CompilePoolOptions& options, bool in_backgr
       child_([&] {
         auto [mine, theirs] = make_socket_pair();
         socket_ = std::move(mine);
-        return start(options, in_background, theirs);
+        return start(in_background, theirs);
       }()) {
   const int flags = fcntl(child_.stderr_pipe().get(), F_GETFL);
   fcntl(child_.stderr_pipe().get(), F_SETFL, flags | O_NONBLOCK);

@@ -9,6 +9,7 @@
 #include "base/subprocess.hpp"
 #include "base/unique_fd.hpp"
 #include "tuner/agent/compile_pool.hpp"
+#include "tuner/agent/private_folder.hpp"
 
 namespace cubind {
 
@@ -41,7 +42,7 @@ class CompileProcess {
   unsigned compiles() const noexcept { return compiles_; }
 
  private:
-  static Subprocess start(const CompilePoolOptions& options, bool in_background, const UniqueFd& socket);
+  Subprocess start(bool in_background, const UniqueFd& socket);
   std::string await_hello(const std::function<bool()>& is_withdrawn, bool& is_its_word);
   /// What the worker has computed so far; zero where the system does not tell.
   std::chrono::nanoseconds cpu_time() const;
@@ -57,6 +58,7 @@ class CompileProcess {
   const CompilePoolOptions& options_;
   const std::chrono::milliseconds deadline_, start_deadline_;
   UniqueFd socket_;
+  std::optional<PrivateFolder> folder_;  // before the child, which has ended when it goes
   Subprocess child_;
   v1::Toolchain toolchain_;
   std::optional<Digest> kept_headers_;  // by the worker

@@ -20,6 +20,8 @@ class CompilerProgram {
     std::string program;
     std::vector<std::string> arguments;
     bool limits_its_memory = false;  // it sets RLIMIT_AS of each compile itself
+    std::string folder_prefix =
+        {};  // of a folder for its files, which it gets as --folder; empty: it needs none
   };
   /// `fd`: the descriptor of its socket.
   virtual Command command(int fd, std::chrono::milliseconds deadline) const = 0;

@@ -20,7 +20,7 @@ void ConsentGate::wait_until_idle() {
       throw Error(ErrorCode::Unavailable, "GPU", "another process uses it");
     }
     stop_.wait_for(options_.poll);
-    stop_.check();
+    stop_.check_between_trials();
     remote_.probe();
   } while (remote_.foreign_use() && (gives_way() || !remote_.has_info()));
   progress_.runs();

@@ -29,9 +29,9 @@ std::uint64_t most_shared_bytes(const Candidate& candidate, const Compiled& arti
 
 }  // namespace
 
-FinalStage::FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& progress,
+FinalStage::FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& progress, const JobStop& stop,
                        const RoundContext& context)
-    : bench_(bench), log_(log), progress_(progress), context_(context) {}
+    : bench_(bench), log_(log), progress_(progress), stop_(stop), context_(context) {}
 
 RoundPlan FinalStage::plan_of(const std::vector<const Candidate*>& finalists) const {
   double fastest = std::numeric_limits<double>::infinity();
@@ -95,6 +95,7 @@ std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& final
   FinalRounds rounds(finalists.size(), context_, plan.most_rounds);
   std::uint32_t at_least = 0;
   while (!rounds.done()) {
+    stop_.check_between_trials();
     std::vector<const Candidate*> running;
     for (std::size_t i = 0; i < finalists.size(); ++i) {
       if (rounds.running(i)) {

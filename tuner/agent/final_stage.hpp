@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tuner/agent/job_progress.hpp"
+#include "tuner/agent/job_stop.hpp"
 #include "tuner/agent/trial_bench.hpp"
 #include "tuner/search/choice.hpp"
 #include "tuner/search/final_rounds.hpp"
@@ -24,7 +25,8 @@ struct Finalist {
 /// rounds are not compared: then new rounds are measured with all of them. Used from the job's thread.
 class FinalStage {
  public:
-  FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& progress, const RoundContext& context);
+  FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& progress, const JobStop& stop,
+             const RoundContext& context);
 
   /// Those that were measured and are still in; a finalist that failed is left out.
   std::vector<Finalist> run(const std::vector<const Candidate*>& finalists);
@@ -39,6 +41,7 @@ class FinalStage {
   TrialBench& bench_;
   const TrialLog& log_;
   JobProgress& progress_;
+  const JobStop& stop_;
   RoundContext context_;
 };
 

@@ -5,6 +5,13 @@
 #include "base/error.hpp"
 
 namespace cubind {
+namespace {
+
+[[noreturn]] void hand_back() {
+  throw Error(ErrorCode::Cancelled, "job", "handed back: the agent is draining");
+}
+
+}  // namespace
 
 void JobStop::request(Kind kind) {
   const std::lock_guard lock(mutex_);
@@ -23,12 +30,26 @@ JobStop::Kind JobStop::kind() const {
   return kind_;
 }
 
+void JobStop::end_after_trial() {
+  const std::lock_guard lock(mutex_);
+  ends_after_trial_ = woken_ = true;
+  changed_.notify_all();
+}
+
+void JobStop::check_between_trials() const {
+  check();
+  const std::lock_guard lock(mutex_);
+  if (ends_after_trial_) {
+    hand_back();
+  }
+}
+
 void JobStop::check() const {
   switch (kind()) {
     case Kind::None:
       return;
     case Kind::HandBack:
-      throw Error(ErrorCode::Cancelled, "job", "handed back: the agent is draining");
+      hand_back();
     case Kind::Drop:
       throw Error(ErrorCode::Aborted, "job", "the lease is over");
   }

@@ -23,8 +23,13 @@ class JobStop {
   Kind kind() const;
   bool requested() const { return kind() != Kind::None; }
 
+  /// The agent ends: the job is handed back when the trial under way has ended. Wakes the job's thread.
+  void end_after_trial();
+
   /// Throws Error: Cancelled to hand back, Aborted to drop.
   void check() const;
+  /// The same between two trials, where a job also ends that is to end soon.
+  void check_between_trials() const;
   /// Sleeps; true when a stop was requested before the time was over. wake() ends it too.
   bool wait_for(std::chrono::milliseconds time);
   /// Ends the sleep of the job's thread, or else its next one: what it waits for has changed.
@@ -49,6 +54,7 @@ class JobStop {
   mutable std::condition_variable changed_;
   Kind kind_ = Kind::None;                                // guarded by mutex_
   bool woken_ = false;                                    // guarded by mutex_
+  bool ends_after_trial_ = false;                         // guarded by mutex_
   std::map<std::uint64_t, std::function<void()>> hooks_;  // guarded by mutex_, which is held while they run
   std::uint64_t next_id_ = 1;                             // guarded by mutex_
 };

@@ -12,8 +12,10 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/zstd.hpp"
+#include "connect/channel.hpp"
 #include "schemas/agent.grpc.pb.h"
 #include "schemas/cubind.grpc.pb.h"
+#include "schemas/keepalive.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/plan/answer_wire.hpp"
 
@@ -30,21 +32,34 @@ constexpr milliseconds kCallDeadline{60'000};
 // The wait for the end of a stream of which nothing more can be read.
 constexpr milliseconds kGoodbye{1000};
 
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
+bool would_refuse_again(grpc::StatusCode code) {
+  return code == grpc::StatusCode::FAILED_PRECONDITION || code == grpc::StatusCode::PERMISSION_DENIED ||
+         code == grpc::StatusCode::UNAUTHENTICATED || code == grpc::StatusCode::UNIMPLEMENTED;
+}
+
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address,
+                                            const std::filesystem::path& token_file) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   // A pool of its own: a broken connection of an earlier stream is not shared.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswerMs);
+  ChannelSecrets secrets = ChannelSecrets::from_environment();
+  if (!token_file.empty()) {
+    secrets.token_file = token_file;
+  }
+  return open_channel(address, arguments, secrets);
 }
 
 }  // namespace
 
 struct LeaseStream::State {
-  State(const std::string& address, v1::Hello first, std::function<void(const v1::DaemonMessage&)> handler)
+  State(const std::string& address, const std::filesystem::path& token_file, v1::Hello first,
+        std::function<void(const v1::DaemonMessage&)> handler)
       : hello(std::move(first)),
-        channel(make_channel(address)),
+        channel(make_channel(address, token_file)),
         agents(v1::AgentService::NewStub(channel)),
         cubind(v1::Cubind::NewStub(channel)),
         on_message(std::move(handler)) {}
@@ -70,6 +85,7 @@ struct LeaseStream::State {
   // By sequence number, empty until it comes. Guarded by mutex.
   std::map<std::uint64_t, std::optional<v1::Ack>> awaited;
   std::optional<std::string> broken;  // guarded by mutex
+  bool refused = false;               // guarded by mutex
   std::thread reader;
 };
 
@@ -113,6 +129,10 @@ std::string LeaseStream::State::end() {
     context.TryCancel();
   });
   const grpc::Status status = stream->Finish();
+  {
+    const std::lock_guard lock(mutex);
+    refused = would_refuse_again(status.error_code());
+  }
   if (gave_up) {
     return "the daemon sent something that is not a message";
   }
@@ -144,8 +164,9 @@ Error LeaseStream::State::call_error(const char* call, const grpc::Status& statu
 }
 
 LeaseStream::LeaseStream(const std::string& address, const v1::Hello& hello,
-                         std::function<void(const v1::DaemonMessage&)> on_message)
-    : state_(std::make_unique<State>(address, hello, std::move(on_message))) {}
+                         std::function<void(const v1::DaemonMessage&)> on_message,
+                         const std::filesystem::path& token_file)
+    : state_(std::make_unique<State>(address, token_file, hello, std::move(on_message))) {}
 
 void LeaseStream::start() {
   state_->context.set_wait_for_ready(true);
@@ -265,6 +286,11 @@ void LeaseStream::put_artifact(const v1::ArtifactInfo& info, const std::string& 
 std::optional<std::string> LeaseStream::broken() const {
   const std::lock_guard lock(state_->mutex);
   return state_->broken;
+}
+
+bool LeaseStream::is_refused() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->refused;
 }
 
 }  // namespace cubind

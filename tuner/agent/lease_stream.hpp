@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,9 +20,11 @@ namespace cubind {
 /// stream, one message at a time, and must not wait for an acknowledgement.
 class LeaseStream {
  public:
-  /// `address`: unix:///PATH or HOST:PORT. Does not wait for the daemon.
+  /// `address`: unix:///PATH, tls://HOST:PORT or HOST:PORT. `token_file`: empty: that of the environment.
+  /// Does not wait for the daemon.
   LeaseStream(const std::string& address, const v1::Hello& hello,
-              std::function<void(const v1::DaemonMessage&)> on_message);
+              std::function<void(const v1::DaemonMessage&)> on_message,
+              const std::filesystem::path& token_file = {});
   /// Sends the hello and begins to hand over messages. Once.
   void start();
   /// Ends the stream and waits until on_message has returned for the last time.
@@ -49,6 +52,9 @@ class LeaseStream {
 
   /// Absent while it is alive; why it broke.
   std::optional<std::string> broken() const;
+  /// Whether the daemon has broken it and would do so again: it speaks another protocol, or does not accept
+  /// the token.
+  bool is_refused() const;
 
  private:
   struct State;

@@ -5,7 +5,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <fstream>
+#include <map>
+#include <random>
 #include <sstream>
 #include <thread>
 
@@ -38,7 +42,10 @@ double cgroup_cores() {
 std::string default_agent_id() {
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
-  return std::string(host) + "-" + std::to_string(getpid());
+  // Containers of one host may have one name and the same process numbers.
+  char random[12] = "";
+  std::snprintf(random, sizeof(random), "-%08x", std::random_device()());
+  return std::string(host) + "-" + std::to_string(getpid()) + random;
 }
 
 // In a package it lies next to bin/, in a wheel's Python package next to _programs/.
@@ -60,14 +67,22 @@ std::filesystem::path find_triton_worker() {
 
 struct TimesMs {
   long long compile = 30'000, run = 10'000, idle_poll = 2'000, memory_poll = 10'000;
+  std::optional<double> exit_when_idle_s;
 };
 
 void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::string& when,
                  std::string& worker) {
   app.set_version_flag("--version", std::string("cubind-agent ") + kVersion);
-  app.add_option("--address", options.address, "the daemon: unix:///PATH or HOST:PORT")
+  app.add_option("--address", options.address, "the daemon: unix:///PATH, tls://HOST:PORT or HOST:PORT")
       ->envname("CUBIND_ADDRESS");
-  app.add_option("--id", options.agent_id, "name in the daemon's lists (default: HOST-PID)");
+  app.add_option("--token-file", options.token_file, "holds the agent's token (default: CUBIND_TOKEN_FILE)")
+      ->check(CLI::ExistingFile);
+  app.add_option("--exit-when-idle", times.exit_when_idle_s,
+                 "end when there was no work for so long, e.g. 60s or 10m (default: stay)")
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}}))
+      ->check(CLI::PositiveNumber);
+  app.add_option("--id", options.agent_id,
+                 "name in the daemon's lists, of one agent at a time (default: HOST-PID-RANDOM)");
   app.add_option("--worker", worker, "cubind-worker (default: next to this executable)")
       ->envname("CUBIND_WORKER");
   app.add_option("--gpus", options.gpus,
@@ -89,6 +104,9 @@ void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::stri
                  "Python that has Triton, which compiles Triton kernels; may be repeated")
       ->envname("CUBIND_TRITON_PYTHON")
       ->delimiter(':');
+  app.add_flag("--allow-partial-sandbox", options.allow_partial_sandbox,
+               "compile sources of other users also where this host's kernel lacks a part of the sandbox")
+      ->envname("CUBIND_ALLOW_PARTIAL_SANDBOX");
   app.add_option("--compile-deadline-ms", times.compile, "deadline of one compile")
       ->check(CLI::PositiveNumber);
   app.add_option("--run-deadline-ms", times.run, "deadline of one verification or block of samples")
@@ -119,6 +137,9 @@ void complete(AgentOptions& options, const TimesMs& times, const std::string& wh
   options.triton_worker = find_triton_worker();
   if (options.agent_id.empty()) {
     options.agent_id = default_agent_id();
+  }
+  if (times.exit_when_idle_s) {
+    options.exit_when_idle = std::chrono::milliseconds(std::llround(*times.exit_when_idle_s * 1000));
   }
   options.compile_deadline = std::chrono::milliseconds(times.compile);
   options.deadlines.run = std::chrono::milliseconds(times.run);

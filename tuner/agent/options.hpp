@@ -14,8 +14,9 @@ namespace cubind {
 
 /// The settings from command line and environment.
 struct AgentOptions {
-  std::string address;                   // of the daemon: unix:///PATH or HOST:PORT
-  std::string agent_id;                  // default: HOST-PID
+  std::string address;                   // of the daemon: unix:///PATH, tls://HOST:PORT or HOST:PORT
+  std::filesystem::path token_file;      // empty: that of the environment
+  std::string agent_id;                  // default: HOST-PID and a random number
   std::filesystem::path worker_program;  // default: cubind-worker next to this executable
 
   std::vector<std::string>
@@ -28,12 +29,14 @@ struct AgentOptions {
   std::vector<std::string> triton_pythons;  // Pythons that have Triton; none: no Triton kernel is compiled
   std::filesystem::path triton_worker;  // what they run; default: found from this executable; empty: missing
 
+  bool allow_partial_sandbox = false;  // compile other users' sources also where the kernel lacks some of it
   unsigned compile_jobs = 1;
   std::chrono::milliseconds compile_deadline{30'000};
   DeviceDeadlines deadlines;
   std::chrono::milliseconds idle_poll{2'000};
   std::chrono::milliseconds memory_poll{10'000};
-  std::optional<int> parent_pid;  // the agent ends when this process does
+  std::optional<int> parent_pid;                            // the agent ends when this process does
+  std::optional<std::chrono::milliseconds> exit_when_idle;  // the agent ends when it had no work for so long
   std::string log_level = "info";
   bool list_devices = false;  // print the GPUs of this machine as a Hello and end
 };

@@ -64,6 +64,7 @@ void add_buffer(const JobInput& input, const ArgumentSpec& argument, const Probl
   buffer.set_seed(buffer_seed(input.job_key, argument.name));
   buffer.set_timed_zero(argument.timed_zero);
   buffer.set_constant_output(argument.constant_output);
+  buffer.set_partial(argument.partial);
   if (is_output(argument)) {
     const ToleranceBounds bounds = input.spec->bounds(argument, problem);
     buffer.set_rtol(bounds.rtol);

@@ -8,12 +8,14 @@
 namespace cubind {
 
 ScreenStage::ScreenStage(const JobInput& input, Proposals& proposals, TrialBench& bench,
-                         JobProgress& progress, const CompileSource& artifacts, MeasureSettings settings)
+                         JobProgress& progress, const CompileSource& artifacts, const JobStop& stop,
+                         MeasureSettings settings)
     : input_(input),
       proposals_(proposals),
       bench_(bench),
       progress_(progress),
       artifacts_(artifacts),
+      stop_(stop),
       settings_(settings) {}
 
 Attempt ScreenStage::verify(const Candidate& candidate) {
@@ -86,6 +88,7 @@ void ScreenStage::one(const Candidate& candidate) {
 }
 
 void ScreenStage::again(const Candidate& candidate) {
+  stop_.check_between_trials();
   do {
     bench_.make_fresh_for(candidate);
   } while (try_one(candidate) == Attempt::Deferred);
@@ -93,6 +96,7 @@ void ScreenStage::again(const Candidate& candidate) {
 }
 
 const Candidate* ScreenStage::next() {
+  stop_.check_between_trials();
   progress_.unreported_stage("choosing");
   return proposals_.next();
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tuner/agent/job_progress.hpp"
+#include "tuner/agent/job_stop.hpp"
 #include "tuner/agent/proposals.hpp"
 #include "tuner/agent/trial_bench.hpp"
 #include "tuner/search/screening.hpp"
@@ -16,7 +17,7 @@ namespace cubind {
 class ScreenStage {
  public:
   ScreenStage(const JobInput& input, Proposals& proposals, TrialBench& bench, JobProgress& progress,
-              const CompileSource& artifacts, MeasureSettings settings);
+              const CompileSource& artifacts, const JobStop& stop, MeasureSettings settings);
 
   /// The finalists, fastest first: each is verified. Empty if no candidate survived.
   std::vector<const Candidate*> run();
@@ -35,6 +36,7 @@ class ScreenStage {
   TrialBench& bench_;
   JobProgress& progress_;
   const CompileSource& artifacts_;
+  const JobStop& stop_;
   MeasureSettings settings_;
   std::vector<const Candidate*> survivors_;  // that were screened fully, in the order of their trials
   std::vector<Screened> screened_;           // candidate: index into survivors_

@@ -90,6 +90,10 @@ void Toolbox::add(const std::string& what, std::vector<std::string>& reasons,
                   const std::function<Tool()>& make) {
   try {
     tools_.push_back(make());
+    const auto& lacks = tools_.back().offer().sandbox_lacks();
+    if (!lacks.empty()) {
+      log_warning(what + ": the sandbox of compiles is not whole: " + join(lacks, "; "));
+    }
   } catch (const Error& error) {
     const std::string left_out = what + " is left out: " + error.what();
     log_warning(left_out);

@@ -6,6 +6,8 @@
 #include "base/json_node.hpp"
 #include "base/text.hpp"
 #include "tuner/agent/compiler_program.hpp"
+#include "tuner/sandbox/landlock.hpp"
+#include "tuner/sandbox/syscall_filter.hpp"
 
 namespace cubind {
 namespace {
@@ -16,6 +18,19 @@ constexpr std::int64_t kTensorMemoryColumns = 512;
 // The parent ends a compile at its deadline by the clock, in the background much later: the worker's own
 // limit is beyond both. Processor time is limited in the same way for all.
 constexpr std::int64_t kPatience = 60;
+
+std::string hex(const std::string& bytes) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string digits;
+  for (const char byte : bytes) {
+    digits += kDigits[static_cast<unsigned char>(byte) >> 4];
+    digits += kDigits[byte & 0xf];
+  }
+  return digits;
+}
+
+// From this version on Landlock keeps a compile's signals from other processes.
+constexpr int kLandlockOfSignals = 6;
 
 // frame = header_length (u32, little-endian) header (JSON) bytes
 std::string joined(const std::string& header, const std::string& bytes) {
@@ -86,14 +101,18 @@ void add_entry(const JsonNode& root, v1::CompileReply& reply) {
 class TritonProgram final : public CompilerProgram {
  public:
   TritonProgram(std::string python, std::string worker)
-      : python_(std::move(python)), worker_(std::move(worker)) {}
+      : python_(std::move(python)),
+        worker_(std::move(worker)),
+        seccomp_(hex(compiler_filter(landlock_version() >= kLandlockOfSignals))) {}
 
   Command command(int fd, std::chrono::milliseconds deadline) const override {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(deadline).count() + 1;
     return {.program = python_,
             .arguments = {"-I", "-B", worker_, "--fd", std::to_string(fd), "--seconds",
-                          std::to_string(kPatience * seconds), "--cpu-seconds", std::to_string(seconds)},
-            .limits_its_memory = true};
+                          std::to_string(kPatience * seconds), "--cpu-seconds", std::to_string(seconds),
+                          "--seccomp", seccomp_},
+            .limits_its_memory = true,
+            .folder_prefix = "cubind-triton-"};
   }
 
   v1::CompileWorkerHello hello(const std::string& frame) const override {
@@ -107,6 +126,9 @@ class TritonProgram final : public CompilerProgram {
       for (const JsonNode& ptxas : root.at("ptxas").members()) {
         toolchain.add_architectures(ptxas.key());
         toolchain.add_assemblers(ptxas.as_string());
+      }
+      for (const JsonNode& lack : root.at("lacks").elements()) {
+        toolchain.add_sandbox_lacks(lack.as_nonempty_string());
       }
     }
     return hello;
@@ -149,7 +171,7 @@ class TritonProgram final : public CompilerProgram {
   }
 
  private:
-  const std::string python_, worker_;
+  const std::string python_, worker_, seccomp_;
 };
 
 }  // namespace

@@ -46,6 +46,20 @@ const Finalist* find_default(const std::vector<Finalist>& finalists) {
   return found == finalists.end() ? nullptr : &*found;
 }
 
+// What was measured before a job is handed back is kept.
+template <typename Body>
+auto keeping_results(TrialLog& log, const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Cancelled) {
+      log.commit();
+      log.settle();
+    }
+    throw;
+  }
+}
+
 MeasureSettings settings_of(const v1::LeaseGrant& lease, MeasureSettings settings) {
   if (lease.rounds() > 0) {
     settings.min_samples = settings.max_samples = lease.rounds();
@@ -73,6 +87,7 @@ v1::JobResult TuneJob::run(const v1::LeaseGrant& lease) {
 }
 
 v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
+  parts_.stop.check_between_trials();
   const auto kept = parts_.builds.of(lease.spec());
   const KernelBuild& build = *kept;
   RemoteDevice remote(parts_.device, options_.open, parts_.stop, options_.deadlines, options_.lend);
@@ -125,16 +140,17 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
                       {options_.compile_window, [&](const Candidate& one) { bench.want(one); },
                        [&](const Candidate& one) { return bench.is_known(one); }});
   progress.total(static_cast<std::uint32_t>(std::min<std::uint64_t>(proposals.expected(), UINT32_MAX)));
-  ScreenStage screen(input, proposals, bench, progress, artifacts, settings);
-  const std::vector<const Candidate*> chosen = screen.run();
+  ScreenStage screen(input, proposals, bench, progress, artifacts, parts_.stop, settings);
+  const std::vector<const Candidate*> chosen = keeping_results(log, [&] { return screen.run(); });
   if (options_.on_device) {
     options_.on_device(remote.info());
   }
   const RoundContext context{input.job_key, bench.tick_us(), settings};
-  std::vector<Finalist> finalists = FinalStage(bench, log, progress, context).run(chosen);
+  FinalStage final_stage(bench, log, progress, parts_.stop, context);
+  std::vector<Finalist> finalists = keeping_results(log, [&] { return final_stage.run(chosen); });
   progress.stage("verifying");
   WinnerCheck check(input, bench);
-  const auto choice = choose_verified(finalists, bench, check, context);
+  const auto choice = keeping_results(log, [&] { return choose_verified(finalists, bench, check, context); });
   progress.stage("commit");
   progress.nvrtc_calls(artifacts.nvrtc_calls());
   progress.send();

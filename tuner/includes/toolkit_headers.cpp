@@ -54,7 +54,7 @@ const std::vector<std::string>& ToolkitHeaders::package_of(const std::string& na
 // With mutex_ held.
 ToolkitHeaders::Entry& ToolkitHeaders::load(const std::string& name) {
   const auto [entry, fresh] = entries_.try_emplace(name);
-  if (fresh && !name.empty() && !climbs(name) && !is_absolute(name)) {
+  if (fresh && !name.empty() && !climbs(normalized_path(name)) && !is_absolute(name)) {
     if (std::optional<std::string> content = read_(name)) {
       entry->second.exists = true;
       entry->second.content = std::move(*content);

@@ -113,6 +113,21 @@ inline constexpr std::tuple kTimingFields{
     JsonField{"throttled", &Timing::throttled},  JsonField{"contended", &Timing::contended},
 };
 
+/// A winner against the function of a library that one would call instead. A client measures both in its own
+/// process and reports it: the daemon serves what it serves without it.
+struct LibraryComparison {
+  std::string library;                 // "torch 2.13.0+cu130"
+  double gain = 0, low = 0, high = 0;  // time of the library over time of the winner, and its 95 % interval
+  std::uint32_t samples = 0;           // rounds with one sample of each
+  bool operator==(const LibraryComparison&) const = default;
+};
+
+inline constexpr std::tuple kComparisonFields{
+    JsonField{"library", &LibraryComparison::library}, JsonField{"gain", &LibraryComparison::gain},
+    JsonField{"gain_low", &LibraryComparison::low},    JsonField{"gain_high", &LibraryComparison::high},
+    JsonField{"samples", &LibraryComparison::samples},
+};
+
 /// The verification of a winner: its reference and its problems (its own and the tails).
 struct VerificationSummary {
   bool verified = false;

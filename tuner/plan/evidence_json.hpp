@@ -36,6 +36,12 @@ inline OrderedJson to_json(const EntryResources& entry) {
   return json;
 }
 
+inline OrderedJson to_json(const LibraryComparison& comparison) {
+  OrderedJson json = OrderedJson::object();
+  add_fields(json, comparison, kComparisonFields);
+  return json;
+}
+
 /// Reads numbers and flags that may be absent, as where a schema has said which may. Throws
 /// Error(InvalidArgument) at a value of another type or range.
 template <typename Owner, typename Fields>

@@ -2,7 +2,9 @@
 
 #include <string>
 
+#include "base/refuse.hpp"
 #include "tuner/plan/answer_wire.hpp"
+#include "tuner/plan/library_comparison.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/plan/wire_fields.hpp"
 
@@ -127,6 +129,31 @@ Timing timing_from_wire(const v1::Provenance& from) {
   timing.tick_us = from.tick_us();
   timing.measured_at = from.measured_at();
   return timing;
+}
+
+void to_wire(const LibraryComparison& from, v1::LibraryComparison& to) {
+  to.set_library(from.library);
+  to.set_gain(from.gain);
+  to.set_gain_low(from.low);
+  to.set_gain_high(from.high);
+  to.set_samples(from.samples);
+}
+
+LibraryComparison comparison_from_wire(const v1::LibraryComparison& from, std::string_view field) {
+  LibraryComparison comparison{from.library(), from.gain(), from.gain_low(), from.gain_high(),
+                               from.samples()};
+  if (const auto fault = fault_of(comparison)) {
+    refuse(std::string(field) + "." + std::string(fault->member), fault->cause);
+  }
+  return comparison;
+}
+
+std::vector<LibraryComparison> comparisons_from_wire(const v1::Provenance& from) {
+  std::vector<LibraryComparison> comparisons;
+  for (int i = 0; i < from.over_library_size(); ++i) {
+    comparisons.push_back(comparison_from_wire(from.over_library(i), element("over_library", i)));
+  }
+  return comparisons;
 }
 
 void to_wire(const VerificationSummary& from, v1::VerificationSummary& to) {

@@ -108,6 +108,7 @@ struct ArgumentSpec {
   Fill fill;
   bool timed_zero = false;
   bool constant_output = false;  // outputs: the values do not depend on the inputs
+  bool partial = false;          // role out: some elements may be left alone
   std::string expr;              // scalars by expression
   bool from_caller = false;      // scalars from the caller
   double bench = 0;              // the measurement passes it for a caller's scalar

@@ -344,6 +344,9 @@ Digest verification_digest(const KernelSpec& spec) {
     if (argument.constant_output) {
       key.field("constant_output", argument.name);
     }
+    if (argument.partial) {
+      key.field("partial", argument.name);
+    }
     if (argument.fill.kind == Fill::Kind::File) {
       key.field("data_of", argument.name).field("content", argument.fill.content);
     }

@@ -195,8 +195,8 @@ ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const K
         "a buffer that may be left out has no elements then: give the problem a flag, as in \"extent\": "
         "\"BIAS * D\", and the kernel gets null where it is 0");
   }
-  node.expect_keys(
-      {"buffer", "extent", "shape", "role", "symbol", "align", "fill", "timed", "constant_output"});
+  node.expect_keys({"buffer", "extent", "shape", "role", "symbol", "align", "fill", "timed",
+                    "constant_output", "partial"});
   ArgumentSpec argument;
   argument.type = read_argument_type(node.at("buffer"), spec, false);
   argument.role = read_role(node.at("role"));
@@ -238,6 +238,12 @@ ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const K
     }
     argument.constant_output = constant->as_bool();
   }
+  if (const auto partial = node.find("partial")) {
+    if (argument.role != Role::Out) {
+      partial->fail("only a buffer of role out can be partial: the others have a content before the launch");
+    }
+    argument.partial = partial->as_bool();
+  }
   return argument;
 }
 
@@ -248,6 +254,16 @@ void check_bench(const JsonNode& node, const std::string& type) {
   }
   if (node.as_number() != std::floor(node.as_number())) {
     node.fail("a scalar of type " + type + " is an integer");
+  }
+}
+
+// A fraction is cut to an integer, and the kernel computes with 0 where 1 / D was meant.
+void check_no_fraction(const JsonNode& node, const ArgumentSpec& argument) {
+  const auto type = parse_scalar_type(argument.type);
+  if (type && is_floating(*type) && argument.expr.find('/') != std::string::npos) {
+    node.fail(
+        "expressions are integers, so that " + argument.expr +
+        " has no fraction: compute it in the kernel, or let the caller pass it, with \"from\": \"caller\"");
   }
 }
 
@@ -265,6 +281,7 @@ ArgumentSpec read_scalar(const JsonNode& node, const SpecScopes& scopes, const K
       bench->fail("only a caller's scalar has a value for the benchmark");
     }
     argument.expr = read_expression(node.at("expr"), scopes.launch);
+    check_no_fraction(node.at("expr"), argument);
     return argument;
   }
   from->as_choice({"caller"});

@@ -1,8 +1,10 @@
 // A spec whose language is Triton: what stands in it, and the sections that follow from that.
 //
-// Its name ends with the digest of everything that decides what is compiled and which problem is meant: no
-// caller can define another kernel under the same name.
+// Its name ends with the digest of everything that decides what is compiled, which problem is meant and what
+// counts as a right result: no caller can define another kernel, or a weaker check, under the same name.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <string>
 
 #include "base/digest.hpp"
@@ -14,12 +16,15 @@
 namespace cubind {
 namespace {
 
-constexpr std::string_view kFormat = "cubind.triton/1";
+constexpr std::string_view kFormat = "cubind.triton/2";
 constexpr std::string_view kTunable = "CONFIG";
 constexpr std::size_t kNameDigits = 20;  // of the digest, in the name
 constexpr std::int64_t kMaxIndex = 100'000;
 constexpr std::size_t kMaxTrailing = 4;
 constexpr std::int64_t kWarp = 32;
+constexpr double kMaxTolerance = 1e6;
+constexpr std::array<std::string_view, 7> kOfOneCall = {"extent", "shape", "align", "fill",
+                                                        "expr",   "from",  "bench"};
 
 // A number for each configuration.
 using ByConfiguration = std::vector<std::pair<std::int64_t, std::int64_t>>;
@@ -110,16 +115,6 @@ void read_configuration(const JsonNode& node, KernelSpec& spec, Configurations& 
   spec.triton->variants.emplace(index, TritonVariant{ttir, dumped(options)});
 }
 
-// `entry` is what the name begins with, as far as there is room.
-void check_name(const JsonNode& root, const std::string& entry, const Json& identity,
-                const KernelSpec& spec) {
-  const std::string digits = Digest::of(dumped(identity)).hex().substr(0, kNameDigits);
-  const std::string expected = entry.substr(0, SpecLimits::kNameLength - kNameDigits - 1) + "_" + digits;
-  if (spec.name != expected) {
-    root.at("name").fail("must be " + quoted(expected) + ", which holds the digest of what is compiled");
-  }
-}
-
 std::string read_entry(const JsonNode& node) {
   std::string entry = node.as_nonempty_string();
   check_name_expression(entry, node.where());
@@ -135,15 +130,61 @@ Configurations read_code(const JsonNode& root, KernelSpec& spec) {
        elements_of(root.at("configurations"), SpecLimits::kTunableValues, "configurations")) {
     read_configuration(node, spec, all);
   }
-  check_name(root, read_entry(triton.at("entry")),
-             {{"architecture", code.architecture},
-              {"configurations", all.identity},
-              {"format", kFormat},
-              {"key", read_key(triton.at("key"))},
-              {"ptxas", code.ptxas},
-              {"triton", code.version}},
-             spec);
+  all.identity = {{"architecture", code.architecture},
+                  {"configurations", all.identity},
+                  {"format", kFormat},
+                  {"key", read_key(triton.at("key"))},
+                  {"ptxas", code.ptxas},
+                  {"trailing_pointers", triton.at("trailing_pointers").as_int64(0, kMaxTrailing)},
+                  {"triton", code.version}};
   return all;
+}
+
+// What each argument is, without what differs between the calls of one key.
+Json argument_identity(const JsonNode& node) {
+  Json identity = Json::object();
+  for (const JsonNode& member : node.members()) {
+    if (std::ranges::find(kOfOneCall, member.key()) == kOfOneCall.end()) {
+      identity[member.key()] = canonical_value(member);
+    }
+  }
+  return identity;
+}
+
+Json arguments_identity(const JsonNode& arguments) {
+  Json identity = Json::array();
+  for (const JsonNode& node : arguments.members()) {
+    identity.push_back({node.key(), argument_identity(node)});
+  }
+  return identity;
+}
+
+std::int64_t billionths(const BoundSpec& bound, const JsonNode& tolerance) {
+  if (bound.kind != BoundSpec::Kind::Number || bound.factor > kMaxTolerance) {
+    tolerance.fail("a Triton kernel's bounds are numbers up to " + std::to_string(kMaxTolerance));
+  }
+  return std::llround(bound.factor * 1e9);
+}
+
+Json tolerance_identity(const JsonNode& node, const KernelSpec& spec) {
+  Json identity = Json::array();
+  for (const Tolerance& one : spec.tolerances) {
+    identity.push_back(
+        {to_string(one.type), one.output, billionths(one.rtol, node), billionths(one.atol, node)});
+  }
+  return identity;
+}
+
+void check_name(const JsonNode& root, Json identity, const KernelSpec& spec) {
+  identity["arguments"] = arguments_identity(root.at("arguments"));
+  identity["tolerance"] = tolerance_identity(root.at("tolerance"), spec);
+  const std::string& entry = spec.launches.front().entry;
+  const std::string digits = Digest::of(dumped(identity)).hex().substr(0, kNameDigits);
+  const std::string expected = entry.substr(0, SpecLimits::kNameLength - kNameDigits - 1) + "_" + digits;
+  if (spec.name != expected) {
+    root.at("name").fail("must be " + quoted(expected) +
+                         ", which holds the digest of what is compiled and how results are compared");
+  }
 }
 
 // Triton passes pointers of its own behind a kernel's parameters: to scratch memory, of which there is none.
@@ -175,7 +216,7 @@ void make_launch(const JsonNode& root, const Configurations& all, KernelSpec& sp
   const JsonNode place = root.at("configurations");
   LaunchSpec launch;
   // Without the configuration: equal texts with equal options are one artifact, whose entry has one name.
-  launch.entry = root.at("triton").at("entry").as_string();
+  launch.entry = read_entry(root.at("triton").at("entry"));
   for (const ArgumentSpec& argument : spec.arguments) {
     launch.arguments.push_back(argument.name);
   }
@@ -210,6 +251,7 @@ void read_triton_document(const JsonNode& root, KernelSpec& spec) {
   read_tolerance(root, scopes, spec);
   check_arguments(root, spec);
   check_tolerances(root, spec);
+  check_name(root, all.identity, spec);
   add_trailing_pointers(root.at("triton").at("trailing_pointers"), spec);
 }
 

@@ -54,6 +54,7 @@ struct TableRecord {
   std::uint32_t driver_cuda = 0;
   Timing timing;
   VerificationSummary verification;
+  std::vector<LibraryComparison> over_library;  // the latest last
   bool operator==(const TableRecord&) const = default;
 };
 

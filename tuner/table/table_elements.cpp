@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/plan/evidence_json.hpp"
+#include "tuner/plan/library_comparison.hpp"
 #include "tuner/table/table_parts.hpp"
 
 namespace cubind {
@@ -206,6 +207,23 @@ VerificationResult read_verification(const JsonNode& node) {
   return result;
 }
 
+std::vector<LibraryComparison> read_comparisons(const JsonNode& node) {
+  std::vector<LibraryComparison> comparisons;
+  for (const JsonNode& element : node.elements()) {
+    LibraryComparison comparison;
+    read_fields(element, comparison, kComparisonFields);
+    if (const auto fault = fault_of(comparison)) {
+      element.at(fault->member).fail(fault->cause);
+    }
+    const auto has_library = [&](const auto& other) { return other.library == comparison.library; };
+    if (std::ranges::any_of(comparisons, has_library)) {
+      element.at("library").fail("the record has this library twice");
+    }
+    put_comparison(comparisons, std::move(comparison));
+  }
+  return comparisons;
+}
+
 }  // namespace
 
 Digest read_digest(const JsonNode& node) {
@@ -239,6 +257,9 @@ TableRecord read_record(const JsonNode& node) {
   record.driver_cuda = count_or_zero(node, "driver_cuda");
   record.timing = read_timing(node);
   record.verification = read_summary(node.at("verification"));
+  if (node.contains("over_library")) {
+    record.over_library = read_comparisons(node.at("over_library"));
+  }
   return record;
 }
 

@@ -80,6 +80,12 @@ OrderedJson to_json(const TableRecord& record) {
                           {"driver_cuda", record.driver_cuda},
                           {"measured_at", timing.measured_at},
                           {"verification", to_json(record.verification)}});
+  if (!record.over_library.empty()) {
+    json["over_library"] = OrderedJson::array();
+    for (const LibraryComparison& comparison : record.over_library) {
+      json["over_library"].push_back(to_json(comparison));
+    }
+  }
   return json;
 }
 

@@ -9,6 +9,8 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
+#include "tuner/sandbox/landlock.hpp"
+#include "tuner/sandbox/syscall_filter.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -20,9 +22,20 @@ void set_limit(int resource, rlim_t value, const char* name) {
   }
 }
 
+template <typename Step>
+void note_refusal(std::vector<std::string>& lacks, const Step& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    lacks.emplace_back(error.what());
+  }
+}
+
 }  // namespace
 
-void close_all_doors(int fd) {
+std::vector<std::string> close_all_doors(int fd) {
+  std::vector<std::string> lacks;
+  note_refusal(lacks, [] { deny_all_files(); });  // while there is a free descriptor for its rules
   if (chdir("/") != 0) {
     throw system_error("compile worker", "chdir /", errno);
   }
@@ -39,6 +52,8 @@ void close_all_doors(int fd) {
   if (const UniqueFd opened(open("/", O_RDONLY | O_CLOEXEC)); opened) {
     throw Error(ErrorCode::Internal, "compile worker", "files can still be opened");
   }
+  note_refusal(lacks, [&] { allow_computing_alone(fd); });
+  return lacks;
 }
 
 void allow_cpu_seconds(std::uint64_t seconds) {

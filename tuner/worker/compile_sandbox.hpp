@@ -1,14 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace cubind::worker {
 
-/// From here on this process can open no file, socket or pipe: every number below the lowest allowed one is
-/// taken, and the limit lies right above `fd`. For NVRTC every host file then looks absent, in an include and
-/// in __has_include. It also goes to "/", and forbids core dumps and writing to files. Descriptors above `fd`
-/// are closed. Throws Error if the kernel refuses, or if a file can still be opened afterwards.
-void close_all_doors(int fd);
+/// From here on this process computes, speaks on `fd`, and can do nothing else: it opens no file, socket or
+/// pipe, starts no program and no process, and reaches no other one. For NVRTC every host file looks absent,
+/// in an include and in __has_include. It also goes to "/", and forbids core dumps and writing to files.
+/// Descriptors above `fd` are closed. Returns what the kernel of this host could not give, in words for an
+/// operator; empty: the sandbox is whole. Throws Error if the kernel refuses a limit, or if a file can still
+/// be opened afterwards.
+std::vector<std::string> close_all_doors(int fd);
 
 /// Allows `seconds` more of CPU time to this process; above it the kernel sends SIGXCPU, which ends it. 0: no
 /// limit.

@@ -32,7 +32,7 @@ void send(int fd, const google::protobuf::MessageLite& message) {
   write_frame(fd, message.SerializeAsString());
 }
 
-void send_hello(int fd, const NvrtcLibrary& library) {
+void send_hello(int fd, const NvrtcLibrary& library, const std::vector<std::string>& lacks) {
   v1::CompileWorkerHello hello;
   v1::Toolchain& toolchain = *hello.mutable_toolchain();
   toolchain.set_name(library.name());
@@ -41,6 +41,7 @@ void send_hello(int fd, const NvrtcLibrary& library) {
   for (const std::string& architecture : library.architectures()) {
     toolchain.add_architectures(architecture);
   }
+  toolchain.mutable_sandbox_lacks()->Assign(lacks.begin(), lacks.end());
   send(fd, hello);
 }
 
@@ -98,17 +99,18 @@ ExitCode run_compile_worker(int fd, const std::vector<std::string>& arguments) {
   keep_freed_memory();
   std::optional<NvrtcLibrary> library;
   std::optional<ProgramCompiler> compiler;
+  std::vector<std::string> lacks;
   try {
     library.emplace(options.nvrtc, options.builtins);
     compiler.emplace(*library);
-    close_all_doors(fd);
+    lacks = close_all_doors(fd);
   } catch (const Error& error) {
     v1::CompileWorkerHello hello;
     hello.set_error(valid_utf8(error.what()));
     send(fd, hello);
     return ExitCode::Fault;
   }
-  send_hello(fd, *library);
+  send_hello(fd, *library, lacks);
   return serve(fd, *compiler, options);
 }
 

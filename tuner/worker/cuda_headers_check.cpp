@@ -77,6 +77,9 @@ static_assert(same_value(cuda::Result::InvalidPc, CUDA_ERROR_INVALID_PC));
 static_assert(same_value(cuda::Result::LaunchFailed, CUDA_ERROR_LAUNCH_FAILED));
 
 static_assert(same_value(cuda::DeviceAttribute::ClockRateKhz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE));
+static_assert(same_value(cuda::DeviceAttribute::WarpSize, CU_DEVICE_ATTRIBUTE_WARP_SIZE));
+static_assert(same_value(cuda::DeviceAttribute::MaxRegistersPerBlock,
+                         CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
 static_assert(same_value(cuda::DeviceAttribute::MultiprocessorCount,
                          CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
 static_assert(same_value(cuda::DeviceAttribute::MemoryClockRateKhz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE));
@@ -98,6 +101,18 @@ static_assert(same_value(cuda::FunctionAttribute::LocalSizeBytes, CU_FUNC_ATTRIB
 static_assert(same_value(cuda::FunctionAttribute::NumRegs, CU_FUNC_ATTRIBUTE_NUM_REGS));
 static_assert(same_value(cuda::FunctionAttribute::MaxDynamicSharedBytes,
                          CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
+static_assert(same_value(cuda::FunctionAttribute::NonPortableClusterSizeAllowed,
+                         CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED));
+
+static_assert(same_value(cuda::PointerAttribute::DevicePointer, CU_POINTER_ATTRIBUTE_DEVICE_POINTER));
+static_assert(same_value(cuda::CacheConfig::PreferShared, CU_FUNC_CACHE_PREFER_SHARED));
+static_assert(same_value(cuda::LaunchAttributeId::Cooperative, CU_LAUNCH_ATTRIBUTE_COOPERATIVE));
+static_assert(same_value(cuda::LaunchAttributeId::ClusterDimension, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION));
+static_assert(same_value(cuda::LaunchAttributeId::ClusterSchedulingPolicyPreference,
+                         CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE));
+static_assert(same_value(cuda::LaunchAttributeId::ProgrammaticStreamSerialization,
+                         CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION));
+static_assert(same_value(cuda::kClusterSchedulingSpread, CU_CLUSTER_SCHEDULING_POLICY_SPREAD));
 
 static_assert(same_value(cuda::kStreamNonBlocking, CU_STREAM_NON_BLOCKING));
 static_assert(same_value(cuda::kEventDisableTiming, CU_EVENT_DISABLE_TIMING));
@@ -105,9 +120,12 @@ static_assert(same_value(cuda::kWaitValueGeq, CU_STREAM_WAIT_VALUE_GEQ));
 static_assert(same_value(cuda::kHostAllocDeviceMap, CU_MEMHOSTALLOC_DEVICEMAP));
 static_assert(same_value(cuda::kCaptureThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 
+static_assert(sizeof(cuda::LaunchAttribute) == sizeof(CUlaunchAttribute));
+static_assert(offsetof(cuda::LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
 static_assert(sizeof(cuda::LaunchConfig) == sizeof(CUlaunchConfig));
 static_assert(offsetof(cuda::LaunchConfig, shared_bytes) == offsetof(CUlaunchConfig, sharedMemBytes));
 static_assert(offsetof(cuda::LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(cuda::LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
 static_assert(offsetof(cuda::LaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
 
 static_assert(std::is_same_v<cuda::NvmlDevice, nvmlDevice_t>);

@@ -7,7 +7,9 @@
 /// same one. The program exports this function, so that a library that is opened later finds it before the
 /// system's.
 extern "C" char* ctime(const time_t* /*time*/) noexcept {
-  static thread_local char text[32];
+  // Aligned: mold begins the part that is made read-only with it. Unaligned, that part can begin on a page
+  // that is not mapped, and the loader refuses the program.
+  alignas(64) static thread_local char text[32];
   std::strcpy(text, "Thu Jan  1 00:00:00 1970\n");  // an earlier caller may have written to it
   return text;
 }

@@ -57,7 +57,7 @@ std::string explanation(std::string_view header, int major, int minor) {
            "be "
            "included)";
   }
-  if (climbs(header)) {
+  if (climbs(normalized_path(header))) {
     return " (it leaves the spec's folder: list its folder under \"headers\")";
   }
   std::string text = " (not in the spec's folder, its \"headers\" or the CUDA toolkit; ";

@@ -1,11 +1,13 @@
 // The buffers of one problem on the device, their inputs, and the reference's outputs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "schemas/worker.pb.h"
@@ -36,6 +38,10 @@ class ProblemSetup {
   /// Buffers at their slot, inputs of this seed, and the reference's outputs for them. Throws
   /// Error(FailedPrecondition) where the reference writes outside its buffers.
   void prepare_verification(std::uint64_t input_seed);
+  /// Whether the reference's outputs depend on the poison that they had before: one is partial.
+  bool has_partial_outputs() const;
+  /// After prepare_verification(): the reference again, from this poison.
+  void repeat_reference(std::byte poison);
   /// Explains why a comparison with the reference would prove nothing: none of its outputs depends on the
   /// inputs. Absent: one does, or there is no memory for a copy of the outputs. Call it first. It tries the
   /// seeds 0 and 1, and up to six more while no output has changed, and leaves the setup prepared for
@@ -105,7 +111,7 @@ class ProblemSetup {
   std::vector<std::uint64_t> hash_inputs();
   std::map<std::string, DeviceMemory> copy_reference();
   bool depends_on_inputs(const std::map<std::string, DeviceMemory>& first);
-  void run_reference(std::uint64_t input_seed);
+  void run_reference(std::byte poison);
   void poison_outputs(std::byte value, bool of_reference);
   std::vector<ZoneOnDevice> zones() const;
   std::string owner_of(verify::Zone zone) const;
@@ -129,7 +135,8 @@ class ProblemSetup {
   std::uint32_t slots_ = 0;   // 0: not made yet
   std::uint32_t sample_ = 0;  // the next, below the square of slots_
   bool slots_are_filled_ = false;
-  std::optional<std::uint64_t> reference_of_;  // input seed that the reference's outputs belong to
+  /// Input seed and poison that the reference's outputs belong to.
+  std::optional<std::pair<std::uint64_t, std::byte>> reference_of_;
 };
 
 }  // namespace cubind::worker

@@ -9,8 +9,8 @@
 // Mates of queries are dO, mates of keys are V.
 #pragma once
 
+#include "head_rows.cuh"
 #include "softmax.cuh"
-#include "tile_copy.cuh"
 #include "warp_rows.cuh"
 
 // Of a query: the logarithm of its summed exponentials to the base 2 (infinity where it sees no key, so that its
@@ -30,18 +30,20 @@ __device__ __forceinline__ void clear(float (&values)[N8][4]) {
 template <typename Element, int HEAD_SIZE, bool CAUSAL, bool OF_KEYS, int BLOCK, int COLUMNS>
 struct GradientTile {
   using T = Element;
-  using Rows = SwizzledTile<T, BLOCK, HEAD_SIZE>;
-  using Columns = SwizzledTile<T, COLUMNS, HEAD_SIZE>;
+  using Rows = HeadTile<T, BLOCK, HEAD_SIZE>;
+  using Columns = HeadTile<T, COLUMNS, HEAD_SIZE>;
   static constexpr int kHeadSize = HEAD_SIZE, kBlock = BLOCK, kColumns = COLUMNS;
   static constexpr bool kOfKeys = OF_KEYS;
 
-  Matrix<T> rows, row_mates;        // of the head
-  Matrix<T> columns, column_mates;  // of the first of the heads that the rows meet
-  int heads;                        // of those, which lie one after the other
-  const QueryFacts* facts;          // of the rows, or of the first head's columns
-  int row;                          // the first one
-  int diagonal;                     // keys - queries, as in QueryTile
-  float scale;                      // of scores in the exponents of 2
+  HeadRows<const T> rows, row_mates;        // of the head
+  HeadRows<const T> columns, column_mates;  // of the first of the heads that the rows meet
+  long long head_step,
+      mate_head_step;       // elements from the columns of one of these heads to the next, or mates
+  int heads;                // how many
+  const QueryFacts* facts;  // of the rows, or of the first head's columns
+  int row;                  // the first one
+  int diagonal;             // keys - queries, as in QueryTile
+  float scale;              // of scores in the exponents of 2
 
   // The tiles of columns that any of the rows has to do with, of each head.
   __device__ __forceinline__ int first_tile() const {
@@ -81,9 +83,11 @@ struct GradientTile {
     return facts[static_cast<long long>(head) * queries + query];
   }
 
-  // The columns of a head, or their mates.
-  static __device__ __forceinline__ Matrix<T> of_head(const Matrix<T>& first, int head) {
-    return {first.data + static_cast<long long>(head) * first.rows * HEAD_SIZE, first.rows, HEAD_SIZE};
+  __device__ __forceinline__ HeadRows<const T> columns_of(int head) const {
+    return {columns.data + head * head_step, columns.rows, columns.pitch};
+  }
+  __device__ __forceinline__ HeadRows<const T> column_mates_of(int head) const {
+    return {column_mates.data + head * mate_head_step, column_mates.rows, column_mates.pitch};
   }
 
  private:

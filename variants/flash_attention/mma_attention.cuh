@@ -36,8 +36,8 @@ struct MmaAttention {
     for (int i = 0; i < kM16 * kD16 * 8; ++i) {
       sums[i / 8 / kD16][i / 4 % (kD16 * 2)][i % 4] = 0.0f;
     }
-    TileCopy<T, typename Tile::Queries, kThreads, 8>::start(shared_address(shared), tile.queries, tile.row,
-                                                            0);
+    RowCopy<typename Tile::Queries, Tile::kHeadSize, kThreads>::start(shared_address(shared), tile.queries,
+                                                                      tile.row);
     start_keys(0);
 #pragma unroll 1
     for (int step = 0; step < STAGES - 1; ++step) {
@@ -80,9 +80,10 @@ struct MmaAttention {
   }
   __device__ __forceinline__ int key_of(int step) const { return (tiles - 1 - step) * Tile::kBlockN; }
 
-  __device__ __forceinline__ void start(unsigned int buffers, const Matrix<T>& from, int step) const {
+  __device__ __forceinline__ void start(unsigned int buffers, const HeadRows<const T>& from, int step) const {
     if (step < tiles) {
-      TileCopy<T, Keys, kThreads, 8>::start(buffers + step % STAGES * Keys::kBytes, from, key_of(step), 0);
+      RowCopy<Keys, Tile::kHeadSize, kThreads>::start(buffers + step % STAGES * Keys::kBytes, from,
+                                                      key_of(step));
     }
     close_copy_group();
   }

@@ -7,10 +7,10 @@
 #include "vector_io.cuh"
 
 // 16 rows of `to` += left * right, `left` in shared memory.
-template <typename T, typename Left, typename Right, int N8>
+template <int D, typename T, typename Left, typename Right, int N8>
 __device__ __forceinline__ void multiply_tiles(float (&to)[N8][4], unsigned int left, unsigned int right) {
 #pragma unroll
-  for (int k = 0; k < Left::kColumns; k += 16) {
+  for (int k = 0; k < D; k += 16) {
     unsigned int a[4];
     load_left<true, Left>(a, left, 0, k);
 #pragma unroll
@@ -47,7 +47,8 @@ struct MmaGradients {
   using Rows = typename Tile::Rows;
   using Columns = typename Tile::Columns;
   static constexpr bool kOfKeys = Tile::kOfKeys;
-  static constexpr int kThreads = Tile::kBlock * 2, kN8 = Tile::kColumns / 8, kD8 = Tile::kHeadSize / 8;
+  static constexpr int kThreads = Tile::kBlock * 2, kN8 = Tile::kColumns / 8;
+  static constexpr int kHeadSize = Tile::kHeadSize, kD8 = kHeadSize / 8;
   static_assert(STAGES >= 2, "one buffer is read, one filled");
 
   const Tile& tile;
@@ -64,14 +65,15 @@ struct MmaGradients {
         steps(of.heads * per_head) {}
 
   // What the block computes: `of_rows`, and `of_mates` where the rows are keys.
-  __device__ __forceinline__ void run(T* of_rows, T* of_mates, float slope_scale) const {
+  __device__ __forceinline__ void run(const HeadRows<T>& of_rows, const HeadRows<T>& of_mates,
+                                      float slope_scale) const {
     const int warp_row = int(threadIdx.x) / 32 * 16;
     const unsigned int left = left_address<true, Rows>(tiles, warp_row);
     float sums[kD8][4], mate_sums[kOfKeys ? kD8 : 1][4];
     clear(sums);
     clear(mate_sums);
-    TileCopy<T, Rows, kThreads, 8>::start(tiles, tile.rows, tile.row, 0);
-    TileCopy<T, Rows, kThreads, 8>::start(tiles + Rows::kBytes, tile.row_mates, tile.row, 0);
+    RowCopy<Rows, kHeadSize, kThreads>::start(tiles, tile.rows, tile.row);
+    RowCopy<Rows, kHeadSize, kThreads>::start(tiles + Rows::kBytes, tile.row_mates, tile.row);
 #pragma unroll 1
     for (int step = 0; step < STAGES - 1; ++step) {
       start(step);
@@ -87,8 +89,8 @@ struct MmaGradients {
       float weights[kN8][4], slopes[kN8][4];
       clear(weights);
       clear(slopes);
-      multiply_tiles<T, Rows, Columns>(weights, left, along);
-      multiply_tiles<T, Rows, Columns>(slopes, left + Rows::kBytes, along + Columns::kBytes);
+      multiply_tiles<kHeadSize, T, Rows, Columns>(weights, left, along);
+      multiply_tiles<kHeadSize, T, Rows, Columns>(slopes, left + Rows::kBytes, along + Columns::kBytes);
       tile.mask(weights, tile.row + warp_row, column);
       weigh(weights, slopes, tile.row + warp_row, head, column);
       if constexpr (kOfKeys) {
@@ -99,9 +101,9 @@ struct MmaGradients {
     wait_for_copies<0>();
     __syncthreads();
     scale_rows(sums, {slope_scale, slope_scale});
-    store_rows<Rows>(sums, shared, warp_row, of_rows, tile.row, tile.rows.rows);
+    store_rows<Rows, kHeadSize>(sums, shared, warp_row, of_rows, tile.row);
     if constexpr (kOfKeys) {
-      store_rows<Rows>(mate_sums, shared + Rows::kBytes, warp_row, of_mates, tile.row, tile.rows.rows);
+      store_rows<Rows, kHeadSize>(mate_sums, shared + Rows::kBytes, warp_row, of_mates, tile.row);
     }
   }
 
@@ -113,9 +115,9 @@ struct MmaGradients {
   __device__ __forceinline__ void start(int step) const {
     if (step < steps) {
       const int head = step / per_head, column = (begin + step % per_head) * Tile::kColumns;
-      TileCopy<T, Columns, kThreads, 8>::start(buffer(step), Tile::of_head(tile.columns, head), column, 0);
-      TileCopy<T, Columns, kThreads, 8>::start(buffer(step) + Columns::kBytes,
-                                               Tile::of_head(tile.column_mates, head), column, 0);
+      using Copy = RowCopy<Columns, kHeadSize, kThreads>;
+      Copy::start(buffer(step), tile.columns_of(head), column);
+      Copy::start(buffer(step) + Columns::kBytes, tile.column_mates_of(head), column);
     }
     close_copy_group();
   }

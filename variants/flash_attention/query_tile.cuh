@@ -2,19 +2,19 @@
 // they see, and the result.
 #pragma once
 
+#include "head_rows.cuh"
 #include "softmax.cuh"
-#include "tile_copy.cuh"
 #include "warp_rows.cuh"
 
 template <typename Element, int HEAD_SIZE, bool CAUSAL, int BLOCK_M, int BLOCK_N>
 struct QueryTile {
   using T = Element;
-  using Queries = SwizzledTile<T, BLOCK_M, HEAD_SIZE>;
-  using Keys = SwizzledTile<T, BLOCK_N, HEAD_SIZE>;  // or values
+  using Queries = HeadTile<T, BLOCK_M, HEAD_SIZE>;
+  using Keys = HeadTile<T, BLOCK_N, HEAD_SIZE>;  // or values
   static constexpr int kHeadSize = HEAD_SIZE, kBlockM = BLOCK_M, kBlockN = BLOCK_N;
 
-  Matrix<T> queries, keys, values;  // of the head
-  T* result;
+  HeadRows<const T> queries, keys, values;
+  HeadRows<T> result;
   float* logarithm;
   int row;       // the first query
   int diagonal;  // keys - queries: query i sees key j where j <= i + diagonal, or all where not CAUSAL
@@ -45,8 +45,9 @@ struct QueryTile {
 
   // Ends 16 queries of a warp and stores them, by way of their own rows (from `tile_row` on) of the tile of
   // queries, which nobody reads any more.
-  __device__ __forceinline__ void store(float (&sums)[HEAD_SIZE / 8][4], OnlineSoftmax& softmax,
-                                        unsigned char* tile, int tile_row) const {
+  template <int N8>
+  __device__ __forceinline__ void store(float (&sums)[N8][4], OnlineSoftmax& softmax, unsigned char* tile,
+                                        int tile_row) const {
     float factor[2], logarithms[2];
     softmax.finish(scale, factor, logarithms);
     scale_rows(sums, factor);
@@ -58,6 +59,6 @@ struct QueryTile {
         logarithm[query] = logarithms[half];
       }
     }
-    store_rows<Queries>(sums, tile, tile_row, result, row, queries.rows);
+    store_rows<Queries, HEAD_SIZE>(sums, tile, tile_row, result, row);
   }
 };

@@ -5,10 +5,11 @@
 template <typename T, int D, int CAUSAL>
 __global__ void __launch_bounds__(kThreads)
     flash_attention_forward_reference(const T* q, const T* k, const T* v, T* o, float* lse, int HQ, int HKV,
-                                      int SQ, int SK, float scale) {
+                                      int SQ, int SK, float scale, int q_row, int k_row, int v_row) {
   __shared__ Operands operands;
   __shared__ Tile weights;
-  const Queries queries(blockIdx.x, HQ, HKV, SQ, SK);
+  const Queries queries(blockIdx.x, HQ, HKV, SQ);
+  const Heads<D> of_q{HQ, SQ, q_row}, of_o = of_q.dense(), of_k{HKV, SK, k_row}, of_v{HKV, SK, v_row};
   const int last = queries.seen<CAUSAL>(queries.count - 1, SQ, SK);
   int seen[kEach];
   float highest[kEach];
@@ -18,7 +19,8 @@ __global__ void __launch_bounds__(kThreads)
   }
   Thread scores;
   const auto score = [&](int first) {
-    multiply<D>(scores, operands, q + queries.first * D, queries.count, k + (queries.first_key + first) * D,
+    multiply<D>(scores, operands, q + offset_of(of_q, queries.head, queries.position), of_q.pitch(),
+                queries.count, k + offset_of(of_k, queries.key_head, first), of_k.pitch(),
                 least(last - first, kTile));
   };
   for (int first = 0; first < last; first += kTile) {
@@ -55,7 +57,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     __syncthreads();
     const int keys = least(last - first, kTile);
-    sums.add(weights, v + (queries.first_key + first) * D, here, keys);
+    sums.add(weights, v + offset_of(of_v, queries.key_head, first), of_v.pitch(), here, keys);
     for (int i = 0; i < kEach; ++i) {
       float total = 0.0f;
       for (int key = 0; key < least(keys, here.end[i]); ++key) {
@@ -66,9 +68,11 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
   }
   for (int i = 0; i < kEach; ++i) {
-    const long long row = queries.first + row_of(i);
+    const int position = queries.position + row_of(i);
+    const long long row = static_cast<long long>(queries.head) * SQ + position;
+    T* to = o + offset_of(of_o, queries.head, position);
     for (int j = 0; row_of(i) < queries.count && j < D / kSide; ++j) {
-      o[row * D + column_of(j)] = from_float<T>(seen[i] > 0 ? float(sums.of[i][j] / totals[i]) : 0.0f);
+      to[column_of(j)] = from_float<T>(seen[i] > 0 ? float(sums.of[i][j] / totals[i]) : 0.0f);
     }
     if (row_of(i) < queries.count && column_of(0) == 0) {
       lse[row] = seen[i] > 0 ? float(highest[i] + log(totals[i])) : highest[i];

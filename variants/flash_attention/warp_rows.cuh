@@ -2,7 +2,7 @@
 #pragma once
 
 #include "half_types.cuh"
-#include "swizzled_tile.cuh"
+#include "head_rows.cuh"
 
 // The 16 columns from 16 * k on, rounded to T.
 template <typename T, int N8>
@@ -13,25 +13,25 @@ __device__ __forceinline__ void round_weights(unsigned int (&to)[4], const float
   }
 }
 
-// Stores those rows that lie below `end`: into the matrix `to`, which is as wide as a tile, from row + tile_row on,
-// by way of the rows of a tile in shared memory from tile_row on, which are the warp's own.
-template <typename Tile, typename T, int N8>
+// Stores D columns of those rows that there are in `to`, from row + tile_row on, by way of the rows of a tile in shared
+// memory from tile_row on, which are the warp's own.
+template <typename Tile, int D, typename T, int N8>
 __device__ __forceinline__ void store_rows(const float (&values)[N8][4], unsigned char* tile, int tile_row,
-                                           T* to, int row, int end) {
-  static_assert(N8 * 8 == Tile::kColumns, "whole rows");
+                                           const HeadRows<T>& to, int row) {
+  static_assert(N8 * 8 >= D && D % 16 == 0, "whole rows");
   const int lane = int(threadIdx.x) % 32;
 #pragma unroll
-  for (int i = 0; i < N8 * 2; ++i) {
+  for (int i = 0; i < D / 4; ++i) {
     const int below = tile_row + lane / 4 + i % 2 * 8;
     *reinterpret_cast<unsigned int*>(tile + Tile::offset(below, i / 2 * 8) + lane % 4 * 4) =
         rounded_pair<T>(values[i / 2][i % 2 * 2], values[i / 2][i % 2 * 2 + 1]);
   }
   __syncwarp();
 #pragma unroll
-  for (int i = 0; i < 16 * N8 / 32; ++i) {
-    const int below = tile_row + (i * 32 + lane) / N8, column = lane % N8 * 8;
-    if (row + below < end) {
-      *reinterpret_cast<uint4*>(to + static_cast<long long>(row + below) * Tile::kColumns + column) =
+  for (int i = 0; i < D / 16; ++i) {
+    const int chunk = i * 32 + lane, below = tile_row + chunk / (D / 8), column = chunk % (D / 8) * 8;
+    if (row + below < to.rows) {
+      *reinterpret_cast<uint4*>(to.data + static_cast<long long>(row + below) * to.pitch + column) =
           *reinterpret_cast<const uint4*>(tile + Tile::offset(below, column));
     }
   }

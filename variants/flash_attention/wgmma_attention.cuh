@@ -14,10 +14,10 @@ struct WgmmaAttention {
   using T = typename Tile::T;
   using Keys = typename Tile::Keys;
   static constexpr int kGroups = Tile::kBlockM / 64;  // that multiply
-  static constexpr int kN8 = Tile::kBlockN / 8, kD8 = Tile::kHeadSize / 8;
+  static constexpr int kN8 = Tile::kBlockN / 8, kD8 = Keys::kColumns / 8;
   static constexpr int kBufferBytes = 2 * STAGES * Keys::kBytes;
   static_assert(kGroups == 2 || kGroups == 3, "registers are dealt out for these");
-  static_assert(Tile::kBlockN % 16 == 0 && Tile::kHeadSize % 64 == 0, "whole instructions");
+  static_assert(Tile::kBlockN % 16 == 0 && Tile::kHeadSize % 16 == 0, "whole instructions");
 
   // The copies of keys or of values: buffers, and for each the barriers at which its copies have come, and at
   // which all have read it.
@@ -37,9 +37,9 @@ struct WgmmaAttention {
         initialize_barrier(emptied(stage), kGroups * 4);
       }
     }
-    __device__ __forceinline__ void fill(int step, const Matrix<T>& from, int row) const {
+    __device__ __forceinline__ void fill(int step, const HeadRows<const T>& from, int row) const {
       wait_for_phase(emptied(step), step / STAGES % 2 ^ 1);
-      TileCopy<T, Keys, 128, 8>::start(buffer(step), from, row, 0);
+      RowCopy<Keys, Tile::kHeadSize, 128>::start(buffer(step), from, row);
       arrive_when_copied(filled(step));
     }
     __device__ __forceinline__ void wait(int step) const {
@@ -88,7 +88,7 @@ struct WgmmaAttention {
   // In the order in which they are read. The queries come with the first keys.
   __device__ __forceinline__ void copy() const {
     if (tiles > 0) {
-      TileCopy<T, typename Tile::Queries, 128, 8>::start(queries, tile.queries, tile.row, 0);
+      RowCopy<typename Tile::Queries, Tile::kHeadSize, 128>::start(queries, tile.queries, tile.row);
       keys.fill(0, tile.keys, key_of(0));
     }
 #pragma unroll 1

@@ -15,7 +15,7 @@ struct WgmmaGradients {
   using Columns = typename Tile::Columns;
   static constexpr bool kOfKeys = Tile::kOfKeys;
   static constexpr int kGroups = Tile::kBlock / 64;  // that multiply
-  static constexpr int kN8 = Tile::kColumns / 8, kD8 = Tile::kHeadSize / 8;
+  static constexpr int kN8 = Tile::kColumns / 8, kD8 = Columns::kColumns / 8;
   static_assert(kGroups == 2 || kGroups == 3, "registers are dealt out for these");
   static_assert(STAGES >= 2, "one buffer is read, one filled");
 
@@ -40,7 +40,8 @@ struct WgmmaGradients {
         steps(of.heads * per_head) {}
 
   // What the block computes: `of_rows`, and `of_mates` where the rows are keys.
-  __device__ __forceinline__ void run(T* of_rows, T* of_mates, float slope_scale) const {
+  __device__ __forceinline__ void run(const HeadRows<T>& of_rows, const HeadRows<T>& of_mates,
+                                      float slope_scale) const {
     if (threadIdx.x == 0) {
 #pragma unroll
       for (int stage = 0; stage < STAGES; ++stage) {
@@ -74,58 +75,36 @@ struct WgmmaGradients {
   __device__ __forceinline__ unsigned int filled(int step) const { return barriers + step % STAGES * 16; }
   __device__ __forceinline__ unsigned int emptied(int step) const { return filled(step) + 8; }
 
-  // By 128 threads that have few registers: each copies the same 16 bytes of every 16th row, of all panels, so that
-  // one address serves a tile. The rows come with the first columns.
+  // By 128 threads that have few registers. The rows come with the first columns.
   __device__ __forceinline__ void copy() const {
-    const int row = int(threadIdx.x) / 8, chunk = int(threadIdx.x) % 8 * 8;
-    const unsigned int to = Rows::offset(row, chunk);
+    using RowsCopy = RowCopy<Rows, Tile::kHeadSize, 128>;
     if (steps > 0) {
-      const int from = (tile.row + row) * Tile::kHeadSize + chunk, left = tile.rows.rows - tile.row - row;
-      copy_tile<Rows>(rows + to, tile.rows.data + from, left);
-      copy_tile<Rows>(rows + Rows::kBytes + to, tile.row_mates.data + from, left);
+      RowsCopy::start(rows, tile.rows, tile.row);
+      RowsCopy::start(rows + Rows::kBytes, tile.row_mates, tile.row);
     }
-    long long column = begin * Tile::kColumns;   // from the first head's first one
-    int left = tile.columns.rows - int(column);  // of the head
+    const int first = begin * Tile::kColumns;
+    int step = 0;
 #pragma unroll 1
-    for (int step = 0; step < steps; ++step) {
-      const long long from = (column + row) * Tile::kHeadSize + chunk;
-      wait_for_phase(emptied(step), step / STAGES % 2 ^ 1);
-      copy_tile<Columns>(columns(step) + to, tile.columns.data + from, left - row);
-      copy_tile<Columns>(column_mates(step) + to, tile.column_mates.data + from, left - row);
-      if constexpr (kOfKeys) {
-        copy_facts(step, tile.facts + column, left);
-      }
-      arrive_when_copied(filled(step));
-      column += Tile::kColumns;
-      left -= Tile::kColumns;
-      if (left <= 0) {
-        column += left + begin * Tile::kColumns;
-        left = tile.columns.rows - begin * Tile::kColumns;
+    for (int head = 0; head < tile.heads; ++head) {
+#pragma unroll 1
+      for (int column = first; column < first + per_head * Tile::kColumns; column += Tile::kColumns) {
+        copy_columns(step, head, column);
+        ++step;
       }
     }
     wait_for_copies<0>();
   }
 
-  // `left`: rows of the matrix from this thread's first one on.
-  template <typename To>
-  static __device__ __forceinline__ void copy_tile(unsigned int to, const T* from, int left) {
-    if (left > To::kRows - 16) {
-#pragma unroll
-      for (int i = 0; i < To::kPanels * To::kRows / 16; ++i) {
-        copy_chunk<To>(to, from, i, true);
-      }
-    } else {
-#pragma unroll 1
-      for (int i = 0; i < To::kPanels * To::kRows / 16; ++i) {
-        copy_chunk<To>(to, from, i, i % (To::kRows / 16) * 16 < left);
-      }
+  __device__ __forceinline__ void copy_columns(int step, int head, int column) const {
+    using Copy = RowCopy<Columns, Tile::kHeadSize, 128>;
+    wait_for_phase(emptied(step), step / STAGES % 2 ^ 1);
+    Copy::start(columns(step), tile.columns_of(head), column);
+    Copy::start(column_mates(step), tile.column_mates_of(head), column);
+    if constexpr (kOfKeys) {
+      const int queries = tile.columns.rows;
+      copy_facts(step, tile.facts + static_cast<long long>(head) * queries + column, queries - column);
     }
-  }
-  template <typename To>
-  static __device__ __forceinline__ void copy_chunk(unsigned int to, const T* from, int i, bool inside) {
-    const int panel = i / (To::kRows / 16), row = i % (To::kRows / 16) * 16;
-    copy_or_zero_async<16>(to + panel * To::kPanelBytes + row * To::kPitch,
-                           from + row * Tile::kHeadSize + panel * To::kPanelColumns, inside);
+    arrive_when_copied(filled(step));
   }
 
   // Beyond the last query all is zero, so that weights of 1 are multiplied with zeros and slopes are zero.
@@ -139,7 +118,8 @@ struct WgmmaGradients {
 
   static __device__ __forceinline__ int warp_row() { return int(threadIdx.x) / 32 * 16 - 64; }
 
-  __device__ __forceinline__ void multiply(T* of_rows, T* of_mates, float slope_scale) const {
+  __device__ __forceinline__ void multiply(const HeadRows<T>& of_rows, const HeadRows<T>& of_mates,
+                                           float slope_scale) const {
     // The same in all lanes, as the compiler sees: descriptors then stay in uniform registers.
     const int group = __shfl_sync(0xffffffffu, int(threadIdx.x) / 128 - 1, 0);
     float sums[kD8][4], mate_sums[kOfKeys ? kD8 : 1][4];
@@ -148,9 +128,9 @@ struct WgmmaGradients {
     go_through_columns(sums, mate_sums, rows + group * (64 * Rows::kPitch));
     meet(1 + group, 128);  // all of the warpgroup have read its rows
     scale_rows(sums, {slope_scale, slope_scale});
-    store_rows<Rows>(sums, shared, warp_row(), of_rows, tile.row, tile.rows.rows);
+    store_rows<Rows, Tile::kHeadSize>(sums, shared, warp_row(), of_rows, tile.row);
     if constexpr (kOfKeys) {
-      store_rows<Rows>(mate_sums, shared + Rows::kBytes, warp_row(), of_mates, tile.row, tile.rows.rows);
+      store_rows<Rows, Tile::kHeadSize>(mate_sums, shared + Rows::kBytes, warp_row(), of_mates, tile.row);
     }
   }
 

@@ -15,7 +15,7 @@ from ._layer_norm import LayerNorm, layer_norm
 from ._layer_norm_linear import layer_norm_linear
 from ._linear import Linear, linear
 from ._linear_cross_entropy import linear_cross_entropy
-from ._operator import asker, forget_missing, step, wait
+from ._operator import asker, forget_missing, operators, step, wait
 from ._replace import Replacement, replace
 from ._report import report
 from ._rms_norm import RMSNorm, rms_norm
@@ -38,6 +38,7 @@ __all__ = [
     "layer_norm_linear",
     "linear",
     "linear_cross_entropy",
+    "never_slower",
     "replace",
     "report",
     "rms_norm",
@@ -65,6 +66,19 @@ def strict(on: bool = True) -> None:
     """
     settings.strict = on
     forget_missing()
+
+
+def never_slower(on: bool = True) -> None:
+    """Call torch's own function where it is known to be faster than cubind's kernel. This is the default.
+
+    tune() and `python -m cubind.torch compare` measure both and tell the daemon. What counts is a comparison
+    with this very build of torch, whose whole 95 % interval says that torch is faster, by more than 1 %.
+
+    on: False uses the kernels.
+    """
+    settings.never_slower = on
+    for operator in operators():
+        operator.retell()
 
 
 def use(client: Client | None) -> None:

@@ -10,105 +10,59 @@ import torch
 from torch.compiler import is_compiling
 from torch.nn import functional
 
-from .. import _torch_private as private
 from .._switch import IS_OFF
 from ._access import PLAIN
+from ._attention_formula import (
+    Three,
+    backward_formula,
+    empty_as,
+    formula,
+    lse_like,
+    ordered_as,
+    row_stride,
+)
 from ._dispatch import (
     HALF,
     Dispatched,
     Gradients,
     applies,
-    contiguous_like,
     is_direct,
     stream_of,
-    wide,
 )
 from ._dtensor import are_distributed, run_locally
 from ._operator import Operator, is_there
 
 _DIMS = ("B", "HQ", "HKV", "SQ", "SK", "D")
-_HEAD_SIZES = (64, 128)
-_forward = Operator("flash_attention_forward", _DIMS, ("q", "k", "v", "o", "lse", "scale"), ("CAUSAL",))
+_HEAD_SIZES = (64, 80, 96, 128)
+_ROWS = ("q_row", "k_row", "v_row")
+FORWARD_ATTENTION = _forward = Operator(
+    "flash_attention_forward", _DIMS, ("q", "k", "v", "o", "lse", "scale", *_ROWS), ("CAUSAL",)
+)
 _backward = Operator(
     "flash_attention_backward",
     _DIMS,
-    ("q", "k", "v", "o", "d_o", "lse", "dq", "dk", "dv", "scale"),
+    ("q", "k", "v", "o", "d_o", "lse", "dq", "dk", "dv", "scale", *_ROWS),
     ("CAUSAL",),
 )
 _Q, _KV, _LSE = "B HQ SQ D", "B HKV SK D", "B HQ SQ f32"
+_INPUTS = f"{_Q} rows", f"{_KV} rows", f"{_KV} rows"
+_AS_Q, _AS_K, _AS_V = f"{_Q} as:0", f"{_KV} as:1", f"{_KV} as:2"
 _calls = {
     causal: _forward.call(
-        (_Q, _KV, _KV), (_Q, _LSE), ("HQ", "HKV", "D"), numbers=1, flags=(int(causal),), constants=(causal,)
+        _INPUTS, (_AS_Q, _LSE), ("HQ", "HKV", "D"), numbers=1, flags=(int(causal),), constants=(causal,)
     )
     for causal in (False, True)
 }
 _backward_calls = {
     causal: _backward.call(
-        (_Q, _KV, _KV, _Q, _Q, _LSE), (_Q, _KV, _KV), ("HQ", "HKV", "D"), numbers=1, flags=(int(causal),)
+        (*_INPUTS, _AS_Q, _AS_Q, _LSE),
+        (_AS_Q, _AS_K, _AS_V),
+        ("HQ", "HKV", "D"),
+        numbers=1,
+        flags=(int(causal),),
     )
     for causal in (False, True)
 }
-
-Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-
-
-# [B, HQ, SQ]: the logsumexp of each row, in float32 or the wider type of q.
-def _lse_like(q: torch.Tensor) -> torch.Tensor:
-    return q.new_empty(q.shape[:-1], dtype=torch.promote_types(q.dtype, torch.float32))
-
-
-# k or v with a head for each head of the queries.
-def _spread(heads: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    return wide(heads).repeat_interleave(q.shape[1] // heads.shape[1], dim=1)
-
-
-def _scores(q: torch.Tensor, k: torch.Tensor, causal: bool, scale: float) -> torch.Tensor:
-    scores = wide(q) @ _spread(k, q).transpose(-2, -1) * scale
-    if causal:
-        seen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
-        scores = scores.masked_fill(~seen.tril(k.shape[2] - q.shape[2]), -math.inf)
-    return scores
-
-
-def _formula(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    known = private.flash_attention(q, k, v, causal, scale)
-    if known is not None:
-        return known[0].contiguous(), known[1].contiguous()
-    scores = _scores(q, k, causal, scale)
-    lse = scores.logsumexp(-1)
-    o = _weights(scores, lse) @ _spread(v, q)
-    return o.to(q.dtype).contiguous(), lse.contiguous()
-
-
-# A query that sees no key has weights of 0.
-def _weights(scores: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
-    return (scores - lse.unsqueeze(-1)).exp().masked_fill((lse == -math.inf).unsqueeze(-1), 0.0)
-
-
-def _backward_formula(
-    d_o: torch.Tensor,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    o: torch.Tensor,
-    lse: torch.Tensor,
-    causal: bool,
-    scale: float,
-) -> Three:
-    known = private.flash_attention_backward(d_o, q, k, v, causal, scale)
-    if known is not None:
-        return known[0].contiguous(), known[1].contiguous(), known[2].contiguous()
-    weights = _weights(_scores(q, k, causal, scale), lse)
-    grad = wide(d_o)
-    slopes = grad @ _spread(v, q).transpose(-2, -1)
-    slopes = weights * (slopes - (grad * wide(o)).sum(-1, keepdim=True)) * scale
-    dq = slopes @ _spread(k, q)
-    shape = (k.shape[0], k.shape[1], -1, k.shape[2], k.shape[3])
-    dk = (slopes.transpose(-2, -1) @ wide(q)).view(shape).sum(2)
-    dv = (weights.transpose(-2, -1) @ grad).view(shape).sum(2)
-    return tuple(x.to(y.dtype).contiguous() for x, y in zip((dq, dk, dv), (q, k, v)))  # type: ignore[return-value]
 
 
 def _has_kernel(q: torch.Tensor, *others: torch.Tensor) -> bool:
@@ -122,6 +76,12 @@ def _problem(q: torch.Tensor, k: torch.Tensor, causal: bool) -> tuple[Any, tuple
     return (q.dtype, q.get_device(), (int(causal),), (HQ, HKV, D)), (B, HQ, HKV, SQ, SK, D)
 
 
+# As the kernels read it: where it is no such view, or vectors cannot be read from its address, a copy.
+def _readable(t: torch.Tensor) -> torch.Tensor:
+    row = row_stride(t)
+    return t.clone(memory_format=torch.contiguous_format) if row is None or (row and t.data_ptr() % 16) else t
+
+
 def _forward_cuda(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -129,12 +89,13 @@ def _forward_cuda(
     if outputs is not None and outputs is not NotImplemented:
         return outputs
     if outputs is None and _has_kernel(q, k, v):
-        q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
-        o, lse = torch.empty_like(q), _lse_like(q)
+        given = _readable(q), _readable(k), _readable(v)
+        o, lse = empty_as(given[0]), lse_like(q)
         key, dims = _problem(q, k, causal)
-        if _forward.launch(key, dims, stream_of(q.get_device()), (q, k, v, o, lse, scale)):
-            return o, lse
-    return _formula(q, k, v, causal, scale)
+        arguments = (*given, o, lse, scale, *map(row_stride, given))
+        if _forward.launch(key, dims, stream_of(q.get_device()), arguments):
+            return ordered_as(o, q), lse
+    return formula(q, k, v, causal, scale)
 
 
 def _backward_cuda(
@@ -151,19 +112,20 @@ def _backward_cuda(
     if gradients is not None and gradients is not NotImplemented:
         return gradients
     if gradients is None and _has_kernel(q, k, v, o, d_o):
-        q, k, v, o, d_o = (t.contiguous() for t in (q, k, v, o, d_o))
-        dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+        given = _readable(q), _readable(k), _readable(v)
+        saved = ordered_as(o, given[0]), ordered_as(d_o, given[0]), lse.contiguous()
+        made = empty_as(given[0]), empty_as(given[1]), empty_as(given[2])
         key, dims = _problem(q, k, causal)
-        arguments = (q, k, v, o, d_o, lse.contiguous(), dq, dk, dv, scale)
+        arguments = (*given, *saved, *made, scale, *map(row_stride, given))
         if _backward.launch(key, dims, stream_of(q.get_device()), arguments):
-            return dq, dk, dv
-    return _backward_formula(d_o, q, k, v, o, lse, causal, scale)
+            return ordered_as(made[0], q), ordered_as(made[1], k), ordered_as(made[2], v)
+    return backward_formula(d_o, q, k, v, o, lse, causal, scale)
 
 
 def _fake(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    return contiguous_like(q), _lse_like(q)
+    return empty_as(q), lse_like(q)
 
 
 def _backward_fake(
@@ -176,7 +138,7 @@ def _backward_fake(
     causal: bool,
     scale: float,
 ) -> Three:
-    return contiguous_like(q), contiguous_like(k), contiguous_like(v)
+    return empty_as(q), empty_as(k), empty_as(v)
 
 
 def _gradients(ctx: Any, d_o: torch.Tensor) -> Gradients:
@@ -187,7 +149,7 @@ def _gradients(ctx: Any, d_o: torch.Tensor) -> Gradients:
 _operator = Dispatched(
     "attention(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> (Tensor, Tensor)",
     _forward_cuda,
-    _formula,
+    formula,
     _fake,
     tensors=3,
 )
@@ -195,7 +157,7 @@ _backward_operator = Dispatched(
     "attention_backward(Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal, float scale)"
     " -> (Tensor, Tensor, Tensor)",
     _backward_cuda,
-    _backward_formula,
+    backward_formula,
     _backward_fake,
     tensors=6,
 )
@@ -224,11 +186,18 @@ def _is_there(q: torch.Tensor, k: torch.Tensor, is_causal: bool, needs_gradients
     return not (needs_gradients and torch.is_grad_enabled()) or _backward.available(key, dims)
 
 
-# As many queries and heads of them as of keys, by kernels that are known; None where they are not.
+# As many queries as keys, and as many heads of them or a multiple.
+def _is_square(q: torch.Size, k: torch.Size, enable_gqa: bool) -> bool:
+    return q == k or (
+        enable_gqa and len(k) == 4 and (q[0], *q[2:]) == (k[0], *k[2:]) and k[1] > 0 and q[1] % k[1] == 0
+    )
+
+
+# As many queries as keys, by kernels that are known; None where they are not.
 def _plain(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool, scale: float | None
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool, scale: float | None, enable_gqa: bool
 ) -> torch.Tensor | None:
-    if type(q) not in PLAIN or q.is_nested or q.dim() != 4 or q.shape != k.shape:
+    if type(q) not in PLAIN or q.is_nested or q.dim() != 4 or not _is_square(q.shape, k.shape, enable_gqa):
         return None
     factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
@@ -250,29 +219,27 @@ def scaled_dot_product_attention(
 ) -> torch.Tensor:
     """torch.nn.functional.scaled_dot_product_attention, by cubind's kernels on a GPU.
 
-    query: [B, HQ, SQ, D]; key, value: [B, HKV, SK, D]; bf16 or f16, D of 64 or 128. scale: None is 1 /
-    sqrt(D). enable_gqa: HQ may be a multiple of HKV.
+    query: [B, HQ, SQ, D]; key, value: [B, HKV, SK, D]; bf16 or f16, D of 64, 80, 96 or 128.
+    scale: None is 1 / sqrt(D). enable_gqa: HQ may be a multiple of HKV.
+
+    Nothing is copied for tensors in C order and for views of [B, S, H, D], as projections give them, also one
+    projection for all three. The result and the gradients are such views where the query, key or value is.
 
     Torch's own function is used as rms_norm() says, for other sizes and types, with attn_mask or dropout_p,
     and with is_causal if there are not as many keys as queries.
 
     DTensors give one as rms_norm() says; batches and heads may be sharded.
     """
-    plain = attn_mask is None and dropout_p == 0
-    o: Any = None if plain and not IS_OFF else NotImplemented
-    if o is None and not is_compiling():
-        o = _plain(query, key, value, is_causal, scale)
-    if o is None:
-        o = _longer(query, key, value, is_causal, scale, enable_gqa)
-    if o is not NotImplemented:
-        return o
+    if attn_mask is None and dropout_p == 0:
+        o = attend(query, key, value, is_causal, scale, enable_gqa)
+        if o is not NotImplemented:
+            return o
     return functional.scaled_dot_product_attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
 
 
-# NotImplemented: torch's own function takes its place.
-def _longer(
+def attend(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -280,6 +247,13 @@ def _longer(
     scale: float | None,
     enable_gqa: bool,
 ) -> Any:
+    """scaled_dot_product_attention() without a mask and dropout. NotImplemented: torch's own function takes
+    its place."""
+    if IS_OFF:
+        return NotImplemented
+    o = None if is_compiling() else _plain(query, key, value, is_causal, scale, enable_gqa)
+    if o is not None:
+        return o
     needs = query.requires_grad or key.requires_grad or value.requires_grad
     if (
         not applies(query, key, value)

@@ -1,5 +1,5 @@
-"""What a model of `transformers` calls by name: the rotary embedding of its attention layers, and the loss of
-its logits."""
+"""What a model of `transformers` calls by name: the rotary embedding and the attention of its layers, and the
+loss of its logits."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from torch.nn import functional as torch_functions
 
 from ._cross_entropy import cross_entropy
 from ._linear_cross_entropy import linear_cross_entropy
+from ._model_attention import FUNCTIONS, implementations
 from ._rotary import rotary
 
 _CHUNKED = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
@@ -33,21 +34,37 @@ _ATTENTION = (
 
 @functools.cache
 def attention_forward(cls: type) -> tuple[Callable[..., Any] | None, str]:
-    """The forward() of an attention class with cubind's rotary embedding: a copy that finds it under the name
-    of its module's own. None: it stays; with the reason for a class that one might expect it for."""
-    if cls.__name__ not in _ATTENTION:
-        return None, ""
+    """The forward() of an attention class with cubind's rotary embedding and attention: a copy that finds
+    them under the names of its module's own. None: it stays. With the reason for a class that one might
+    expect more for."""
     forward = inspect.unwrap(cls.forward)  # type: ignore[attr-defined]
-    theirs = forward.__globals__.get(_ROTARY)
-    if _ROTARY not in forward.__code__.co_names or not _computes_the_same(theirs):
-        return None, "its rotary embedding is not known"
-    names = {**forward.__globals__, _ROTARY: rotary}
+    if not isinstance(forward, types.FunctionType):
+        return None, ""
+    own, why = {}, ""
+    called, known = forward.__code__.co_names, forward.__globals__
+    if FUNCTIONS in called and (ours := implementations(known.get(FUNCTIONS))) is not None:
+        own[FUNCTIONS] = ours
+    if cls.__name__ in _ATTENTION:
+        if _ROTARY in called and _computes_the_same(known.get(_ROTARY)):
+            own[_ROTARY] = rotary
+        else:
+            why = "its rotary embedding is not known"
+    return (_with_names(forward, own) if own else None), why
+
+
+def turns(forward: Callable[..., Any]) -> bool:
+    """Whether a forward() of attention_forward() has cubind's rotary embedding."""
+    return cast(Any, forward).__globals__.get(_ROTARY) is rotary
+
+
+def _with_names(forward: types.FunctionType, own: dict[str, Any]) -> Callable[..., Any]:
+    names = {**forward.__globals__, **own}
     del names["__name__"]  # by which torch.compile would take the module's own functions
     ours = types.FunctionType(
         forward.__code__, names, forward.__name__, forward.__defaults__, forward.__closure__
     )
     ours.__kwdefaults__ = forward.__kwdefaults__
-    return ours, ""
+    return ours
 
 
 def _computes_the_same(theirs: Any) -> bool:

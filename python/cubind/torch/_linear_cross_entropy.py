@@ -31,8 +31,8 @@ def _judge(logits: torch.Tensor, target: torch.Tensor, scale: torch.Tensor, igno
     return loss, rows.backward_formula(scale.expand(loss.shape), logits, target, lse, ignored)
 
 
-# The gradient takes the memory of the logits.
-def _judge_cuda(logits: torch.Tensor, target: torch.Tensor, scale: torch.Tensor, ignored: int) -> Two:
+def judge_cuda(logits: torch.Tensor, target: torch.Tensor, scale: torch.Tensor, ignored: int) -> Two:
+    """The losses, and their gradient times the scale, which takes the memory of the logits."""
     if has_kernel(logits):
         loss = statistics(logits)
         key, dims = rows.key_of(logits)
@@ -77,7 +77,7 @@ def _computed(
 
 
 _formula = functools.partial(_computed, _judge, rows.formula)
-_cuda = functools.partial(_computed, _judge_cuda, rows.forward_cuda)
+_cuda = functools.partial(_computed, judge_cuda, rows.forward_cuda)
 
 
 def _fake(

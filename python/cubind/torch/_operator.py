@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .. import _core, _fork, _limits
+from .. import _core, _fork, _limits, _sealing, _wire
 from .._asking import Asker, Lookup, warn
 from .._connection import import_grpc
 from .._loading import load
@@ -27,7 +27,7 @@ from ..errors import (
 )
 from ..question import Question
 from ._access import access
-from ._collection import current
+from ._collection import Collection, current
 from ._variants import TYPES, Call, Found, Key, Loaded, settings
 
 _MAX_VARIANTS = 64  # of one key
@@ -49,7 +49,7 @@ class Operator:
     """Launches one kernel. dims, flags: the spec's names. arguments: the spec's names in the order in which
     launch() is given them, a tensor first; scratch buffers are none of them. Safe on many threads.
 
-    A key is asked for once. Unless settings.strict, the background thread asks, and the variant is loaded by
+    A key is asked for once. Unless settings.raises, the background thread asks, and the variant is loaded by
     the first call after the answer; a variant in use is replaced by step() and wait() alone.
     """
 
@@ -63,6 +63,7 @@ class Operator:
         self._dims = dims
         self._flags = flags
         self._arguments = arguments
+        self._known = dims[1:]  # those in its keys
         self._calls: dict[tuple[int, ...], list[Call]] = {}  # by the values of the flags
         self._start_over()
         _operators.add(self)
@@ -72,6 +73,7 @@ class Operator:
         self._lock = threading.Lock()
         # Guarded by _lock, but for single reads.
         self._variants: dict[Key, tuple[Loaded, ...]] = {}
+        self._yielding: set[Key] = set()  # a variant yields to torch's function
         self._lookups: dict[
             Key, tuple[Lookup, tuple[int, ...]]
         ] = {}  # under way, or with an error; their dims
@@ -99,6 +101,7 @@ class Operator:
         arguments = tuple(name for name in self._arguments if name not in without)
         native = _core.OperatorCall(access, self._dims, inputs, outputs, known, numbers, constants)
         call = Call(native, len(inputs), numbers, arguments)
+        self._known = known
         self._calls.setdefault(flags, []).append(call)
         return call
 
@@ -115,7 +118,7 @@ class Operator:
     # ---- Launching ----
 
     def launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
-        """Launches on the stream. False if there is no kernel for it, or none yet; with settings.strict it
+        """Launches on the stream. False if there is no kernel for it, or none yet; with settings.raises it
         raises why."""
         try:
             return self._launch(key, dims, stream, arguments)
@@ -127,31 +130,38 @@ class Operator:
             return self._launch(key, dims, stream, aligned)
 
     def knows(self, key: Key) -> bool:
-        """Whether a variant of the key is loaded."""
-        return key in self._variants
+        """Whether variants of the key are loaded, and torch's function is called for none of them."""
+        return key in self._variants and key not in self._yielding
 
     def available(self, key: Key, dims: tuple[int, ...]) -> bool:
         """Whether there is a kernel for it now; raises as launch() does."""
-        if any(loaded.extents(dims) is not None for loaded in self._variants.get(key, ())):
-            return True
-        found = self._find(key, dims)  # perhaps for other dims, of which another call has asked
-        if found is not None and found.extents(dims) is not None:
+        found = self._covering(key, dims)
+        if found is None:
+            found = self._find(key, dims)  # perhaps for other dims, of which another call has asked
+        if found is not None and found.extents(dims) is not None and not found.yields:
             return True
         self.fallbacks += 1
         return False
+
+    def _covering(self, key: Key, dims: tuple[int, ...]) -> Loaded | None:
+        variants = self._variants.get(key, ())
+        return next((one for one in variants if one.extents(dims) is not None), None)
 
     def ask_ahead(self, key: Key, dims: tuple[int, ...]) -> None:
         """Asks for a kernel that will be needed, without waiting."""
         if current.collection is not None:
             current.collection.add(self, key, dims)
             return
-        if settings.strict or IS_OFF or is_capturing() or key in self._variants or key in self._lookups:
+        if settings.raises or IS_OFF or is_capturing() or key in self._variants or key in self._lookups:
             return
         if dims not in self._passed_over.get(key, ()):
             self._submit(key, dims)
 
     def _launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
         for loaded in self._variants.get(key, ()):
+            if loaded.yields and loaded.extents(dims) is not None:
+                self.fallbacks += 1
+                return False
             if self._launch_by(loaded, dims, stream, arguments):
                 return True
         found = self._find(key, dims)
@@ -163,7 +173,7 @@ class Operator:
     def _launch_by(
         self, loaded: Loaded, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]
     ) -> bool:
-        ordered = loaded.arguments_for(dims, arguments)
+        ordered = None if loaded.yields else loaded.arguments_for(dims, arguments)
         if ordered is None or not loaded.launch(dims, stream, *ordered):
             return False
         self.launches += 1
@@ -178,7 +188,7 @@ class Operator:
         if current.collection is not None:
             current.collection.add(self, key, dims)
             return None
-        if settings.strict:
+        if settings.raises:
             return self._find_now(key, dims)
         entry = self._lookups.get(key)
         if entry is None and (is_capturing() or dims in self._passed_over.get(key, ())):
@@ -199,7 +209,7 @@ class Operator:
                 "same call once before the capture",
                 self.name,
             )
-        with _on_device(key[1]):
+        with on_device(key[1]):
             return self._load(key, dims, self._ask(key, dims))
 
     def _submit(self, key: Key, dims: tuple[int, ...]) -> Lookup:
@@ -217,6 +227,24 @@ class Operator:
         """The kernel's problem, as the daemon is asked."""
         dtype, _, flags, _ = key
         return {**dict(zip(self._dims, dims)), "T": TYPES[dtype], **dict(zip(self._flags, flags))}
+
+    def need_of(self, problem: Problem, device: int) -> Need | None:
+        """The inverse on a GPU; None for a problem that the operator does not have."""
+        dtype = next((one for one, name in TYPES.items() if name == problem.get("T")), None)
+        others = {name: value for name, value in problem.items() if name != "T"}
+        dims, flags, known = (
+            tuple(int(others.get(name, 0)) for name in names)
+            for names in (self._dims, self._flags, self._known)
+        )
+        # A flag that the operator does not have is 0 wherever it asks.
+        has_more = any(others[name] for name in others.keys() - {*self._dims, *self._flags})
+        if dtype is None or has_more or (self._calls and flags not in self._calls):
+            return None
+        return self, (dtype, device, flags, known), dims
+
+    def variant(self, key: Key, dims: tuple[int, ...], found: Found) -> Loaded:
+        """The answer as a variant, which is not used yet."""
+        return Loaded(load(found.held.answer, key[1]), self._arguments, found, dims)
 
     def _ask(self, key: Key, dims: tuple[int, ...]) -> Found:
         client = settings.connected()
@@ -250,7 +278,7 @@ class Operator:
             return None
         lookup, dims = entry
         try:
-            with _on_device(key[1]):
+            with on_device(key[1]):
                 return self._load(key, dims, lookup.answer)
         except CubindError as error:
             lookup.answer, lookup.error = None, error
@@ -260,7 +288,7 @@ class Operator:
             return None
 
     def _load(self, key: Key, dims: tuple[int, ...], found: Found) -> Loaded:
-        loaded = Loaded(load(found.held.answer, key[1]), self._arguments, found, dims)
+        loaded = self.variant(key, dims, found)
         with self._lock:
             others = (one for one in self._variants.get(key, ()) if one.dims != dims)
             known = (loaded, *others)[:_MAX_VARIANTS]
@@ -270,6 +298,10 @@ class Operator:
 
     # With _lock held.
     def _tell_calls(self, key: Key, variants: tuple[Loaded, ...]) -> None:
+        if any(one.yields for one in variants):
+            self._yielding.add(key)
+        else:
+            self._yielding.discard(key)
         for call in self._calls.get(key[2], ()):
             call.know(key, variants)
 
@@ -294,9 +326,33 @@ class Operator:
                 for key, variants in known.items():
                     self._tell_calls(key, variants)
 
+    @contextlib.contextmanager
+    def only(self, key: Key, *variants: Loaded) -> Iterator[None]:
+        """Meanwhile the key has no other variants than these."""
+        with self._lock:
+            known = self._variants.get(key)
+            self._variants[key] = variants
+            self._tell_calls(key, variants)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if known is None:
+                    del self._variants[key]
+                    self._untell_calls(key)
+                else:
+                    self._variants[key] = known
+                    self._tell_calls(key, known)
+
+    def retell(self) -> None:
+        """Whether torch's functions are called where they are faster has changed."""
+        with self._lock:
+            for key, known in self._variants.items():
+                self._tell_calls(key, known)
+
     def tuned(self, needs: Iterable[tuple[Key, tuple[int, ...]]]) -> None:
         """Asks for these kernels and for those in use, whose answers may have changed."""
-        if settings.strict:
+        if settings.raises:
             with self._lock:
                 self._variants = {}
             self.forget_missing()
@@ -314,6 +370,8 @@ class Operator:
 
     def step(self) -> None:
         """Takes over what has been answered since, and asks again for what may have changed."""
+        if settings.is_sealed:  # it keeps what it has
+            return
         if settings.strict:
             self._forget_the_rest()
             return
@@ -388,7 +446,7 @@ class Operator:
     def _take_renewal(self, renewal: tuple[Key, tuple[int, ...], Lookup]) -> None:
         key, dims, lookup = renewal
         try:
-            with _on_device(key[1]):
+            with on_device(key[1]):
                 self._load(key, dims, lookup.answer)
         except CubindError as error:
             warn(f"{self.name}: an earlier variant stays in use: {error}")
@@ -442,6 +500,15 @@ class Operator:
         counts = [call.native.counts() for calls in self._calls.values() for call in calls]
         return self.launches + sum(c[0] for c in counts), self.fallbacks + sum(c[1] for c in counts)
 
+    def yielding(self) -> list[str]:
+        """The problems for which torch's function is called since it is faster."""
+        variants = [(key, one) for key, known in self._variants.items() for one in known]
+        return [
+            f"{self.name} {_wire.listed(self.problem(key, one.dims))}: {one.comparison}"
+            for key, one in variants
+            if one.yields
+        ]
+
     def why(self) -> str:
         """Why a kernel is missing; "" if none is."""
         for lookup, _ in list(self._lookups.values()):
@@ -452,7 +519,8 @@ class Operator:
         return str(asker.failure) if asker.failure is not None else "the daemon has not answered yet"
 
 
-def _on_device(device: int) -> contextlib.AbstractContextManager[Any]:
+def on_device(device: int) -> contextlib.AbstractContextManager[Any]:
+    """The GPU as the current one, where there are any."""
     return torch.cuda.device(device) if torch.cuda.is_available() else contextlib.nullcontext()
 
 
@@ -486,6 +554,21 @@ def operators() -> list[Operator]:
     return list(_operators)
 
 
+@contextlib.contextmanager
+def collecting(backward: bool) -> Iterator[Collection]:
+    """Meanwhile no operator has a kernel, and what calls need is collected."""
+    if current.collection is not None:
+        raise FailedPreconditionError("another call is under way", "cubind.torch.tune()")
+    current.collection = collection = Collection(backward)
+    try:
+        with contextlib.ExitStack() as stack:
+            for operator in operators():
+                stack.enter_context(operator.without_kernels())
+            yield collection
+    finally:
+        current.collection = None
+
+
 def forget_missing() -> None:
     """Calls of all operators look again for what was missing."""
     for operator in operators():
@@ -500,11 +583,11 @@ def step() -> None:
     answer is there.
 
     With strict(True), the calls of the next step ask again themselves, so that all ranks change at the same
-    step.
+    step. A sealed program keeps its kernels.
     """
     for operator in operators():
         operator.step()
-    if not settings.strict:
+    if not settings.raises:
         asker.hurry()
 
 
@@ -518,7 +601,7 @@ def wait(timeout: float = 60.0) -> bool:
     timeout: seconds. Returns whether there is a kernel for everything that was asked for; if not, report()
     says why. Raises FailedPreconditionError while a CUDA graph is captured.
     """
-    if IS_OFF or settings.strict:  # where every call waits itself
+    if IS_OFF or settings.raises:  # where every call waits itself
         return True
     if is_capturing():
         raise FailedPreconditionError(
@@ -532,3 +615,6 @@ def wait(timeout: float = 60.0) -> bool:
     for operator in operators():
         complete = operator.take_all() and complete
     return complete
+
+
+_sealing.program.listen(forget_missing)

@@ -10,16 +10,19 @@ import torch
 from .._switch import IS_OFF, WHY_OFF
 from ._layer_norm import LayerNorm
 from ._linear import Linear
+from ._operator import operators
 from ._rms_norm import RMSNorm
 from ._transformers import class_for
 
 
 @dataclasses.dataclass
 class Replacement:
-    """What replace() did. replaced: (name of the module, its class). kept: (name, class, why it stays)."""
+    """What replace() did. replaced: (name of the module, its class). kept: (name, class, why it stays).
+    faster: the problems of this process for which torch's function is called since it is faster."""
 
     replaced: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     kept: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
+    faster: list[str] = dataclasses.field(default_factory=list)
     _modules: list[tuple[torch.nn.Module, type]] = dataclasses.field(default_factory=list, repr=False)
     _dry_run: bool = dataclasses.field(default=False, repr=False)
 
@@ -33,7 +36,7 @@ class Replacement:
         verb = "would be replaced" if self._dry_run else "replaced"
         lines = [f"{name or 'model'}: {cls} {verb}" for name, cls in self.replaced]
         lines += [f"{name or 'model'}: {cls} kept: {why}" for name, cls, why in self.kept]
-        return "\n".join(lines) or "nothing to replace"
+        return "\n".join([*lines, *self.faster]) or "nothing to replace"
 
 
 def replace(
@@ -46,7 +49,8 @@ def replace(
 ) -> Replacement:
     """Replaces in place torch's RMSNorm and LayerNorm modules and what `transformers` has of the same: the
     RMSNorms, gated layers (SwiGLU, GEGLU), rotary embedding, causal loss and GELU by tanh of GPT-2, Llama,
-    Qwen, Mistral and Gemma.
+    Qwen, Mistral and Gemma, and the attention "sdpa" of all models: a call with a mask that is not plainly
+    causal, or with dropout, stays transformers' own.
     Parameters, buffers, hooks and state dicts stay as they are: a module gets another class. With CUBIND=0
     nothing is replaced.
 
@@ -56,16 +60,15 @@ def replace(
         lm_head has to have a plain weight.
     dry_run: says what it would do. verbose: prints it. Replacement.undo() takes it back.
 
-    Attention is a function: where a model calls torch's, it calls cubind.torch.scaled_dot_product_attention
-        instead.
+    A model of your own calls cubind.torch.scaled_dot_product_attention where it calls torch's.
     """
     done = Replacement(_dry_run=dry_run)
     for name, module in model.named_modules():
         original = type(module)
         new, why = _class_for(module, linear, chunked_loss)
+        if why:
+            done.kept.append((name, original.__name__, why))
         if new is None:
-            if why:
-                done.kept.append((name, original.__name__, why))
             continue
         if IS_OFF:
             done.kept.append((name, original.__name__, WHY_OFF))
@@ -74,6 +77,7 @@ def replace(
         if not dry_run:
             done._modules.append((module, original))
             module.__class__ = new
+    done.faster = [text for operator in operators() for text in operator.yielding()]
     if verbose:
         print(done)
     return done

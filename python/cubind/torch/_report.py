@@ -15,8 +15,8 @@ def report() -> str:
     """Describe what the operators have done, one line per kernel that was asked for.
 
     A line has the questions to the daemon, the launches of the kernel, and the calls that torch's own
-    function took instead, with the reason. With CUBIND_REPORT=1 in the environment it is printed on stderr at
-    the end of the process.
+    function took instead, with the reason. Problems for which torch's function is the faster one follow. With
+    CUBIND_REPORT=1 in the environment it is printed on stderr at the end of the process.
     """
     if IS_OFF:
         return f"cubind: {WHY_OFF}"
@@ -28,6 +28,7 @@ def report() -> str:
             why = operator.why()
             asked = f"asked {operator.asked}, launched {launches}, torch's own {fallbacks}"
             lines.append(f"cubind: {operator.name}: {asked}{f' ({why})' if why else ''}")
+            lines += [f"cubind: {text}" for text in operator.yielding()]
     return "\n".join(lines)
 
 

@@ -12,7 +12,8 @@ import torch
 from torch.nn import functional
 
 from ._activation import geglu, gelu, swiglu
-from ._decoder import attention_forward, loss_members
+from ._decoder import attention_forward, loss_members, turns
+from ._model_attention import other_attention
 from ._rms_norm import rms_norm
 
 _Forward = Callable[..., torch.Tensor]
@@ -62,7 +63,7 @@ _OF_CLASS: dict[str, _Forward] = {
 
 def class_for(module: torch.nn.Module, chunked_loss: bool) -> tuple[type | None, str]:
     """The class that computes the same by cubind's functions; chunked_loss: as replace() has it. None: there
-    is none; with the reason for a module that one might expect it for."""
+    is none. With the reason for a module that one might expect it, or more of it, for."""
     cls = type(module)
     if not cls.__module__.startswith("transformers.") or hasattr(cls, _MARK):
         return None, ""
@@ -72,12 +73,14 @@ def class_for(module: torch.nn.Module, chunked_loss: bool) -> tuple[type | None,
         forward = _OF_GATE.get(gate)
         if forward is None:
             return None, f"its gate is {gate}"
-    if forward is None:
-        forward, why = attention_forward(cls)
-        if why:
-            return None, why
     if forward is not None:
         return _with_forward(cls, forward), ""
+    forward, why = attention_forward(cls)
+    if forward is not None:
+        why = why or other_attention(module)
+        return (_with_forward(cls, forward) if turns(forward) or not why else None), why
+    if why:
+        return None, why
     members = loss_members(module, chunked_loss)
     return (_with_members(cls, members) if members is not None else None), ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,11 +11,11 @@ import torch
 
 from .._asking import warn
 from .._switch import IS_OFF
-from ..errors import FailedPreconditionError
+from ..comparison import Comparison
 from ..tuning import TuneResult
-from ._collection import Collection, current
-from ._operator import Need, operators, wait
+from ._operator import Need, collecting, on_device, operators, wait
 from ._variants import settings
+from ._worth import compare_all
 
 
 def tune(
@@ -33,6 +34,9 @@ def tune(
     backward: also the kernels of the backward pass, which is not run. progress: shows a progress bar (tqdm
     where it is installed, else lines on stderr).
 
+    Afterwards each kernel is compared with torch's own function, for half a second, unless the daemon knows
+    how it compares with this build of torch: never_slower() says which one is called from then on.
+
     Returns one result for each kernel and size. One that failed has its error, and PyTorch's function or an
     earlier kernel stays. Raises CubindError without a daemon, and what the model raises.
     """
@@ -49,19 +53,31 @@ def tune(
             for operator, key, dims in needs
             if key[1] == device
         ]
-        with torch.cuda.device(device) if torch.cuda.is_available() else contextlib.nullcontext():
+        with on_device(device):
             results += settings.connected().tune(shapes, progress=progress)
+    results = _with_comparisons(results, compare_all(needs))
     for operator in operators():
         operator.tuned([(key, dims) for other, key, dims in needs if other is operator])
     wait()
     return results
 
 
+def _with_comparisons(results: list[TuneResult], found: dict[Need, Comparison]) -> list[TuneResult]:
+    def of(result: TuneResult) -> Comparison | None:
+        for (operator, key, dims), comparison in found.items():
+            asked = operator.problem(key, dims).items()  # without flags that have their defaults
+            if operator.name == result.kernel and asked <= result.problem.items():
+                return comparison
+        return None
+
+    return [dataclasses.replace(one, over_library=of(one)) for one in results]
+
+
 def _needs_of(
     model: Callable[..., Any], inputs: tuple[Any, ...], named: dict[str, Any], backward: bool
 ) -> list[Need]:
     with (
-        _collecting(backward) as collection,
+        collecting(backward) as collection,
         _unchanged(model),
         torch.set_grad_enabled(backward and torch.is_grad_enabled()),
         torch.compiler.set_stance("force_eager"),
@@ -70,20 +86,6 @@ def _needs_of(
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()  # the activations of the run make room for the trials
     return list(collection.needs)
-
-
-@contextlib.contextmanager
-def _collecting(backward: bool) -> Iterator[Collection]:
-    if current.collection is not None:
-        raise FailedPreconditionError("another call is under way", "cubind.torch.tune()")
-    current.collection = collection = Collection(backward)
-    try:
-        with contextlib.ExitStack() as stack:
-            for operator in operators():
-                stack.enter_context(operator.without_kernels())
-            yield collection
-    finally:
-        current.collection = None
 
 
 @contextlib.contextmanager

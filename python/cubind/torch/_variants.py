@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 
-from .. import _core, _ranks
+from .. import _core, _ranks, _sealing
 from .._connected import Connected
+from ..answer import Answer
 from ..client import Client
+from ..comparison import Comparison
 from ..errors import InvalidArgumentError
 from ..question import Held
 
@@ -29,13 +31,28 @@ def has_kernel(x: torch.Tensor, *others: torch.Tensor) -> bool:
 Key = tuple[torch.dtype, int, tuple[int, ...], tuple[int, ...]]
 
 
+LIBRARY = f"torch {torch.__version__}"  # of comparisons: those with another build say nothing
+
+
 class Settings(Connected):
     """strict: a kernel that is missing raises CubindError, and calls wait for the daemon's answer; otherwise
-    torch's own function takes its place. client: who is asked."""
+    torch's own function takes its place. never_slower: torch's function is called where it is known to be
+    faster. client: who is asked."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.never_slower = True
         self.strict = _ranks.are_several()
+
+    @property
+    def raises(self) -> bool:
+        """Whether a missing kernel raises: in a strict or a sealed program."""
+        return self.strict or self.is_sealed
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the program is sealed by cubind.seal("error")."""
+        return _sealing.program.mode == "error"
 
 
 settings = Settings()
@@ -49,10 +66,15 @@ class Found:
     held: Held
 
 
+def comparison_with_torch(answer: Answer) -> Comparison | None:
+    """The answer's comparison with this very build of torch."""
+    return next((one for one in answer.over_library if one.library == LIBRARY), None)
+
+
 class Loaded:
     """A loaded variant. order: the place of each of its parameters in the operator's arguments, -1 for a
     scratch buffer; None if they are the operator's arguments as they stand. found: the answer, and dims those
-    that it was asked for."""
+    that it was asked for. comparison: with this torch; None: there is none."""
 
     def __init__(
         self, kernel: _core.Kernel, arguments: tuple[str, ...], found: Found, dims: tuple[int, ...]
@@ -67,10 +89,16 @@ class Loaded:
         self.kernel = kernel
         self.found = found
         self.dims = dims
+        self.comparison = comparison_with_torch(found.held.answer)
         self.names = names
         self.launch = kernel.launch
         self.extents = kernel.extents
         self.order = None if names == arguments else order_of(names, arguments)
+
+    @property
+    def yields(self) -> bool:
+        """Whether torch's function is called for the problems that it covers."""
+        return settings.never_slower and self.comparison is not None and self.comparison.is_slower
 
     @property
     def is_current(self) -> bool:
@@ -122,8 +150,8 @@ class Call:
     def know(self, key: Key, variants: tuple[Loaded, ...]) -> None:
         """The variants of the key, from now on; none of them: there is no kernel."""
         dtype, device, _, known = key
-        pairs = [(one.kernel, order_of(one.names, self._arguments)) for one in variants]
-        self.native.know(TYPES[dtype], device, known, pairs)
+        triples = [(one.kernel, order_of(one.names, self._arguments), one.yields) for one in variants]
+        self.native.know(TYPES[dtype], device, known, triples)
 
     def forget(self, key: Key) -> None:
         """Whether there is a kernel is not known any more."""

@@ -2,7 +2,7 @@
 cubind.triton.install() before its first line.
 
 python -m cubind.triton record -o FILE SCRIPT ARGS: the same, and the kernels that it asks for are added to
-FILE. python -m cubind.triton bake FILE has a daemon compile them.
+FILE. python -m cubind.triton bake FILE has a daemon compile them. table: see _table_command.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from ._install import install
 
 _USAGE = """usage: python -m cubind.triton [record -o FILE] SCRIPT ARGS
        python -m cubind.triton [record -o FILE] -m MODULE ARGS
-       python -m cubind.triton bake FILE"""
+       python -m cubind.triton bake FILE
+       python -m cubind.triton table --help"""
 
 
 def main() -> None:
@@ -26,6 +27,10 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments[:1] == ["bake"]:
         _bake(arguments[1:])
+    elif arguments[:1] == ["table"]:
+        from . import _table_command
+
+        sys.exit(_table_command.main(arguments[1:]))
     elif arguments[:2] == ["record", "-o"] and len(arguments) > 3:
         # A kernel that is in Triton's cache already would not be asked for.
         with tempfile.TemporaryDirectory(prefix="cubind-record-") as cache:

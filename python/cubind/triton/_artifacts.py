@@ -1,15 +1,17 @@
 """Kernels that a daemon's agent has compiled, for Triton's cache.
 
-A kernel is asked for by the digest of its TTIR and options: no client can claim another's. One that the
-daemon does not know is defined by the same question, so that its agent compiles it for the next process,
-while Triton compiles it here.
+A kernel is asked for by a hint, which is Triton's own key, and by the digest of its TTIR and options if the
+daemon does not know the hint. One that it does not know either is defined by the same question, so that its
+agent compiles it for the next process, while Triton compiles it here.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from .. import _fork, _wire
@@ -20,14 +22,18 @@ from ..errors import CubindError, DataLossError, UnavailableError
 from ..question import Question
 from . import _triton_private as private
 from ._compiled import Kernel
-from ._defining import check_kernel, defined_variant
+from ._defining import Target, defined_variant, hinted_variant
 from ._own import Own, StaysOwnError
 from ._recording import Record
+from ._single import PROBLEM
 from ._triton_cache import Compiled, Compiling
 
 _CALL_TIMEOUT = 5.0  # seconds: the daemon waits for nothing within such a call
 _MAX_SHARED_BYTES = 1 << 20
 _COMPILES = Own("is being compiled by the daemon's agent")
+_NO_ANSWER = Own("has no answer of the daemon yet")
+_UNKNOWN = Own("is not known to the daemon")
+_QUESTION = Question(tune=False, job="")
 
 
 class Artifacts:
@@ -96,18 +102,28 @@ class Artifacts:
             self._record(kernel.spec, device)
         if failure is not None:
             return Own(f"has no answer of the daemon: {failure}")
-        lookup = Lookup(_Asking(self._connected, kernel, device), lambda _: None)
+        asking = _Asking(self._connected, kernel, device)
         if self._slow is not None and not self._slow.is_settled:
-            self._asker.submit(lookup)
-            return Own("has no answer of the daemon yet")
-        kernel.spec  # noqa: B018  here, where time is no matter of patience
+            self._asker.submit(Lookup(asking, lambda _: None))
+            return _NO_ANSWER
+        found = self._answer(asking.by_hint)
+        if found is _UNKNOWN:
+            kernel.spec  # noqa: B018  here, where time is no matter of patience
+            return self._answer(asking)
+        if found is _NO_ANSWER:
+            self._asker.submit(Lookup(asking, lambda _: None))
+        return found
+
+    def _answer(self, asking: Callable[[], Compiled | Own]) -> Compiled | Own:
+        """Within the patience."""
+        lookup = Lookup(asking, lambda _: None)
         self._asker.submit(lookup)
         self._asker.wait_for(lookup, self._patience)
         self._slow = None if lookup.is_settled else lookup
         if lookup.error is not None:
-            why = str(lookup.error).removeprefix(f"kernel {kernel.spec.name}: ")
+            why = re.sub(r"^(kernel|hint) \S+: ", "", str(lookup.error))
             return Own(f"has no answer of the daemon: {why}")
-        found: Compiled | Own = lookup.answer or Own("has no answer of the daemon yet")
+        found: Compiled | Own = lookup.answer or _NO_ANSWER
         return found
 
 
@@ -117,16 +133,29 @@ class _Asking:
     def __init__(self, connected: Connected, kernel: Kernel, device: int) -> None:
         self._connected = connected
         self._kernel = kernel
-        self._device = device
+        self._target = Target("", PROBLEM, kernel.hint, device)
+
+    def by_hint(self) -> Compiled | Own:
+        """The kernel of the hint; _UNKNOWN: the daemon does not know it."""
+        return self._compiled(lambda client: hinted_variant(client, self._target, _QUESTION, _CALL_TIMEOUT))
 
     def __call__(self) -> Compiled | Own:
+        """The kernel, which is defined if the daemon does not know it."""
         try:
-            self._kernel.spec  # noqa: B018  first: no error of Triton's is one of the daemon's
+            spec = self._kernel.spec  # first: no error of Triton's is one of the daemon's
         except StaysOwnError as error:
             return error.own
+        return self._compiled(
+            lambda client: defined_variant(client, spec, self._target, _QUESTION, _CALL_TIMEOUT)
+        )
+
+    def _compiled(self, ask: Callable[[Client], Any]) -> Compiled | Own:
         client = self._connected.connected()
         try:
-            return self._compiled(client)
+            reply = ask(client)
+            if reply is None:
+                return _UNKNOWN
+            return _checked(reply, self._kernel, client._cubin_of(reply, {}))
         except UnavailableError as error:
             if not error.field:
                 return _COMPILES
@@ -134,18 +163,12 @@ class _Asking:
                 self._connected.lost(client)
             raise
 
-    def _compiled(self, client: Client) -> Compiled:
-        question = Question(tune=False, job="")
-        reply = defined_variant(client, self._kernel.spec, question, self._device, _CALL_TIMEOUT)
-        return _checked(reply, self._kernel, client._cubin_of(reply, {}))
-
 
 def _checked(reply: Any, kernel: Kernel, cubin: bytes) -> Compiled:
     """Raises DataLossError for the cubin of another question."""
-    check_kernel(reply, kernel.spec)
     if hashlib.sha256(cubin).digest() != reply.artifact.digest:
         raise DataLossError(
-            f"the cubin of {kernel.spec.name} does not have the digest that was promised", "artifact"
+            f"the cubin of {reply.kernel} does not have the digest that was promised", "artifact"
         )
     architecture = f"sm_{kernel.compiling.source.target.arch}"
     if reply.artifact.architecture != architecture:
@@ -153,11 +176,12 @@ def _checked(reply: Any, kernel: Kernel, cubin: bytes) -> Compiled:
             f"asked for {architecture}, the cubin is for {reply.artifact.architecture}",
             "artifact.architecture",
         )
-    entries = {entry.entry_symbol: entry for entry in reply.artifact.entries}
-    entry = kernel.spec.entry
-    if [*entries] != [entry]:
-        raise DataLossError(f"asked for {entry}, the cubin has {', '.join(entries)}", "artifact.entries")
-    shared = int(entries[entry].launch_shared_bytes)
+    if len(reply.artifact.entries) != 1:
+        raise DataLossError(
+            f"the cubin of {reply.kernel} has {len(reply.artifact.entries)} entries", "artifact.entries"
+        )
+    entry = reply.artifact.entries[0]
+    shared = int(entry.launch_shared_bytes)
     if shared > _MAX_SHARED_BYTES:
         raise DataLossError(f"{shared} bytes of shared memory, which no GPU has", "artifact.entries")
-    return Compiled(cubin, entry, shared)
+    return Compiled(cubin, entry.entry_symbol, shared)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import triton
 
@@ -23,13 +24,19 @@ class Kernel:
         source = compiling.source
         self.function = f"{source.source.fn.__module__}.{source.source.fn.__qualname__}"[-d.MAX_NAME :]
 
+    @property
+    def hint(self) -> str:
+        """Triton's own key: of the function with its callees and their lines, the specialization, the options
+        and this installation of Triton. Raises StaysOwnError where spec does for what the options, parameters
+        or environment are."""
+        self._options_and_parameters()
+        return d.digest(d.canonical([d.FORMAT, "compiled", self.compiling.digest]))
+
     @functools.cached_property
     def spec(self) -> Spec:
         """The spec. Raises StaysOwnError for a kernel that only this process can compile."""
-        private.check_environment()
+        options, parameters = self._options_and_parameters()
         source = self.compiling.source
-        options = private.options_of(source.options)
-        parameters = parameters_of(source.signature)
         try:
             module = private.TtirMaker().module(source)
         except Exception as error:  # Triton will say so
@@ -43,3 +50,8 @@ class Kernel:
             [],
         )
         return single(code, self.function, parameters, options, module.str_nodebug().encode())
+
+    def _options_and_parameters(self) -> tuple[dict[str, Any], list[str]]:
+        private.check_environment()
+        source = self.compiling.source
+        return private.options_of(source.options), parameters_of(source.signature)

@@ -18,7 +18,7 @@ from .._connected import Connected
 from ..client import Client
 from ..errors import DataLossError, DeadlineExceededError, UnavailableError
 from . import _triton_private as private
-from ._defining import check_kernel, defined_variant, variant
+from ._defining import Target, defined_variant, hinted_variant, variant
 from ._own import Own, StaysOwnError
 from ._question import Question
 from ._recording import Record
@@ -128,21 +128,16 @@ class _Answering:
     ) -> None:
         self._connected = connected
         self._question = question
-        self._device = device
+        self._target = Target("", question.problem, question.hint, device)
         self._longest_wait = longest_wait
         self._caller_waits_until = time.monotonic() + longest_wait
-        self._spec: Spec | Own | None = None
         self._is_late = False  # the callers run something else meanwhile
 
     def __call__(self) -> int | Own:
         """Raises UnavailableError without a field while the kernel is tuned: it is called again then."""
-        if self._spec is None:
-            self._spec = _specified(self._question)
-        if isinstance(self._spec, Own):
-            return self._spec
         client = self._connected.connected()
         try:
-            found = self._ask(client, self._spec)
+            found = self._ask(client)
         except UnavailableError as error:
             if error.field == client.address:
                 self._connected.lost(client)
@@ -152,28 +147,45 @@ class _Answering:
             self._question.compile_ahead(found)
         return found
 
-    def _ask(self, client: Client, spec: Spec) -> int | Own:
+    def _ask(self, client: Client) -> int | Own:
         # A process that agrees with no other one pins no generation: it would never see the winner.
         question = asking.Question(job=None if self._longest_wait else "")
-        reply = defined_variant(client, spec, question, self._device, _CALL_TIMEOUT)
-        found = _choice(spec, reply)
+        reply = hinted_variant(client, self._target, question, _CALL_TIMEOUT)
+        if reply is None:
+            spec = _specified(self._question)
+            if isinstance(spec, Own):
+                return spec
+            reply = defined_variant(client, spec, self._target, question, _CALL_TIMEOUT)
+        found = self._choice(reply)
         if self._longest_wait and not isinstance(found, int) and reply.job_state != _NO_DEVICE:
-            return self._tuned(client, spec)
+            return self._tuned(client)
         if found is None:
             raise UnavailableError("it is being tuned")
         return found
 
-    def _tuned(self, client: Client, spec: Spec) -> int | Own:
+    def _tuned(self, client: Client) -> int | Own:
         """By a question that waits: it gets what was measured after the ranks' job pinned its generation."""
         rest = self._caller_waits_until - time.monotonic()
         # The caller's GPU is lent while the caller waits: it launches nothing meanwhile.
         question = asking.Question(on_miss="wait", lend=None if rest > 0 else False)
         try:
-            reply = variant(client, spec, question, self._device, rest if rest > 0 else self._longest_wait)
+            reply = variant(client, self._target, question, rest if rest > 0 else self._longest_wait)
         except DeadlineExceededError:
             return Own(f"was not tuned within {self._longest_wait:g} s")
-        found = _choice(spec, reply)
+        found = self._choice(reply)
         return Own(f"is not tuned: {reply.why}") if found is None else found
+
+    def _choice(self, reply: Any) -> int | Own | None:
+        """The measured configuration; None while a job measures or will."""
+        if reply.provenance.evidence != _wire.messages().NONE:
+            values = {value.name: value.value for value in reply.configuration.values}
+            index = int(values.get(TUNABLE, -1))
+            if not 0 <= index < len(self._question.configurations):
+                raise DataLossError(f"configuration {index} is none of the kernel's", "configuration")
+            return index
+        if reply.job_id and reply.job_state != _NO_DEVICE:
+            return None
+        return Own(f"is not tuned: {reply.why or 'the daemon has started no job'}")
 
 
 def _let_go(lookup: Lookup) -> None:
@@ -189,17 +201,3 @@ def _specified(question: Question) -> Spec | Own:
         return Own(str(error))
     except Exception as error:
         return Own(f"has no definition: {type(error).__name__}: {error}"[:256])
-
-
-def _choice(spec: Spec, reply: Any) -> int | Own | None:
-    """The measured configuration; None while a job measures or will."""
-    check_kernel(reply, spec)
-    if reply.provenance.evidence != _wire.messages().NONE:
-        values = {value.name: value.value for value in reply.configuration.values}
-        index = values.get(TUNABLE)
-        if index not in spec.indices:
-            raise DataLossError(f"configuration {index} is none of the definition", "configuration")
-        return int(index)
-    if reply.job_id and reply.job_state != _NO_DEVICE:
-        return None
-    return Own(f"is not tuned: {reply.why or 'the daemon has started no job'}")

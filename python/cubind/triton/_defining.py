@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,29 +22,47 @@ def define(connection: Connection, spec: Spec) -> None:
     connection.upload("DefineKernel", _parts(spec), _wire.messages().DefineKernelReply, _TIMEOUT)
 
 
-def variant(client: Client, spec: Spec, question: Question, device: int, timeout: float) -> Any:
-    """The daemon's reply for the kernel; only a question that waits has it wait for a compile. device: a GPU
-    by CUDA's number. Raises CubindError."""
-    request = client._request(spec.name, dict(spec.problem), question, device)
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What is asked for: a kernel and its problem. hint: what the kernel's TTIR is made from; a daemon finds
+    a kernel without a name by it. device: a GPU by CUDA's number."""
+
+    name: str
+    problem: dict[str, int]
+    hint: str
+    device: int
+
+
+def variant(client: Client, target: Target, question: Question, timeout: float) -> Any:
+    """The daemon's reply for the kernel; only a question that waits has it wait for a compile. Raises
+    CubindError."""
+    request = client._request(target.name, dict(target.problem), question, target.device)
+    request.hint = target.hint
     request.compile_wait_ms = 0
     if question.on_miss == "wait":
         request.ClearField("compile_wait_ms")  # as long as the call may take
     return client._connection.unary("GetVariant", request, _wire.messages().GetVariantReply, timeout)
 
 
-def defined_variant(client: Client, spec: Spec, question: Question, device: int, timeout: float) -> Any:
-    """The same, with the kernel defined first if the daemon does not know it."""
+def hinted_variant(client: Client, target: Target, question: Question, timeout: float) -> Any:
+    """The same for a kernel without a name; None: the daemon does not know its hint."""
     try:
-        return variant(client, spec, question, device, timeout)
+        return variant(client, target, question, timeout)
+    except NotFoundError:
+        return None
+
+
+def defined_variant(client: Client, spec: Spec, target: Target, question: Question, timeout: float) -> Any:
+    """The same for the spec's kernel, which is defined first if the daemon does not know it."""
+    target = dataclasses.replace(target, name=spec.name)
+    try:
+        reply = variant(client, target, question, timeout)
     except NotFoundError:
         define(client._connection, spec)
-        return variant(client, spec, question, device, timeout)
-
-
-def check_kernel(reply: Any, spec: Spec) -> None:
-    """Raises DataLossError for the answer to another question."""
+        reply = variant(client, target, question, timeout)
     if reply.kernel != spec.name:
         raise DataLossError(f"asked for {spec.name}, the answer is for {reply.kernel}", "kernel")
+    return reply
 
 
 def _parts(spec: Spec) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import collections
 import os
 import sys
 import threading
@@ -13,12 +14,13 @@ from .._asking import PATIENCE
 from .._connection import import_grpc
 from ..errors import FailedPreconditionError, InvalidArgumentError
 from . import _ranks_agree
-from ._sealing import Seal
+from ._sealing import TritonSeal
 from .worker.toolchain import ToolchainError, check_version
 
 if TYPE_CHECKING:
     from ..client import Client
     from ._artifacts import Artifacts
+    from ._launching import Launching
     from ._patch import Daemon, Patch
     from ._triton_cache import Cache
 
@@ -31,7 +33,8 @@ class _Installed:
         self.patch: Patch | None = None
         self.artifacts: Artifacts | None = None
         self.cache: Cache | None = None
-        self.seal: Seal | None = None
+        self.launching: Launching | None = None
+        self.seal: TritonSeal | None = None
 
 
 _installed = _Installed()
@@ -45,7 +48,7 @@ def install(
     record: str | os.PathLike[str] | None = None,
 ) -> None:
     """Have Triton's autotuner ask the daemon instead of measuring in this process, and Triton's cache ask it
-    for compiled kernels instead of compiling them.
+    for compiled kernels instead of compiling them. Launches need no C compiler then.
 
     It may come before or after the kernels' modules are imported. Kernels that only this process can tune
     stay Triton's own: a RuntimeWarning names each once, and report() counts them. So do all while the daemon
@@ -88,20 +91,26 @@ def install(
 
 def put_in(daemon: Daemon, artifacts: Artifacts | None = None) -> None:
     """The same with any daemon. artifacts: where compiled kernels come from; None: Triton compiles all."""
+    from . import _triton_private as private
     from ._patch import Patch
     from ._triton_cache import Cache
 
-    seal = Seal()
+    seal = TritonSeal()
     seal.open()
     uninstall()
     with _installed.lock:
         _installed.seal = seal
         _installed.patch = Patch(daemon, seal)
         _installed.patch.install()
+        if private.COMPILES_LAUNCHERS:
+            from ._launching import Launching
+
+            _installed.launching = Launching()
+            _installed.launching.install()
         if artifacts is not None:
             _installed.artifacts = artifacts
             _installed.cache = Cache(
-                artifacts.find, lambda kernel, key, own: seal.refuse("compile", kernel, key[:12], own)
+                artifacts.find, lambda kernel, key, own: seal.refuse_own("compile", kernel, key[:12], own)
             )
             _installed.cache.install()
 
@@ -113,9 +122,12 @@ def uninstall() -> None:
             _installed.patch.uninstall()
         if _installed.cache is not None:
             _installed.cache.uninstall()
+        if _installed.launching is not None:
+            _installed.launching.uninstall()
         if _installed.artifacts is not None:
             _installed.artifacts.close()
-        _installed.patch = _installed.artifacts = _installed.cache = _installed.seal = None
+        _installed.patch = _installed.artifacts = _installed.cache = None
+        _installed.launching = _installed.seal = None
 
 
 def seal(mode: str = "error") -> None:
@@ -158,6 +170,7 @@ def report() -> str:
     with _installed.lock:
         counts = _installed.patch.counts() if _installed.patch is not None else {}
         artifacts = _installed.artifacts
+        launchers = collections.Counter(_installed.launching.own if _installed.launching is not None else ())
     lines = []
     for name, count in sorted(counts.items()):
         if count.asked:
@@ -175,6 +188,10 @@ def report() -> str:
             f"cubind.triton: {times} kernels were compiled here: each {reason}"
             for reason, times in sorted(artifacts.missed.items())
         ]
+    lines += [
+        f"cubind.triton: {times} launchers were compiled by Triton: each kernel {reason}"
+        for reason, times in sorted(launchers.items())
+    ]
     return "\n".join(lines) or "cubind.triton: no autotuned kernel was asked for"
 
 

@@ -19,11 +19,12 @@ from typing import Any, Protocol
 
 from .. import _fork
 from .._asking import warn
+from ..errors import SealedError
 from . import _triton_private as private
 from ._own import Own, StaysOwnError
 from ._question import Question
 from ._ranks_agree import Choice
-from ._sealing import Seal, SealedError
+from ._sealing import TritonSeal
 
 _bound = types.MethodType
 
@@ -130,9 +131,9 @@ class _Run:
 class Patch:
     """Safe on many threads as far as Triton is."""
 
-    def __init__(self, daemon: Daemon, seal: Seal | None = None) -> None:
+    def __init__(self, daemon: Daemon, seal: TritonSeal | None = None) -> None:
         self._daemon: Daemon | None = daemon
-        self._seal = seal or Seal()
+        self._seal = seal or TritonSeal()
         self._tuners: weakref.WeakSet[Any] = weakref.WeakSet()  # guarded by _lock
         self._counts: dict[str, Counts] = {}  # guarded by _lock
         self.after_fork()
@@ -194,7 +195,7 @@ class Patch:
         chosen = self._choose(call, self._daemon)
         if not isinstance(chosen, Own):
             return True
-        self._seal.refuse("tune", call.name, str(key), chosen)
+        self._seal.refuse_own("tune", call.name, str(key), chosen)
         return False
 
     def _choose(self, call: _Call, daemon: Daemon) -> Own | None:

@@ -13,6 +13,7 @@ from . import definition as d
 from ._arguments import Arguments, evaluate_grid, label, plain, with_roles
 from ._own import StaysOwnError
 from ._roles import roles_of
+from ._spec import problem_of
 from .worker.toolchain import ptxas_version
 
 
@@ -21,10 +22,16 @@ class Question:
 
     Raises StaysOwnError, which says why the kernel stays Triton's own. It keeps no tensors. The definition,
     which takes some milliseconds per configuration, is made when it is first asked for, on any thread.
+    problem: instead of Triton's key, names the problem, which all that the call passes is part of.
     """
 
     def __init__(
-        self, tuner: Any, key: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        tuner: Any,
+        key: tuple[Any, ...],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        problem: dict[str, int] | None = None,
     ) -> None:
         private.check_environment()
         _check(tuner)
@@ -44,6 +51,8 @@ class Question:
         self._options = [private.options_of(source.options) for source in sources]
         self._grids = [evaluate_grid(source) for source in sources]
         self._told = Arguments(sources[0], _chosen(sources, self.configurations)).all()
+        if problem is not None:
+            self._key = (*problem.items(), ("arguments", d.arguments_digest(self._told)))
         self._sources = [source.without_tensors() for source in sources]
         self._reset_to_zero = tuple(tuner.reset_to_zero)
         self._restore_value = tuple(tuner.restore_value)
@@ -52,11 +61,16 @@ class Question:
     @functools.cached_property
     def hint(self) -> str:
         """A digest of what the TTIR is made from, in this installation of Triton: a daemon that has seen it
-        need not see the TTIR. It proves nothing to others, since it has no TTIR in it."""
+        need not see the TTIR."""
         sources = [
             [source.key(), configuration] for source, configuration in zip(self._sources, self._values())
         ]
         return d.digest(d.canonical([d.FORMAT, self._versions(), self._key, sources]))
+
+    @property
+    def problem(self) -> dict[str, int]:
+        """The problem of the definition."""
+        return problem_of(self._key)
 
     @functools.cached_property
     def definition(self) -> d.Definition:

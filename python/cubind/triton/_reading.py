@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from .. import _strict_json
 from ..errors import InvalidArgumentError
 from . import definition as d
 from .worker.request import RequestError, check_options
@@ -31,8 +31,8 @@ def read(text: bytes, texts: Mapping[str, bytes]) -> d.Definition:
     if len(text) > d.MAX_JSON_BYTES:
         _refuse("", f"{len(text)} bytes of JSON, at most {d.MAX_JSON_BYTES} are taken")
     try:
-        found = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        found = _strict_json.loads(text)
+    except ValueError as error:
         _refuse("", f"not JSON: {error}")
     fields = _object(found, "", _DEFINITION)
     if fields.pop("format") != d.FORMAT:
@@ -44,18 +44,6 @@ def read(text: bytes, texts: Mapping[str, bytes]) -> d.Definition:
 
 def _refuse(place: str, cause: str) -> NoReturn:
     raise InvalidArgumentError(cause, place or "definition")
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 # ---- Parsers: of a value and its path ----

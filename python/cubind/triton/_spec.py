@@ -29,6 +29,7 @@ _EXACT = 1 << 53  # doubles hold every integer up to it
 
 _NAME_DIGITS = 20
 TUNABLE = "CONFIG"
+_OF_ONE_CALL = {"extent", "align", "fill", "expr", "from", "bench"}
 _ADDRESSES = (
     b"tt.int_to_ptr",
     b"tt.ptr<!tt.ptr<",
@@ -98,15 +99,15 @@ def spec_of(definition: d.Definition) -> Spec:
         "arguments": arguments,
         "tolerance": _tolerances(definition, arguments),
     }
-    return make_spec(code, _problem(definition), fields, definition.texts)
+    return make_spec(code, problem_of(definition.key), fields, definition.texts)
 
 
 def make_spec(
     code: dict[str, Any], problem: dict[str, int], fields: dict[str, Any], texts: dict[str, bytes]
 ) -> Spec:
     """The spec of its code, its other sections and the TTIR by digest. Raises StaysOwnError."""
+    name = _name(code, fields)
     configurations = fields["configurations"]
-    name = _name(code, configurations)
     dims = dict.fromkeys(problem, "of Triton's key")
     fields = {"name": name, "language": "triton", "triton": code, "problem": {"dims": dims}, **fields}
     text = json.dumps(fields, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
@@ -166,27 +167,44 @@ def _configurations(definition: d.Definition) -> list[dict[str, Any]]:
     return found
 
 
-def _name(code: dict[str, Any], configurations: list[dict[str, Any]]) -> str:
-    """The entry and a digest of what is compiled and of the key."""
+def _name(code: dict[str, Any], fields: dict[str, Any]) -> str:
+    """The entry and a digest of what is compiled, of the key and of how results are compared."""
     identity = {
         "format": d.FORMAT,
         "architecture": code["architecture"],
         "triton": code["version"],
         "ptxas": code["ptxas"],
         "key": code["key"],
+        "trailing_pointers": code["trailing_pointers"],
         "configurations": [
-            {name: one[name] for name in ("index", "options", "ttir")} for one in configurations
+            {name: one[name] for name in ("index", "options", "ttir")} for one in fields["configurations"]
         ],
+        "arguments": [
+            [name, {field: value for field, value in argument.items() if field not in _OF_ONE_CALL}]
+            for name, argument in fields["arguments"].items()
+        ],
+        "tolerance": _bounds(fields["tolerance"]),
     }
     digits = d.digest(d.canonical(identity))[:_NAME_DIGITS]
     return f"{code['entry'][: _MAX_NAME - _NAME_DIGITS - 1]}_{digits}"
 
 
-def _problem(definition: d.Definition) -> dict[str, int]:
+def _bounds(tolerance: dict[str, Any]) -> list[list[Any]]:
+    """Type, output (or none), and both bounds in billionths."""
+    by_output = [("", {name: each for name, each in tolerance.items() if name != "outputs"})]
+    by_output += tolerance.get("outputs", {}).items()
+    return [
+        [type_, output, round(one["rtol"] * 1e9), round(one["atol"] * 1e9)]
+        for output, by_type in by_output
+        for type_, one in by_type.items()
+    ]
+
+
+def problem_of(key: tuple[tuple[str, d.Plain], ...]) -> dict[str, int]:
     """The integers of the key, for those who read tables: the name has all of the key."""
     dims = {
         name: value
-        for name, value in definition.key
+        for name, value in key
         if type(value) is int
         and 1 <= value <= _MAX_DIM
         and name not in _RESERVED
@@ -246,6 +264,8 @@ def _buffer(pointer: d.Pointer, cleared: set[str]) -> dict[str, Any]:
         "extent": d.extent_bytes(pointer) // d.element_bytes(pointer.type),
         "role": role,
     }
+    if role == d.OUT:
+        found["partial"] = True  # Triton's kernels may, and nothing says so
     if pointer.divisibility > 1:
         found["align"] = pointer.divisibility
     if role in (d.IN, d.INOUT) and type_ in ("i64", "i32", "i8", "u8"):

@@ -1,5 +1,6 @@
-"""What cubind uses of Triton beyond its documented interface: all of it is here, in _triton_cache.py, in
-_roles.py, which reads TTIR by Triton's own parser, and in worker/toolchain.py.
+"""What cubind uses of Triton beyond its documented interface: all of it is here, in _bound.py, in
+_triton_cache.py, in _launching.py, in _roles.py, which reads TTIR by Triton's own parser, and in
+worker/toolchain.py.
 
 Tested with Triton 3.4 to 3.8; worker/toolchain.py refuses others. Import this only after Triton.
 """
@@ -20,6 +21,7 @@ import triton
 from triton import knobs
 from triton._C.libtriton import get_cache_invalidating_env_vars, ir
 from triton._utils import find_paths_if, get_iterable_path
+from triton.backends import backends
 from triton.compiler import ASTSource, make_backend
 from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime import autotuner
@@ -32,6 +34,7 @@ from ._own import StaysOwnError
 from .worker.request import OPTIONS
 
 __all__ = [
+    "COMPILES_LAUNCHERS",
     "Autotuner",
     "CompileTimeAssertionFailure",
     "Source",
@@ -48,6 +51,9 @@ __all__ = [
     "load",
     "options_of",
 ]
+
+# Triton 3.7 and later launch without a C compiler.
+COMPILES_LAUNCHERS = triton.__version__.startswith(("3.4.", "3.5.", "3.6.")) and "nvidia" in backends
 
 # Options that TTIR has taken in: they change nothing behind it.
 _TAKEN_IN = {

@@ -14,7 +14,7 @@ import math
 import re
 from typing import Any
 
-FORMAT = "cubind.triton/1"
+FORMAT = "cubind.triton/2"
 
 MAX_TTIR_BYTES = 4 << 20  # of one configuration: 78 MB took Triton 6.5 GB
 MAX_ALL_TTIR_BYTES = 64 << 20
@@ -151,6 +151,11 @@ class Definition:
     def problem_digest(self) -> str:
         """What the kernel's author told to be another problem: the key."""
         return digest(canonical({"format": FORMAT, "key": _json_of(self.key)}))
+
+
+def arguments_digest(arguments: tuple[Argument, ...]) -> str:
+    """What a call passes: sizes, types and numbers."""
+    return digest(canonical([_json_of_argument(argument) for argument in arguments]))
 
 
 def canonical(value: Plain) -> bytes:

@@ -22,6 +22,7 @@ struct FakeAgent::State {
   std::thread reader, beater;
   std::uint64_t last_sequence = 0;
   v1::Welcome welcome;
+  std::string driver = kFakeDriver;  // of the GPU that it offers
 
   std::mutex writing;  // held while a message is written
   std::mutex mutex;
@@ -121,6 +122,9 @@ FakeAgent::FakeAgent(const std::string& address, const v1::Hello& hello) : state
   state_->reader = std::thread([this] { state_->read_all(); });
   v1::AgentMessage message;
   *message.mutable_hello() = hello;
+  if (hello.devices_size() > 0) {
+    state_->driver = hello.devices(0).driver().version();
+  }
   state_->send(message);
   const auto welcome =
       state_->take([](const v1::DaemonMessage& item) { return item.has_welcome(); }, kPatience);
@@ -214,6 +218,15 @@ bool FakeAgent::send_result(const v1::LeaseGrant& lease, const v1::JobResult& re
 void FakeAgent::send_devices(const v1::OfferedDevices& devices) {
   v1::AgentMessage message;
   *message.mutable_devices() = devices;
+  if (devices.devices_size() > 0) {
+    state_->driver = devices.devices(0).driver().version();
+  }
+  state_->send(message);
+}
+
+void FakeAgent::send_leaving() {
+  v1::AgentMessage message;
+  message.mutable_leaving();
   state_->send(message);
 }
 
@@ -244,7 +257,7 @@ std::string FakeAgent::put_artifact(const v1::ArtifactInfo& info, const std::str
 }
 
 bool FakeAgent::tune(const v1::LeaseGrant& lease, std::size_t configurations) {
-  const auto trials = fake_trials(lease, configurations, toolchain_for(lease));
+  const auto trials = fake_trials(lease, configurations, toolchain_for(lease), state_->driver);
   v1::JobResult result = result_of(lease, trials.front());
   result.mutable_search()->set_trials(trials.size());
   result.mutable_search()->set_complete(configurations > trials.size());

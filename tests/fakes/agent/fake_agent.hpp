@@ -40,6 +40,7 @@ class FakeAgent {
   bool send_batch(const v1::LeaseGrant& lease, const v1::Batch& batch);
   bool send_result(const v1::LeaseGrant& lease, const v1::JobResult& result);
   void send_devices(const v1::OfferedDevices& devices);
+  void send_leaving();
   void send_check(const v1::CheckResult& result);
   /// Uploads a cubin in chunks; the status' message, empty for OK.
   std::string put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin);

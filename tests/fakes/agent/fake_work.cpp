@@ -131,6 +131,7 @@ FakeTrial fake_trial(const v1::LeaseGrant& lease, const Configuration& configura
   const TrialContext context{spec.get(), problem, *Digest::from_bytes(lease.device_class()),
                              policy_from_wire(lease.policy()), driver_branch(driver)};
   trial.trial_key = trial_key(context, trial.artifact_key, *result.plan);
+  trial.verification = verification_digest(*spec);
   trial.artifact = upload_of(trial.artifact_key, *result.plan, architecture, toolchain);
   trial.header.set_trial_key(bytes_of(trial.trial_key.digest));
   trial.header.set_trial_key_full(trial.trial_key.full);
@@ -168,8 +169,8 @@ v1::SampleBlock block_of(const FakeTrial& trial, unsigned index, double time_us)
   block.set_trial_key(trial.header.trial_key());
   block.set_stage(v1::SampleBlock::FINAL);
   block.set_index(index);
-  for (const double offset : {-0.1, 0.0, 0.1}) {
-    block.add_samples_us(time_us + offset);
+  for (unsigned i = 0; i < kFakeSamples; ++i) {
+    block.add_samples_us(time_us + 0.1 * (static_cast<double>(i % 3) - 1));
   }
   block.mutable_conditions()->set_sm_mhz(1980);
   block.set_timer("cupti");
@@ -177,13 +178,24 @@ v1::SampleBlock block_of(const FakeTrial& trial, unsigned index, double time_us)
   return block;
 }
 
-v1::Batch batch_of(const std::vector<FakeTrial>& trials, unsigned blocks) {
+v1::VerificationResult verification_of(const FakeTrial& trial) {
+  v1::VerificationResult result;
+  result.set_trial_key(trial.header.trial_key());
+  result.set_verification_digest(bytes_of(trial.verification));
+  *result.mutable_problem() = trial.header.problem();
+  result.set_outcome(v1::CORRECT);
+  result.set_reference("kernel");
+  return result;
+}
+
+v1::Batch batch_of(const std::vector<FakeTrial>& trials, unsigned blocks, double time_us) {
   v1::Batch batch;
   for (const FakeTrial& trial : trials) {
     *batch.add_trials() = trial.header;
     *batch.add_artifacts() = trial.artifact;
+    *batch.add_verifications() = verification_of(trial);
     for (unsigned index = 0; index < blocks; ++index) {
-      *batch.add_blocks() = block_of(trial, index);
+      *batch.add_blocks() = block_of(trial, index, time_us);
     }
   }
   return batch;
@@ -207,7 +219,7 @@ v1::JobResult result_of(const v1::LeaseGrant& lease, const FakeTrial& winner, do
   provenance.set_median_us(median_us);
   provenance.set_median_low_us(median_us - 0.1);
   provenance.set_median_high_us(median_us + 0.1);
-  provenance.set_samples(12);
+  provenance.set_samples(kFakeSamples);
   provenance.set_sm_mhz(1980);
   provenance.set_gain_over_default(1.25);
   provenance.set_timer("cupti");

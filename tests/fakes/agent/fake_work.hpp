@@ -28,6 +28,7 @@ ToolchainIdentity fake_toolchain(std::string_view name = "nvrtc 13.0");
 /// NVRTC 13.0, or the Triton that the lease's kernel names.
 ToolchainIdentity toolchain_for(const v1::LeaseGrant& lease);
 
+inline constexpr unsigned kFakeSamples = 12;  // of a block
 inline constexpr const char* kFakeDriver = "580.159.04";
 
 /// Everything about one configuration of a lease.
@@ -37,6 +38,7 @@ struct FakeTrial {
   Key trial_key;
   v1::ArtifactUpload artifact;
   v1::TrialHeader header;
+  Digest verification;  // of the spec's reference and tolerance
 };
 
 /// The first `count` valid configurations of the lease's problem, the default first. `driver`: a version.
@@ -48,11 +50,13 @@ FakeTrial fake_trial(const v1::LeaseGrant& lease, const Configuration& configura
                      const ToolchainIdentity& toolchain = fake_toolchain(),
                      const std::string& driver = kFakeDriver);
 
-/// Artifact and header, then with `samples` blocks a final block each.
-v1::Batch batch_of(const std::vector<FakeTrial>& trials, unsigned blocks = 1);
+/// Artifact, header and a passed verification, then with `samples` blocks a final block each.
+v1::Batch batch_of(const std::vector<FakeTrial>& trials, unsigned blocks = 1, double time_us = 20.0);
+/// Passed.
+v1::VerificationResult verification_of(const FakeTrial& trial);
 v1::SampleBlock block_of(const FakeTrial& trial, unsigned index, double time_us = 20.0);
 
-/// DONE with this winner, verified.
+/// DONE with this winner, verified, with the samples of one block.
 v1::JobResult result_of(const v1::LeaseGrant& lease, const FakeTrial& winner, double median_us = 20.0);
 
 /// A made-up cubin: the same bytes for the same seed, incompressible.

@@ -16,12 +16,20 @@ namespace {
 struct LaunchRecord {
   std::uint32_t grid[3], block[3], shared_bytes, pad;
   std::uint64_t stream;
-  std::uint64_t parameters[8];  // the first 8 bytes of each, as many as fake_parameters() said
+  std::uint64_t parameters[24];    // the first 8 bytes of each, as many as fake_parameters() said
+  std::uint32_t attributes[4][4];  // of cuLaunchKernelEx: the id, and the first words of the value; 0: none
+};
+
+struct SettingRecord {
+  std::int32_t attribute, value;
 };
 
 struct CopyRecord {
   std::uint64_t to, from, bytes, stream;
 };
+
+// What the driver says is no memory that a GPU can access.
+constexpr DevicePtr kHostMemory = 0xbad000;
 
 // Where each variable of a module is, and its size.
 constexpr DevicePtr kVariable = 0xc0000;
@@ -30,6 +38,8 @@ constexpr std::size_t kVariableBytes = 64 << 10;
 std::mutex mutex;
 std::vector<CopyRecord> copies;                // guarded; within device memory
 std::vector<LaunchRecord> launches;            // guarded
+std::vector<SettingRecord> settings;           // guarded; of functions
+Result launch_result = Result::Success;        // guarded
 std::size_t parameter_count = 0;               // guarded
 std::size_t modules = 0;                       // guarded
 std::atomic<bool> has_context{false};          // the primary one; it is never released
@@ -43,6 +53,14 @@ Handle handle(std::uintptr_t number) {
 
 int attribute(DeviceAttribute which) {
   switch (which) {
+    case DeviceAttribute::WarpSize:
+      return 32;
+    case DeviceAttribute::MaxRegistersPerBlock:
+      return 65536;
+    case DeviceAttribute::ClockRateKhz:
+      return 1980000;
+    case DeviceAttribute::MemoryClockRateKhz:
+      return 3201000;
     case DeviceAttribute::MultiprocessorCount:
       return 132;
     case DeviceAttribute::L2CacheBytes:
@@ -58,6 +76,34 @@ int attribute(DeviceAttribute which) {
     default:
       return 0;
   }
+}
+
+LaunchConfig config_of(unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                       unsigned block_z, unsigned shared_bytes, Stream stream) {
+  return {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, nullptr, 0};
+}
+
+Result record(const LaunchConfig& config, void** parameters) {
+  const std::lock_guard lock(mutex);
+  if (parameter_count == 0 || launch_result != Result::Success) {
+    return launch_result;
+  }
+  LaunchRecord launch{{config.grid_x, config.grid_y, config.grid_z},
+                      {config.block_x, config.block_y, config.block_z},
+                      config.shared_bytes,
+                      0,
+                      reinterpret_cast<std::uintptr_t>(config.stream),
+                      {},
+                      {}};
+  for (std::size_t i = 0; i < parameter_count && i < std::size(launch.parameters); ++i) {
+    std::memcpy(&launch.parameters[i], parameters[i], 8);
+  }
+  for (unsigned i = 0; i < config.attribute_count && i < std::size(launch.attributes); ++i) {
+    launch.attributes[i][0] = static_cast<std::uint32_t>(config.attributes[i].id);
+    std::memcpy(&launch.attributes[i][1], config.attributes[i].value, 3 * sizeof(std::uint32_t));
+  }
+  launches.push_back(launch);
+  return Result::Success;
 }
 
 }  // namespace
@@ -99,11 +145,29 @@ int fake_copy(std::size_t index, CopyRecord* to) {
   return 1;
 }
 
+/// Of attributes of functions. 0 for an index out of range.
+int fake_setting(std::size_t index, SettingRecord* to) {
+  const std::lock_guard lock(mutex);
+  if (index >= settings.size()) {
+    return 0;
+  }
+  *to = settings[index];
+  return 1;
+}
+
+/// Launches return it until fake_parameters() is called.
+void fake_launch_result(int result) {
+  const std::lock_guard lock(mutex);
+  launch_result = static_cast<Result>(result);
+}
+
 /// Of the launches from now on: a driver does not know how many parameters a kernel has. With 0, launches are
 /// not recorded.
 void fake_parameters(std::size_t count) {
   const std::lock_guard lock(mutex);
   parameter_count = count;
+  launch_result = Result::Success;
+  settings.clear();
   launches.clear();
   copies.clear();
 }
@@ -197,6 +261,18 @@ Result cuFuncGetAttribute(int* value, FunctionAttribute, Function) {
   *value = 48 << 10;
   return Result::Success;
 }
+Result cuFuncSetAttribute(Function, FunctionAttribute attribute, int value) {
+  const std::lock_guard lock(mutex);
+  settings.push_back({static_cast<std::int32_t>(attribute), value});
+  return Result::Success;
+}
+Result cuPointerGetAttribute(void* value, PointerAttribute, DevicePtr pointer) {
+  if (pointer == kHostMemory) {
+    return Result::InvalidValue;
+  }
+  std::memcpy(value, &pointer, sizeof pointer);
+  return Result::Success;
+}
 Result cuGetErrorName(Result, const char** name) {
   *name = "CUDA_ERROR_FAKE";
   return Result::Success;
@@ -208,17 +284,11 @@ Result cuGetErrorString(Result, const char** text) {
 Result cuLaunchKernel(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                       unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream,
                       void** parameters, void**) {
-  const std::lock_guard lock(mutex);
-  if (parameter_count == 0) {
-    return Result::Success;
-  }
-  LaunchRecord record{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, 0, 0, {}};
-  record.stream = reinterpret_cast<std::uintptr_t>(stream);
-  for (std::size_t i = 0; i < parameter_count && i < 8; ++i) {
-    std::memcpy(&record.parameters[i], parameters[i], 8);
-  }
-  launches.push_back(record);
-  return Result::Success;
+  return record(config_of(grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream),
+                parameters);
+}
+Result cuLaunchKernelEx(const LaunchConfig* config, Function, void** parameters, void**) {
+  return record(*config, parameters);
 }
 
 }  // extern "C"

@@ -16,6 +16,7 @@ struct BufferOptions {
   std::uint32_t align = 16;
   bool timed_zero = false;
   bool constant = false;  // an output that does not depend on the inputs
+  bool partial = false;   // an output of which elements may be left alone
   double rtol = 1e-5;
   double atol = 1e-6;
 };

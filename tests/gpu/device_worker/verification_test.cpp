@@ -119,6 +119,31 @@ TEST_CASE("an inout buffer is restored before each launch and the reference gets
   CHECK(worker.ask(Requests::verify(plan, 2)).outcome() == v1::CORRECT);
 }
 
+// Of 1024 numbers the reference writes `reference`, the variant `variant`.
+v1::DeviceReply verified_copy(std::int64_t reference, std::int64_t variant, bool partial) {
+  constexpr std::int64_t kCount = 1024;
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kCount)
+      .buffer("y", "f32", v1::OUT, kCount, {.partial = partial, .rtol = 0, .atol = 0});
+  const auto copy = [&problem](std::int64_t numbers) {
+    return problem.launch("copy_bytes", 16, Requests::dim(256), {"x", "y"}, {4 * numbers});
+  };
+  problem.reference(copy(reference));
+  DeviceWorkerProcess worker;
+  return verified(worker, problem, Requests::plan({copy(variant)}));
+}
+
+TEST_CASE("a partial output is left alone where the reference leaves it alone, and nowhere else") {
+  const v1::DeviceReply same = verified_copy(1000, 1000, true);
+  INFO(same.detail());
+  CHECK(same.outcome() == v1::CORRECT);
+  CHECK(same.verification().same_bits());
+  CHECK(verified_copy(1000, 1000, false).outcome() == v1::WRONG_RESULT);
+  CHECK(verified_copy(1000, 999, true).outcome() == v1::WRONG_RESULT);
+  CHECK(verified_copy(1000, 1001, true).outcome() == v1::WRONG_RESULT);
+  CHECK(verified_copy(1000, 0, true).outcome() == v1::WRONG_RESULT);
+}
+
 TEST_CASE("a zero buffer is cleared before each launch") {
   constexpr std::int64_t kCount = 4096;
   Requests problem;

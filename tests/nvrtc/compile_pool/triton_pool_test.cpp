@@ -3,7 +3,7 @@
 
 #include "base/digest.hpp"
 #include "base/error.hpp"
-#include "tests/nvrtc/compile_pool/pool_requests.hpp"
+#include "tests/nvrtc/compile_pool/triton_pool.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/triton_kernel.hpp"
 #include "tuner/spec/cubin_entries.hpp"
@@ -26,30 +26,6 @@ module {
     tt.return
   }
 })";
-
-/// A pool whose worker runs the Triton of ./dev deps triton.
-struct TritonPool {
-  static CompilePoolOptions options() {
-    CompilePoolOptions options;
-    options.program = triton_program(triton_python(), triton_worker());
-    return options;
-  }
-  v1::CompileRequest request(const std::string& ttir,
-                             const std::string& settings = R"({"num_warps":4})") const {
-    v1::CompileRequest request;
-    request.add_entries("add_one[0]");
-    request.set_architecture("sm_90");
-    request.mutable_triton()->set_ttir(ttir);
-    request.mutable_triton()->set_options(settings);
-    request.mutable_triton()->set_version(version);
-    return request;
-  }
-  v1::CompileReply compile(const v1::CompileRequest& request) { return result_of(pool, request).reply; }
-
-  CompilePool pool{options()};
-  const v1::Toolchain toolchain = pool.probe();
-  const std::string version = toolchain.name().substr(toolchain.name().find(' ') + 1);
-};
 
 TEST_CASE("a pool compiles Triton's IR and tells how the kernel is launched") {
   if (!has_triton()) {
@@ -96,7 +72,7 @@ TEST_CASE("TTIR that does not parse and options that are not allowed are outcome
 }
 
 TEST_CASE("a Python without Triton is an error of the probe") {
-  CompilePoolOptions options = TritonPool::options();
+  CompilePoolOptions options = TritonPool::options(CompilePoolOptions().deadline);
   options.program = triton_program("/usr/bin/false", triton_worker());
   CompilePool pool(options);
   CHECK_THROWS_AS(pool.probe(), Error);

@@ -199,4 +199,24 @@ TEST_CASE("each engine of the products and of attention runs on tensor cores") {
   }
 }
 
+TEST_CASE("both engines of attention compile for each head size") {
+  Compiler compiler;
+  const Specs specs = shipped_specs();
+  for (const auto& name : {"flash_attention_forward", "flash_attention_backward"}) {
+    const auto& spec = specs.at(name);
+    for (const std::int64_t head_size : {64, 80, 96}) {
+      Problem problem = problem_of_size(*spec, 128);
+      problem.dims.back().value = head_size;
+      REQUIRE(problem.dims.back().name == "D");
+      const auto configurations = one_of_each_engine(*spec, problem, kH200);
+      CHECK(configurations.size() == 2);
+      for (const Configuration& configuration : configurations) {
+        INFO(name << " " << head_size << " " << to_string(configuration));
+        check_tensor_cores(compiler.kernel(spec, problem, configuration, kH200));
+      }
+      compiler.reference(spec, problem, kH200);
+    }
+  }
+}
+
 }  // namespace cubind::test

@@ -187,6 +187,30 @@ TEST_CASE_METHOD(Reported, "ten thousand records are one curve and a table that 
   CHECK(count(shown.main, "<circle") > 10'000);
 }
 
+TEST_CASE_METHOD(Reported, "gains over the library have a curve of their own and losses are counted") {
+  if (!has_browser()) {
+    return;
+  }
+  CHECK_THAT(check_shown(data()).main, Contains("No client has compared a record with a library"));
+  OutputJson compared = data();
+  const auto record = [&](double gain, double low, double high) {
+    OutputJson one = compared["records"][0];
+    one["over_library"] = {
+        {{"library", "torch 0"}, {"gain", 9.0}, {"gain_low", 8.0}, {"gain_high", 10.0}},
+        {{"library", "torch 2.13.0"}, {"gain", gain}, {"gain_low", low}, {"gain_high", high}}};
+    return one;
+  };
+  compared["records"] = {record(1.5, 1.4, 1.6), record(1.0, 0.99, 1.01), record(0.8, 0.75, 0.85),
+                         data()["records"][0]};
+  const Shown shown = check_shown(compared);
+  CHECK_THAT(shown.main, Contains("The winner beats the default for 4 of 4 records"));
+  CHECK_THAT(shown.main,
+             Contains("The winner beats the library for 1 of 3 records and loses for 1; 1 ties (grey)"));
+  CHECK_THAT(shown.main, Contains("The median gain is 1.00×, the largest 1.50×"));
+  CHECK_THAT(shown.main, Contains("Left out: 1 record without that comparison"));
+  CHECK_THAT(shown.main, Contains("0.800 times as fast as torch 2.13.0 (0.750 to 0.850)"));
+}
+
 TEST_CASE_METHOD(Reported, "names with markup are text") {
   if (!has_browser()) {
     return;

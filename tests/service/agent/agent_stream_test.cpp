@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
+#include "schemas/limits.hpp"
 #include "tests/service/agent/agent_fixture.hpp"
 #include "tuner/agent/job_channel.hpp"
 #include "tuner/agent/lease_stream.hpp"
@@ -64,6 +65,17 @@ TEST_CASE("SIGTERM hands the lease back within five seconds") {
   const auto ended = fixture.agent->wait_until(began + seconds(5));
   REQUIRE(ended);
   CHECK(ended->code == 0);
+}
+
+TEST_CASE("an agent says that it leaves to a daemon that knows the word and to no older one") {
+  const std::uint32_t protocol = GENERATE(0U, kOldestAgentProtocol, kAgentProtocol);
+  AgentFixture fixture(kSlow, {}, replayed_table(), protocol);
+  fixture.grant(fixture.lease());
+  fixture.wait_for_stage("screening");
+  fixture.agent->send_signal(SIGTERM);
+  REQUIRE(fixture.daemon.result(seconds(5)));
+  CHECK(std::ranges::any_of(fixture.daemon.messages(), &v1::AgentMessage::has_leaving) ==
+        (protocol >= kProtocolOfLeaving));
 }
 
 // Returns when a client has come to the socket, which stays without an answer.

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "schemas/limits.hpp"
 #include "tests/service/agent/agent_fixture.hpp"
 #include "tests/support/process_tree.hpp"
 #include "tuner/plan/wire.hpp"
@@ -22,7 +23,8 @@ TEST_CASE("an agent offers the replay device under a class of its own and its to
   const auto message = fixture.daemon.hello();
   REQUIRE(message);
   const v1::Hello& hello = message->hello();
-  CHECK(hello.protocol() == 2);
+  CHECK(hello.protocol() == kAgentProtocol);
+  CHECK(hello.oldest_protocol() == kOldestAgentProtocol);
   REQUIRE(hello.devices_size() == 1);
   CHECK(hello.devices(0).uuid().rfind("replay-", 0) == 0);
   CHECK_FALSE(hello.devices(0).facts().replay_table().empty());

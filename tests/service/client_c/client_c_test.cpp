@@ -21,7 +21,8 @@ const std::string kCubin =
 struct LaunchRecord {
   std::uint32_t grid[3], block[3], shared_bytes, pad;
   std::uint64_t stream;
-  std::uint64_t parameters[8];
+  std::uint64_t parameters[24];
+  std::uint32_t attributes[4][4];
 };
 
 template <typename Function>
@@ -181,6 +182,9 @@ TEST_CASE("every field of a question arrives") {
   CHECK((asked.last.on_miss() == v1::WAIT && asked.last.tune() == v1::NEVER));
   CHECK((asked.last.policy().warm_l2() && asked.last.policy().graph_launch()));
   CHECK(asked.last.numerics().invariant_dim() == "N");
+  asked.query.flags = CUBIND_SEALED;
+  asked.get();
+  CHECK(asked.last.tune() == v1::SEALED);
 }
 
 TEST_CASE("what is wrong with a question is said by its field") {

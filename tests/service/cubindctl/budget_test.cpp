@@ -99,4 +99,37 @@ TEST_CASE("tune --repeat says what each choice costs compared with the best") {
                            "replayed: repetition 1 of 2\nreplayed: repetition 2 of 2\nreplayed: KERNEL "));
 }
 
+TEST_CASE("tune --variants chooses few configurations for all problems and the records have them") {
+  TinyDaemon daemon{{.problems = {tiny_problem(1), tiny_problem(2), tiny_problem(3)}}};
+  std::vector<std::string> arguments = {"tune", kTinyKernel};
+  for (const int number : {1, 2, 3}) {
+    arguments.insert(arguments.end(), {"--problem", text_of(tiny_problem(number))});
+  }
+  const auto with = [&](const std::string& count, const std::string& regret) {
+    std::vector<std::string> all = arguments;
+    all.insert(all.end(), {"--variants", count, "--max-regret", regret});
+    return all;
+  };
+  const Json document = ctl_json(daemon, with("3", "1%"));
+  const Json& found = document["kernels"][0];
+  REQUIRE(found["variants"].is_number());
+  const Json& set = found["sets"][found["variants"].get<std::size_t>()];
+  CHECK(set["worst_regret_ratio"] <= 0.01);
+  REQUIRE(set["problems"].size() == 3);
+  for (const Json& one : set["problems"]) {
+    std::string problem;
+    for (const auto& [name, value] : one["problem"].items()) {
+      problem += (problem.empty() ? "" : ",") + name + "=" +
+                 (value.is_string() ? value : Json(value.dump())).get<std::string>();
+    }
+    const Json got = ctl_json(daemon, {"get", kTinyKernel, "--problem", problem});
+    CHECK(got["configuration"] == one["configuration"]);
+  }
+  CHECK_THAT(ctl(daemon, with("3", "1000%")).out,
+             Catch::Contains("0 variants besides the default lose at most 1000.0 % at 3 problems"));
+  const ProgramResult none = ctl(daemon, with("1", "-1%"));
+  CHECK(none.exit_code == 2);
+  CHECK_THAT(none.err, Catch::Contains("--max-regret") && Catch::Contains("is not a percentage"));
+}
+
 }  // namespace cubind::test

@@ -69,7 +69,7 @@ TEST_CASE("a value that is none of an option's choices is reported with them") {
   };
   CHECK_THAT(complaint("--on-miss", "serv"),
              Catch::StartsWith("cubindctl get: --on-miss: \"serv\" is not one of serve, wait, fail\n"));
-  CHECK_THAT(complaint("--tune", "maybe"), Catch::Contains("\"maybe\" is not one of auto, never\n"));
+  CHECK_THAT(complaint("--tune", "maybe"), Catch::Contains("\"maybe\" is not one of auto, never, sealed\n"));
 }
 
 TEST_CASE("help is printed on standard output and tells the exit codes") {

@@ -481,6 +481,15 @@ class Words(unittest.TestCase):
             self.assertEqual(error.field, "host:50051", details)
             self.assertIn("CUBIND_ADDRESS", str(error))
 
+    def test_a_daemon_with_tls_that_is_asked_without_it_is_not_taken_for_a_missing_one(self):
+        connection = _connection.Connection("gpu7:7600")
+        failed = "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:10.0.0.7:7600: "
+        for words in ("Socket closed", "Endpoint read failed", "recvmsg:Connection reset by peer"):
+            error = str(connection._error(14, failed + words, None))
+            self.assertRegex(error, "^gpu7:7600: .*the address tls://HOST:PORT")
+            refused = str(_connection.Connection("tls://gpu7:7600")._error(14, failed + words, None))
+            self.assertRegex(refused, "^tls://gpu7:7600: .*CUBIND_CLIENT_CERT")
+
     def test_a_daemon_that_is_silent_is_not_taken_for_a_missing_one(self):
         connection = _connection.Connection("unix:///run/c.sock")
         failed = "failed to connect to all addresses; last error: UNKNOWN: unix:/run/c.sock: "
@@ -497,6 +506,10 @@ class Words(unittest.TestCase):
             self.assertRegex(
                 str(connection._error(14, failed + words, None)), rf"no daemon answers there \(.*{why}"
             )
+
+    def test_what_a_daemon_says_of_the_server_of_its_store_stays_as_it_is(self):
+        details = 'store: PostgreSQL: connection to server at "db" failed: Connection refused'
+        self.assertEqual(str(_connection.Connection("host:50051")._error(14, details, None)), details)
 
 
 class Numbers(unittest.TestCase):

@@ -9,6 +9,8 @@ import torch
 client = cubind.connect("embedded", timeout=60)
 answer: cubind.Answer = client.get("rmsnorm_forward", N=4096, D=4096, T=torch.bfloat16, on_miss="wait")
 other: cubind.Answer | None = answer.for_dims(N=3)
+compared: tuple[cubind.Comparison, ...] = answer.over_library
+client.report_comparison(answer, cubind.Comparison("mine 1.0", 1.5, 1.4, 1.6, samples=9))
 print(
     answer.configuration["MODE"],
     answer.time_us,
@@ -49,6 +51,7 @@ y = cubind.torch.cross_entropy(y, x, reduction="sum") + cubind.torch.linear_cros
 y = cubind.torch.rotary(y, y, x, x)[0]
 y = cubind.torch.scaled_dot_product_attention(y, y, y, is_causal=True)
 cubind.torch.strict()
+cubind.torch.never_slower(False)
 cubind.torch.use(client)
 cubind.torch.step()
 loaded: bool = cubind.torch.wait(timeout=1.0)

@@ -84,7 +84,8 @@ class _Launch(ctypes.Structure):
         ("shared_bytes", ctypes.c_uint32),
         ("pad", ctypes.c_uint32),
         ("stream", ctypes.c_uint64),
-        ("parameters", ctypes.c_uint64 * 8),
+        ("parameters", ctypes.c_uint64 * 24),
+        ("attributes", ctypes.c_uint32 * 4 * 4),
     )
 
 
@@ -110,6 +111,17 @@ class FakeDriver:
         while self._library.fake_copy(ctypes.c_size_t(len(found)), ctypes.byref(copy)):
             found.append((copy.to, copy.source, copy.bytes, copy.stream))
         return found
+
+    def settings(self):
+        """Of functions, as (attribute, value)."""
+        found, setting = [], (ctypes.c_int32 * 2)()
+        while self._library.fake_setting(ctypes.c_size_t(len(found)), setting):
+            found.append(tuple(setting))
+        return found
+
+    def fail_launches(self, result):
+        """Until the next FakeDriver is made."""
+        self._library.fake_launch_result(result)
 
     def launches(self):
         found = []

@@ -301,11 +301,14 @@ class Functions(torch_launches.OnFakeDriver):
         self.assertTrue(launches(trained, q, q)[0].requires_grad)
         self.assertTrue(launches(trained, q, q)[1])
         self.assertEqual(launches(q, few, few, enable_gqa=True)[1], [])
+        _attention._forward_cuda(q, few, few, True, 0.1)
+        self.assertTrue(launches(q, few, few, enable_gqa=True)[1])
         self.assertEqual(launches(q, q, q, dropout_p=0.5)[1], [])
         self.assertEqual(launches(q, q, q, attn_mask=mask)[1], [])
         nested = torch.nested.nested_tensor([q[0], q[0]])
         self.assertEqual(
-            self.launches_of(lambda: _attention._plain(nested, nested, nested, True, 0.1), 5), (None, [])
+            self.launches_of(lambda: _attention._plain(nested, nested, nested, True, 0.1, True), 5),
+            (None, []),
         )
 
     def test_a_default_for_eps_is_a_plain_call_too(self):

@@ -17,6 +17,7 @@ import cubind.torch as operators
 import running
 import torch
 import torch_launches
+from cubind import _sealing
 from cubind.torch import (
     _activation,
     _add_rms_norm,
@@ -199,6 +200,21 @@ class Launches(torch_launches.OnFakeDriver):
         key = (torch.bfloat16, -1, (1,), (3, 2, 100))
         with self.assertRaises(cubind.CubindError):  # heads that do not divide, and no such head size
             _attention._forward.launch(key, (1, 3, 2, 8, 8, 100), 0, (w,) * 5 + (0.1,))
+
+    def test_a_sealed_program_launches_what_it_has_asked_for_and_refuses_the_rest(self):
+        self.addCleanup(setattr, _sealing.program, "_mode", "")
+        w = torch.ones(4096, dtype=torch.bfloat16)
+        self.rms_norm(torch.ones(4096, 4096, dtype=torch.bfloat16), w)
+        operators.strict(False)
+        cubind.seal()
+        calls = self.client.calls
+        for rows in (4096, 3000, 2500):
+            _, launches = self.rms_norm(torch.ones(rows, 4096, dtype=torch.bfloat16), w)
+            self.assertEqual(len(launches), 1)
+            operators.step()
+        self.assertEqual(self.client.calls, calls)
+        with self.assertRaisesRegex(cubind.SealedError, "rmsnorm_forward.* N=4096,D=1000.*program is sealed"):
+            self.rms_norm(torch.ones(4096, 1000, dtype=torch.bfloat16), w[:1000].clone())
 
 
 class Direct(unittest.TestCase):

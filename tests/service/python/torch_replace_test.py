@@ -159,7 +159,7 @@ class Replaced(unittest.TestCase):
             transformers.LlamaForCausalLM: (transformers.LlamaConfig(**sizes, **heads), 2 * 4 + 2),
             transformers.MistralForCausalLM: (transformers.MistralConfig(**sizes, **heads), 2 * 4 + 2),
             transformers.Qwen3ForCausalLM: (transformers.Qwen3Config(**sizes, **heads), 2 * 6 + 2),
-            transformers.GPT2LMHeadModel: (gpt2, 2 * 3 + 2),
+            transformers.GPT2LMHeadModel: (gpt2, 2 * 4 + 2),
         }
         tokens = torch.randint(64, (2, 7))
         for cls, (config, replaced) in models.items():

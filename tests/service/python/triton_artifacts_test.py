@@ -22,7 +22,7 @@ import triton_kernels  # noqa: E402
 import triton_stub as stub  # noqa: E402
 from cubind import _asking  # noqa: E402
 from cubind._connected import Connected  # noqa: E402
-from cubind.triton import _artifacts  # noqa: E402
+from cubind.triton import _artifacts, _defining  # noqa: E402
 from cubind.triton import _triton_private as private  # noqa: E402
 from cubind.triton._artifacts import Artifacts  # noqa: E402
 from cubind.triton._compiled import Kernel  # noqa: E402
@@ -39,7 +39,7 @@ def compiling(name="masks", **options):
     source = case.source()
     parsed = private.make_backend(target).parse_options({**case.options, **options})
     made = private.Source(source, parsed, target, {}, source.signature, source.attrs, None)
-    return Compiling(made, "ab" * 32, {})
+    return Compiling(made, hashlib.sha256(f"{name} {parsed}".encode()).hexdigest(), {})
 
 
 def answer(**changes):
@@ -112,12 +112,19 @@ class Answers(Case):
         self.assertEqual(self.daemon.asked, [])
         self.assertRegex(str([*artifacts.missed]), "option extern_libs.*DISABLE_LLVM_OPT")
 
+    def test_a_kernel_whose_hint_is_known_needs_no_ttir(self):
+        artifacts = self.fake(answer())
+        artifacts.find(compiling())
+        with unittest.mock.patch.object(private.TtirMaker, "module", side_effect=AssertionError):
+            self.assertIsInstance(artifacts.find(compiling()), Compiled)
+            self.assertIsInstance(artifacts.find(compiling("scans")), Own)
+        self.assertEqual(len({request.hint for request in self.daemon.asked}), 1)
+
 
 class Refused(Case):
     def test_an_answer_to_another_question_is_not_used(self):
         for name, changes in (
             ("architecture", {"architecture": "sm_80"}),
-            ("entry", {"entry": "other"}),
             ("shared", {"shared": 1 << 30}),
         ):
             with self.subTest(name):
@@ -130,10 +137,10 @@ class Refused(Case):
     def test_another_kernel_and_other_bytes_are_not_used(self):
         kernel = Kernel(compiling())
         reply = answer()
-        reply.kernel = "another"
-        with self.assertRaisesRegex(cubind.DataLossError, "the answer is for another"):
-            _artifacts._checked(reply, kernel, CUBIN)
-        reply.kernel = kernel.spec.name
+        with unittest.mock.patch.object(_defining, "variant", lambda *_: reply):
+            reply.kernel = "another"
+            with self.assertRaisesRegex(cubind.DataLossError, "the answer is for another"):
+                _defining.defined_variant(None, kernel.spec, _defining.Target("", {}, "", 0), None, 1.0)
         with self.assertRaisesRegex(cubind.DataLossError, "does not have the digest"):
             _artifacts._checked(reply, kernel, b"other bytes")
         self.assertEqual(_artifacts._checked(reply, kernel, CUBIN).entry, "masks")
@@ -170,8 +177,8 @@ class NoAnswer(Case):
             return answer()
 
         artifacts = self.fake(slow, patience=0.05)
-        waited = self.check(artifacts, 0.05 + 0.5)
-        self.assertEqual(len(waited), 1)
+        waited = self.check(artifacts, 2 * 0.05 + 0.5)
+        self.assertEqual(len(waited), 2)  # by its hint, and by its name
         self.assertTrue(running.eventually(lambda: len(self.daemon.defined) == 10))
         self.assertTrue(
             running.eventually(lambda: isinstance(artifacts.find(compiling(num_stages=3)), Compiled))

@@ -90,6 +90,14 @@ class Answers(Case):
         self.assertEqual((len(daemon.asked), len(daemon.defined)), (3, 1))
         self.assertEqual([len(parts) for parts in daemon.defined.values()], [1])
 
+    def test_one_that_is_known_by_its_hint_needs_no_ttir(self):
+        daemon = self.fake(chosen(1))
+        self.call(tuned())
+        self.install(daemon.address)
+        with unittest.mock.patch.object(private.TtirMaker, "module", side_effect=AssertionError):
+            self.call(tuned())
+        self.assertIn("scale: asked 1, served 1, tuning 0", cubind.triton.report())
+
     def test_the_first_configuration_runs_until_the_winner_is_known(self):
         daemon = self.fake(tuning(), patience=0.05)
         kernel = tuned()
@@ -249,9 +257,9 @@ class NoAnswer(Case):
         self.fake(grpc.StatusCode.FAILED_PRECONDITION)
         self.check("Triton's own: it has no answer of the daemon: as the test wants it")
 
-    def test_if_the_configuration_is_none_of_the_definition(self):
+    def test_if_the_configuration_is_none_of_the_kernel(self):
         self.fake(chosen(7))
-        self.check("configuration 7 is none of the definition")
+        self.check("configuration 7 is none of the kernel's")
 
     def test_without_a_daemon(self):
         self.install("unix:///tmp/no-such-socket")

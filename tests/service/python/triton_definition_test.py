@@ -159,8 +159,8 @@ class Identity(unittest.TestCase):
         self.assertEqual(
             (pinned.kernel_digest(), pinned.problem_digest()),
             (
-                "37fa7a98ad86972bea082f7f4e951ebba7cb888410198a1436d3a529de5406ae",
-                "a8abe53f44534a8aaa5d35a0bcffa5b8b6fa734cdf7002fda16b7cd75823e359",
+                "d004c5e7119c332b0bcfb486dd324494bd9751cfe2d83964cfb24672182dc0dc",
+                "3ae49cc69b2570bbf734eee72302e52b666c3df6b2e82aeab7e21e8539a00594",
             ),
         )
 
@@ -206,7 +206,7 @@ class Reader(unittest.TestCase):
 
     def test_each_field_that_is_wrong_is_named(self):
         for path, value, words in (
-            ("format", "cubind.triton/2", "format: not 'cubind.triton/1'"),
+            ("format", "cubind.triton/3", "format: not 'cubind.triton/2'"),
             ("name", "a b", "name: 'a b' does not have the form"),
             ("name", "k" * 300, "at most 256 characters"),
             ("more", 1, "more: not a field here"),

@@ -14,11 +14,12 @@ pb = _wire.messages()
 
 class FakeDaemon(contextlib.AbstractContextManager):
     """Keeps definitions, and gives `answer` to questions for them: a reply, or an error's code. `asked` has
-    the requests, `defined` the parts by name."""
+    the requests but for those by a hint that is not known, `defined` the parts by name, `hinted` the names by
+    hint."""
 
     def __init__(self, answer=None):
         self.answer = answer
-        self.asked, self.defined = [], {}
+        self.asked, self.defined, self.hinted = [], {}, {}
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cubind-fake-"))
         self.address = f"unix://{self.folder}/cubind.sock"
         handlers = {
@@ -41,9 +42,14 @@ class FakeDaemon(contextlib.AbstractContextManager):
         return [pb.OnMiss.Name(request.on_miss).lower() for request in self.asked]
 
     def _get(self, request, context):
+        if not request.kernel:
+            if request.hint not in self.hinted:
+                context.abort(grpc.StatusCode.NOT_FOUND, "no defined kernel has it")
+            request.kernel = self.hinted[request.hint]
         self.asked.append(request)
         if request.kernel not in self.defined:
             context.abort(grpc.StatusCode.NOT_FOUND, f'there is no kernel "{request.kernel}"')
+        self.hinted[request.hint] = request.kernel
         answer = self.answer(request) if callable(self.answer) else self.answer
         if isinstance(answer, grpc.StatusCode):
             context.abort(answer, "as the test wants it")

@@ -39,23 +39,26 @@ class Replaying(running.Daemon):
         arguments = super()._tiny_arguments()
         file = self.folder / "table.json"
         table = json.loads(file.read_text())
-        table["trials"] = [self._trial(table["trials"][0], *each) for each in enumerate(TIMES)]
+        like = table["trials"][0]
+        table["trials"] = [trial(like, self.spec, *each) for each in enumerate(TIMES)]
         file.write_text(json.dumps(table))
         return arguments
 
-    def _trial(self, like, index, time_us):
-        problem = {"dims": self.spec.problem, "types": {}, "flags": {}, "scenario": ""}
-        trial = json.loads(json.dumps(like)) | {
-            "kernel": self.spec.name,
-            "problem": problem,
-            "configuration": {"CONFIG": index},
-            "trial": hashlib.sha256(bytes([index])).hexdigest(),
-        }
-        for block in (*trial["screening"], *trial["finals"]):
-            block["samples_us"] = [time_us * (1 + 0.001 * (i % 3)) for i in range(len(block["samples_us"]))]
-        for verification in trial.get("verifications", []):
-            verification["problem"] = problem
-        return trial
+
+def trial(like, spec, index, time_us):
+    """A row of a table: how long a configuration of the spec takes. like: another row."""
+    problem = {"dims": spec.problem, "types": {}, "flags": {}, "scenario": ""}
+    found = json.loads(json.dumps(like)) | {
+        "kernel": spec.name,
+        "problem": problem,
+        "configuration": {"CONFIG": index},
+        "trial": hashlib.sha256(f"{spec.name} {index}".encode()).hexdigest(),
+    }
+    for block in (*found["screening"], *found["finals"]):
+        block["samples_us"] = [time_us * (1 + 0.001 * (i % 3)) for i in range(len(block["samples_us"]))]
+    for verification in found.get("verifications", []):
+        verification["problem"] = problem
+    return found
 
 
 def require():

@@ -2,10 +2,12 @@
 than its limits."""
 
 import concurrent.futures
+import errno
 import os
 import pathlib
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -174,7 +176,96 @@ class Files(unittest.TestCase):
         self.assertEqual((found.stdout, found.stderr), ("denied\n" * 4, ""))
 
 
+# As agents give it, but of one call: a sock_filter is a code, two jumps and a value.
+SOCKET = {"x86_64": 41, "aarch64": 198}[os.uname().machine]
+LOAD_NUMBER, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
+REFUSE, ALLOW = 0x0005_0000 | errno.EPERM, 0x7FFF_0000
+NO_SOCKETS = b"".join(
+    struct.pack("=HBBI", *step)
+    for step in (
+        (LOAD_NUMBER, 0, 0, 0),
+        (JUMP_IF_EQUAL, 0, 1, SOCKET),
+        (RETURN, 0, 0, REFUSE),
+        (RETURN, 0, 0, ALLOW),
+    )
+)
+
+SOCKETS = """
+import socket, subprocess, sys
+sys.path[0] = sys.argv[1]
+from worker import sandbox
+socket.socket(socket.AF_UNIX).close()
+sandbox.restrict_calls(bytes.fromhex(sys.argv[2]))
+try:
+    socket.socket(socket.AF_UNIX)
+except PermissionError:
+    print("denied")
+attempt = "import socket; socket.socket(socket.AF_UNIX)"
+print(b"PermissionError" in subprocess.run([sys.executable, "-c", attempt], capture_output=True).stderr)
+"""
+
+
+class Calls(unittest.TestCase):
+    def test_a_compile_and_what_it_starts_make_the_calls_alone_that_the_filter_allows(self):
+        if sandbox.why_calls_are_open(NO_SOCKETS):
+            self.skipTest(sandbox.why_calls_are_open(NO_SOCKETS))
+        command = [sys.executable, "-B", "-c", SOCKETS, FOLDER.parent, NO_SOCKETS.hex()]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        self.assertEqual((found.stdout, found.stderr), ("denied\nTrue\n", ""))
+
+    def test_a_worker_compiles_behind_the_filter_and_says_where_it_has_none(self):
+        with Worker("--seccomp", NO_SOCKETS.hex()) as worker:
+            self.assertFalse([lack for lack in worker.hello["lacks"] if "calls" in lack])
+            ttir = ttir_of(triton_kernels.CASES["masks"], HOPPER)
+            self.assertEqual(worker.compile(ttir)[0]["outcome"], "correct")
+        with Worker() as worker:
+            self.assertTrue([lack for lack in worker.hello["lacks"] if "without --seccomp" in lack])
+
+
+BOMB = """
+import os, signal, sys, time
+sys.path[0] = sys.argv[1]
+from worker import sandbox
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+if sys.argv[2] == "alone":
+    sandbox.leave_network()
+sandbox.limit_tasks(20)
+started = 0
+try:
+    while started < 200:
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+        started += 1
+except BlockingIOError:
+    print("bounded")
+print(started, flush=True)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.killpg(0, signal.SIGTERM)
+"""
+
+
+def user_namespaces():
+    """Whether this host gives one to a user other than root."""
+    attempt = "import ctypes, os; os.geteuid() or os.setuid(65534); "
+    attempt += "raise SystemExit(ctypes.CDLL(None).unshare(0x10000000))"
+    return subprocess.run([sys.executable, "-c", attempt], timeout=60).returncode == 0
+
+
 class Limits(unittest.TestCase):
+    def test_a_compile_that_starts_processes_without_end_is_stopped_at_its_limit(self):
+        if not user_namespaces():
+            self.skipTest("the kernel gives no user namespaces")
+        for network in ("alone", "shared"):
+            command = [sys.executable, "-B", "-c", BOMB, FOLDER.parent, network]
+            found = subprocess.run(
+                command, capture_output=True, text=True, timeout=60, start_new_session=True
+            )
+            self.assertEqual((found.stdout, found.stderr), ("bounded\n19\n", ""), network)
+
     def wide(self, lines, size=4096):
         """A kernel of many loads and additions."""
         body = "".join(f"%s{i + 1} = arith.addf %s{i}, %s{i} : tensor<{size}xf32>\n" for i in range(lines))
@@ -242,6 +333,15 @@ class Limits(unittest.TestCase):
                 self.assertEqual(os.listdir(pathlib.Path(folder, os.listdir(folder)[0])), [])
             self.assertEqual(os.listdir(folder), [])
 
+    def test_a_worker_keeps_to_the_folder_that_it_is_given(self):
+        with tempfile.TemporaryDirectory() as parent:
+            folder = pathlib.Path(parent, "given")
+            folder.mkdir()
+            with Worker("--folder", str(folder), environment={"TMPDIR": "/nowhere"}) as worker:
+                self.assertEqual(worker.compile(self.wide(1))[0]["outcome"], "correct")
+                self.assertEqual(os.listdir(parent), ["given"])
+            self.assertEqual(os.listdir(parent), [])
+
     def test_what_a_killed_worker_left_goes_with_the_next_one_and_what_a_living_one_has_stays(self):
         with tempfile.TemporaryDirectory() as folder:
             workers = [Worker(environment={"TMPDIR": folder}) for _ in range(2)]
@@ -256,7 +356,7 @@ class Limits(unittest.TestCase):
 
     def test_there_is_no_network(self):
         with Worker() as worker:
-            if any("network" in note for note in worker.hello["notes"]):
+            if any("network" in lack for lack in worker.hello["lacks"]):
                 self.skipTest("the kernel gives no namespace")
             own, others = (os.readlink(f"/proc/{pid}/ns/net") for pid in ("self", worker.process.pid))
             self.assertNotEqual(own, others)

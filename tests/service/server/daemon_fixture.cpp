@@ -50,6 +50,10 @@ void DaemonFixture::damage(const std::string& sql) const {
 
 std::string DaemonFixture::address() const { return daemon_->address(); }
 
+int DaemonFixture::port() const { return daemon_->port(); }
+
+int DaemonFixture::metrics_port() const { return daemon_->metrics_port(); }
+
 ServiceContext& DaemonFixture::context() { return daemon_->context(); }
 
 Got DaemonFixture::get(const v1::GetVariantRequest& request, std::chrono::seconds deadline) {
@@ -106,8 +110,13 @@ v1::GetStatusReply DaemonFixture::status() {
 
 grpc::Status DaemonFixture::define(const SpecBundle& bundle, v1::DefineKernelReply* reply) {
   grpc::ClientContext context;
+  return define_kernel(*stub_, context, bundle, reply);
+}
+
+grpc::Status define_kernel(v1::Cubind::Stub& stub, grpc::ClientContext& context, const SpecBundle& bundle,
+                           v1::DefineKernelReply* reply) {
   v1::DefineKernelReply unread;
-  const auto writer = stub_->DefineKernel(&context, reply ? reply : &unread);
+  const auto writer = stub.DefineKernel(&context, reply ? reply : &unread);
   v1::DefineKernelPart part;
   part.set_spec_json(bundle.spec_json);
   writer->Write(part);

@@ -41,6 +41,8 @@ class DaemonFixture {
   void damage_cubins() const { damage("UPDATE blobs SET zstd = x'00'"); }
 
   std::string address() const;
+  int port() const;
+  int metrics_port() const;
   ServiceContext& context();
   v1::Cubind::Stub& stub() { return *stub_; }
   Config& config() { return config_; }
@@ -51,7 +53,6 @@ class DaemonFixture {
   std::vector<v1::TuneEvent> tune(const v1::TuneRequest& request, grpc::Status* status = nullptr);
   std::vector<v1::Job> jobs(bool include_ended = false);
   v1::GetStatusReply status();
-  /// DefineKernel: the spec in the first part, each file in one of its own.
   grpc::Status define(const SpecBundle& bundle, v1::DefineKernelReply* reply = nullptr);
   /// Waits until the condition holds.
   static void eventually(const std::function<bool()>& condition);
@@ -75,5 +76,9 @@ struct TunedDaemon : DaemonFixture {
   TunedDaemon() : agent(address(), hello_with(h200_facts())) { tune(tune_vector_add({4096})); }
   AutoAgent agent;
 };
+
+/// DefineKernel: the spec in the first part, each file in one of its own. `reply` may be null.
+grpc::Status define_kernel(v1::Cubind::Stub& stub, grpc::ClientContext& context, const SpecBundle& bundle,
+                           v1::DefineKernelReply* reply = nullptr);
 
 }  // namespace cubind::test

@@ -91,6 +91,28 @@ TEST_CASE("defined kernels are counted and do not stand among the others") {
         kernels.kernels().end());
 }
 
+TEST_CASE("a defined kernel is found by the hint that came with its name, after a restart too") {
+  DefiningCaller caller;
+  const auto spec = TritonSpec().parse();
+  REQUIRE(caller.define(spec->bundle).ok());
+  v1::GetVariantRequest by_hint = vector_add(4096);
+  by_hint.clear_kernel();
+  by_hint.mutable_problem()->clear_types();
+  by_hint.set_hint("of the source");
+  CHECK(caller.get(by_hint).status.error_code() == grpc::StatusCode::NOT_FOUND);
+  v1::GetVariantRequest by_name = by_hint;
+  by_name.set_kernel(spec->name);
+  const auto is_of_the_kernel = [&](const grpc::Status& status) {
+    return status.error_message().starts_with("kernel " + spec->name + ": no candidate");
+  };
+  CHECK(is_of_the_kernel(caller.get(by_name).status));
+  CHECK(is_of_the_kernel(caller.get(by_hint).status));
+  caller.restart();
+  CHECK(is_of_the_kernel(caller.get(by_hint).status));
+  by_hint.set_hint(std::string(129, 'a'));
+  CHECK(caller.get(by_hint).status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_CASE("a CUDA kernel is not defined by a call") {
   DefiningCaller caller;
   const grpc::Status status = caller.define({"", R"({"name": "k"})", {}});

@@ -47,7 +47,7 @@ TEST_CASE("a choice as if nothing were known is reported and changes no record")
   CHECK(lease.hints().empty());
   CHECK(lease.job_key() != first.job_key());  // other proposals, other orders of rounds
   auto trials = fake_trials(lease, 3);
-  REQUIRE(agent.send_batch(lease, batch_of(trials)));
+  REQUIRE(agent.send_batch(lease, batch_of(trials, 1, 10.0)));
   std::thread finish([&] { agent.send_result(lease, result_of(lease, trials[2], 10.0)); });
   const auto events = events_of(daemon, job);
   finish.join();

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/zstd.hpp"
+#include "schemas/limits.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
 
 namespace cubind::test {
@@ -251,7 +252,19 @@ TEST_CASE("an agent of another protocol is refused with both versions") {
   v1::Hello hello = compiling_hello();
   hello.set_protocol(1);
   FakeAgent agent(daemon.address(), hello);
-  CHECK(agent.wait_for_end() == "hello.protocol: the agent speaks 1, this daemon 2");
+  CHECK_THAT(agent.wait_for_end(), Contains("the agent speaks version 1") && Contains("upgrade the agent"));
+}
+
+TEST_CASE("an agent of the oldest protocol is welcomed with it and its work is stored") {
+  DaemonFixture daemon;
+  v1::Hello hello = hello_with(h200_facts());
+  hello.set_protocol(kOldestAgentProtocol);
+  hello.clear_oldest_protocol();
+  FakeAgent agent(daemon.address(), hello);
+  CHECK(agent.welcome().protocol() == kOldestAgentProtocol);
+  auto events = std::async(std::launch::async, [&] { return daemon.tune(tune_vector_add({4096})); });
+  REQUIRE(agent.tune(agent.wait_for_lease()));
+  CHECK(events.get().back().provenance().evidence() == v1::MEASURED);
 }
 
 TEST_CASE("what a replay device yields never answers for a real class and the other way round") {

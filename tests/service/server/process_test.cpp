@@ -121,6 +121,20 @@ TEST_CASE("a tuning that hears nothing for a while is not closed for its pings")
              Catch::Contains("no answer in time"));
 }
 
+TEST_CASE("what the daemon logs of an agent's stream names the stream's request") {
+  ProcessFixture f;
+  Subprocess daemon = f.start();
+  DaemonFixture::eventually([&] { return f.is_serving(); });
+  const FakeAgent first(f.address, hello_with(h200_facts()));
+  FakeAgent(f.address, hello_with(h200_facts())).wait_for_end();  // has the same id
+  daemon.send_signal(SIGTERM);
+  const std::string log = ProcessFixture::errors_of(daemon);
+  const std::size_t refused = log.find("agent fake of owner of the socket is refused: ");
+  REQUIRE(refused != std::string::npos);
+  CHECK_THAT(log.substr(refused, log.find('\n', refused) - refused), Catch::Contains(" [request "));
+  CHECK(daemon.wait().code == 0);
+}
+
 TEST_CASE("SIGTERM waits for the leases of an agent and gives up after five seconds") {
   ProcessFixture f;
   Subprocess daemon = f.start();

@@ -132,14 +132,16 @@ TEST_CASE("a Tune whose caller has left before its jobs were queued queues none"
   // How long the daemon takes to hear of it is not known: with more and more time.
   for (int attempt = 1; queued && attempt <= 6; ++attempt) {
     std::promise<void> go;
-    daemon.context().background.post([begin = go.get_future().share()] { begin.wait(); });
+    daemon.context().background.post("", [begin = go.get_future().share()] { begin.wait(); });
     grpc::ClientContext context;
     const auto reader = daemon.stub().Tune(&context, tune_vector_add({attempt * 1000}));
     context.TryCancel();
     CHECK(reader->Finish().error_code() == grpc::StatusCode::CANCELLED);
     std::this_thread::sleep_for(std::chrono::milliseconds(50) * (1 << attempt));
     go.set_value();
-    daemon.context().background.run([] {});
+    std::promise<void> after_tune;
+    daemon.context().background.post("~", [&] { after_tune.set_value(); });
+    after_tune.get_future().wait();
     daemon.context().jobs.run([] {});
     queued = std::ranges::any_of(
         daemon.jobs(), [&](const v1::Job& job) { return job.problem().dims(0).value() == attempt * 1000; });

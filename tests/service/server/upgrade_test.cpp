@@ -3,6 +3,7 @@
 #include <future>
 
 #include "tests/service/server/daemon_fixture.hpp"
+#include "tuner/plan/answer_wire.hpp"
 
 namespace cubind::test {
 namespace {

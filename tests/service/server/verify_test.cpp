@@ -104,7 +104,7 @@ TEST_CASE("a record that is not stale is measured again only with all and keeps 
   v1::JobResult result = result_of(lease, again[0], 21.0);
   result.mutable_search()->set_strategy(std::string(kListed));
   result.mutable_search()->set_complete(false);
-  REQUIRE(daemon.agent.send_batch(lease, batch_of(again)));
+  REQUIRE(daemon.agent.send_batch(lease, batch_of(again, 1, 21.0)));
   REQUIRE(daemon.agent.send_result(lease, result));
   const auto events = daemon.tune(in_background(tune_vector_add({4096})));
   CHECK(events.at(0).already_fresh());
@@ -138,7 +138,7 @@ TEST_CASE("a choice among listed configurations of another driver is no search")
   daemon.update_driver();
   daemon.tune(verify());
   const v1::LeaseGrant lease = daemon.agent.wait_for_lease();
-  auto again = fake_trials(lease, 2);
+  auto again = fake_trials(lease, 2, fake_toolchain(), kUpdated);
   v1::JobResult result = result_of(lease, again[0]);
   result.mutable_search()->set_strategy(std::string(kListed));
   result.mutable_search()->set_complete(false);

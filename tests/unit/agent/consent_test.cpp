@@ -130,11 +130,14 @@ struct LentWorld : World {
 
 TEST_CASE("a job that waits for an idle GPU goes on as soon as a caller lends it") {
   LentWorld world;
-  std::thread caller([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    world.lend(true);
-  });
+  std::thread caller;
+  world.channel.on_told = [&](const v1::Progress& told) {
+    if (told.state() == v1::Job::WAITING_FOR_IDLE_GPU && !caller.joinable()) {
+      caller = std::thread([&] { world.lend(true); });
+    }
+  };
   const v1::JobResult result = world.run();
+  REQUIRE(caller.joinable());
   caller.join();
   CHECK(result.status() == v1::JobResult::DONE);
   CHECK(world.waits() == 1);

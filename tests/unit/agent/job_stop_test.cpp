@@ -26,6 +26,18 @@ TEST_CASE("a job that is handed back is cancelled and one that lost its lease is
   CHECK(code_of(stop) == ErrorCode::Aborted);
 }
 
+TEST_CASE("a job that ends after its trial goes on within it and is handed back between two") {
+  JobStop stop;
+  stop.check_between_trials();
+  bool hooked = false;
+  const JobStop::Hook hook(stop, [&] { hooked = true; });
+  stop.end_after_trial();
+  stop.check();
+  CHECK_FALSE(stop.requested());
+  CHECK_FALSE(hooked);
+  CHECK_THROWS_AS(stop.check_between_trials(), Error);
+}
+
 TEST_CASE("a lost lease is not handed back afterwards") {
   JobStop stop;
   stop.request(JobStop::Kind::Drop);

@@ -189,6 +189,9 @@ void MemoryChannel::store(v1::Batch batch) {
 void MemoryChannel::progress(const v1::Progress& progress) {
   told.push_back(progress);
   stages.insert(progress.stage());
+  if (on_told) {
+    on_told(progress);
+  }
 }
 
 std::optional<std::string> MemoryChannel::fetch_cubin(const Digest& digest) {

@@ -73,6 +73,7 @@ class MemoryChannel final : public JobChannel {
   std::map<std::string, v1::ArtifactUpload> artifacts;
   std::map<std::string, std::string> cubins;
   std::vector<v1::Progress> told;
+  std::function<void(const v1::Progress&)> on_told;  // in the job's thread
   std::set<std::string> stages;
   int fetched = 0;
   int put = 0;

@@ -23,6 +23,19 @@ TEST_CASE("a GPU is tuned on while it is idle unless the agent has another optio
   CHECK_FALSE(parsed({"--tune-when", "sometimes"}));
 }
 
+TEST_CASE("an agent stays without work unless it has a time to end after") {
+  using namespace std::chrono_literals;
+  CHECK_FALSE(parsed({})->exit_when_idle);
+  CHECK(parsed({"--exit-when-idle", "90s"})->exit_when_idle == 90s);
+  CHECK(parsed({"--exit-when-idle", "10m"})->exit_when_idle == 10min);
+  CHECK_FALSE(parsed({"--exit-when-idle", "0s"}));
+  CHECK_FALSE(parsed({"--exit-when-idle", "soon"}));
+}
+
+TEST_CASE("agents of one machine have ids of their own") {
+  CHECK(parsed({})->agent_id != parsed({})->agent_id);
+}
+
 TEST_CASE("the GPUs are those that are named and otherwise those that the driver shows") {
   CHECK(parsed({})->gpus.empty());
   CHECK(parsed({"--gpus", "1,GPU-5a3c"})->gpus == std::vector<std::string>{"1", "GPU-5a3c"});

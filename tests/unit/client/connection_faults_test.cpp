@@ -15,11 +15,13 @@ std::string unavailable(const std::string& words) {
 
 TEST_CASE("a missing a dead and a foreign socket have words of their own with how to start a daemon") {
   const std::string failed = "failed to connect to all addresses; last error: UNKNOWN: unix:/run/c.sock: ";
-  for (const auto& [words, told] : {std::pair("No such file or directory", "(there is no such socket)"),
-                                    std::pair("Connection refused", "(nothing listens there)"),
-                                    std::pair("Permission denied", "(the socket is another user's)")}) {
-    CHECK_THAT(unavailable(failed + words), StartsWith("unix:///run/c.sock: no daemon answers there " +
-                                                       std::string(told) + ". Start one with `cubind`"));
+  for (const auto& [words, told] :
+       {std::pair("No such file or directory", "(there is no such socket)"),
+        std::pair("Connection refused", "(nothing listens there)"),
+        std::pair("Permission denied", "(the socket is another user's, who can open it to a group")}) {
+    CHECK_THAT(unavailable(failed + words),
+               StartsWith("unix:///run/c.sock: no daemon answers there " + std::string(told)) &&
+                   Contains(". Start one with `cubind`"));
   }
 }
 
@@ -44,8 +46,22 @@ TEST_CASE("a mistyped host another service and an ended daemon each get their wo
              Contains("the daemon ended during the call") && Contains("cubindctl jobs"));
 }
 
+TEST_CASE("a connection by TCP that is closed at once is taken for one to a daemon with TLS") {
+  for (const char* words : {"Endpoint read failed", "Socket closed", "recvmsg:Connection reset by peer"}) {
+    const grpc::Status status(
+        grpc::StatusCode::UNAVAILABLE,
+        std::string("failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:7600: ") + words);
+    CHECK_THAT(error_of(status, "gpu7:7600").what(),
+               Contains("the address tls://HOST:PORT") && !Contains("Start one"));
+    CHECK_THAT(error_of(status, "tls://gpu7:7600").what(), Contains("CUBIND_CLIENT_CERT"));
+    CHECK_THAT(error_of(status, "unix:///run/c.sock").what(), !Contains("tls://"));
+  }
+}
+
 TEST_CASE("the words of the daemon stay as they are") {
   CHECK(unavailable("job 7 compiles one: ask again") == "job 7 compiles one: ask again");
+  const std::string server = "store: PostgreSQL: connection to server at \"db\" failed: Connection refused";
+  CHECK(unavailable(server) == server);
   const Error late = error_of({grpc::StatusCode::DEADLINE_EXCEEDED, "the job waits for a GPU"}, "h:1");
   CHECK(std::string(late.what()) == "the job waits for a GPU");
   CHECK_THAT(error_of({grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"}, "h:1").what(),
@@ -66,7 +82,8 @@ TEST_CASE("an address that gRPC would choke on is refused with what would be rig
   CHECK(refusal(longest).empty());
   CHECK(refusal("localhost:7600").empty());
   CHECK_THAT(refusal(longest + "x"), Contains("the path has 108 bytes, a socket's at most 107"));
-  CHECK_THAT(refusal("http://localhost:7600"), Contains("is a web address") && Contains("host:port alone"));
+  CHECK_THAT(refusal("http://localhost:7600"), Contains("is a web address") && Contains("tls://host:port"));
+  CHECK(refusal("tls://gpu7:7600").empty());
   CHECK_THAT(refusal("localhost"), Contains("neither unix:///path/to/socket nor host:port"));
 }
 

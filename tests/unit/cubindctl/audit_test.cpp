@@ -57,6 +57,18 @@ TEST_CASE_METHOD(AuditFixture,
   CHECK(verdict("tails") == Verdict::Fail);
 }
 
+TEST_CASE_METHOD(AuditFixture, "the gain over a library is that of the latest comparison") {
+  CHECK(verdict("gain over library") == Verdict::Note);
+  CHECK_THAT(line("gain over library").evidence, Contains("python -m cubind.torch compare"));
+  record.over_library = {{"torch 2.12.1", 0.5, 0.5, 0.5, 9}, {"torch 2.13.0", 1.31, 1.29, 1.33, 40}};
+  CHECK(verdict("gain over library") == Verdict::Ok);
+  CHECK(line("gain over library").evidence == "1.31 x (1.29 to 1.33), torch 2.13.0, reported");
+  record.over_library.back().low = 0.99;
+  CHECK(verdict("gain over library") == Verdict::Note);
+  record.over_library.pop_back();
+  CHECK(verdict("gain over library") == Verdict::Fail);
+}
+
 TEST_CASE_METHOD(AuditFixture, "a gain whose interval holds 1 is a note") {
   trial(128, 1).finals = trial(256, 4).finals;
   CHECK(verdict("gain") == Verdict::Note);

@@ -79,6 +79,20 @@ TEST_CASE_METHOD(Recorded, "the document has the work and the peaks that are kno
   CHECK_FALSE(document["peak"].contains("bytes_per_second"));
 }
 
+TEST_CASE_METHOD(Recorded, "the winner's comparisons with libraries are printed") {
+  CHECK_FALSE(json_of(explained(), question)["winner"].contains("over_library"));
+  for (TableRecord& record : table.records) {
+    record.over_library = {{"torch 2.13.0", 1.31, 1.29, 1.33, 40}};
+  }
+  std::ostringstream out;
+  print(out, explained(), question, 0);
+  CHECK_THAT(out.str(), Contains("\n  over library: 1.31 x (1.29 to 1.33), torch 2.13.0, reported\n"));
+  const OutputJson told = json_of(explained(), question)["winner"]["over_library"];
+  CHECK(told ==
+        OutputJson::parse(R"([{"library": "torch 2.13.0", "gain": 1.31, "gain_low": 1.29, "gain_high": 1.33,)"
+                          R"("samples": 40}])"));
+}
+
 TEST_CASE_METHOD(Recorded, "a trial tells the best that it was judged against when it was first screened") {
   TableTrial& one = slowest();
   one.screening.resize(2, one.screening.front());

@@ -37,6 +37,7 @@ bool names_its_unit(const std::string& key) {
                                                 "misses",
                                                 "misses_wanted",
                                                 "damaged_rows",
+                                                "cubins_evicted",
                                                 "driver_cuda",
                                                 "pci_device_id",
                                                 "sm_count",

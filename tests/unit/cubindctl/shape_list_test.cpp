@@ -224,7 +224,7 @@ TEST_CASE("the shipped kernels take the problems of the list that their table is
   const KnownSpecs known = load_specs({test::source_dir() / "variants"});
   const ShapeList list =
       read_shape_list(read_file(test::source_dir() / "variants/shapes.jsonl"), "shapes.jsonl");
-  CHECK(list.size() >= 14);  // a kernel that has not been measured yet is in no table
+  CHECK_FALSE(list.empty());
   for (const KernelShapes& group : list) {
     const KernelSpec& spec = *known.specs.at(group.kernel);
     for (const Shape& shape : group.shapes) {

@@ -263,6 +263,27 @@ TEST_CASE("a name that leaves the spec's folder finds nothing unless it leads to
   CHECK(names(closure(lib, {"../lib"}).own) == Names{"b.h"});
 }
 
+TEST_CASE("a name that leaves the toolkit by a folder of it is not read") {
+  const auto is_read = [](const std::string& name) {
+    std::vector<std::string> asked;
+    ToolkitHeaders toolkit([&](const std::string& header) -> std::optional<std::string> {
+      asked.push_back(header);
+      return "";
+    });
+    IncludeSearch search;
+    search.own = lookup({{"k.cu", "#include <" + name + ">\n#include \"" + name + "\"\n"}});
+    search.toolkit = &toolkit;
+    return !include_closure("k.cu", search).toolkit.empty() || !asked.empty();
+  };
+  CHECK(is_read("cuda/../secret.h"));
+  for (const char* name :
+       {"cuda/../../secret.h", "../secret.h", "./../secret.h", "cuda/std/../../../etc/passwd",
+        "cuda/..//../secret.h", "x/../..", "/etc/passwd"}) {
+    INFO(name);
+    CHECK_FALSE(is_read(name));
+  }
+}
+
 TEST_CASE("a trigraph is refused with its line and what only other compilers read is skipped") {
   CHECK_THAT(failure({{"k.cu", "\n?\?=include \"a.h\"\n"}}), StartsWith("k.cu:2 | the trigraphs"));
   CHECK(closure({{"k.cu", "#embed \"a.h\"\n#include_next <a.h>\n"}, {"a.h", ""}}).own.empty());

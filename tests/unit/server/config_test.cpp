@@ -24,10 +24,46 @@ Config parsed(std::vector<const char*> arguments) {
   return *config;
 }
 
-TEST_CASE("listening on TCP needs an explicit insecure") {
+TEST_CASE("listening on TCP needs TLS and tokens or an explicit insecure") {
   CHECK_THROWS_WITH(parsed({"--listen", "127.0.0.1:7600"}), Contains("--insecure"));
   CHECK(parsed({"--listen", "127.0.0.1:7600", "--insecure"}).listen == "127.0.0.1:7600");
   CHECK(parsed({}).listen.empty());
+}
+
+TEST_CASE("the options of TLS and tokens are refused where one is missing") {
+  const std::vector<const char*> tls{"--listen", "gpu7:7600", "--tls-cert", "/c.pem", "--tls-key", "/k.pem"};
+  const auto with = [&](std::vector<const char*> more) {
+    more.insert(more.begin(), tls.begin(), tls.end());
+    return more;
+  };
+  CHECK(parsed(with({"--tokens", "/t.json"})).tls_certificate == "/c.pem");
+  CHECK(parsed({"--listen", "gpu7:7600", "--insecure", "--tokens", "/t.json"}).tokens == "/t.json");
+  CHECK_THROWS_WITH(parsed(tls), Contains("--tokens"));
+  CHECK_THROWS_WITH(parsed(with({"--tokens", "/t.json", "--insecure"})), Contains("contradicts"));
+  CHECK_THROWS_WITH(parsed({"--listen", "gpu7:7600", "--tls-cert", "/c.pem"}), Contains("go together"));
+  CHECK_THROWS_WITH(parsed({"--listen", "gpu7:7600", "--insecure", "--tls-client-ca", "/ca.pem"}),
+                    Contains("--tls-client-ca"));
+  CHECK_THROWS_WITH(parsed({"--tokens", "/t.json"}), Contains("--listen"));
+}
+
+TEST_CASE("a store in PostgreSQL is a URL without a password and goes with no option of a file") {
+  const char* url = "postgresql://cubind@db.example.org/cubind?passfile=/run/secrets/pgpass";
+  const Config config = parsed({"--store", url});
+  CHECK(config.store_url == url);
+  CHECK(config.database != parsed({}).database);
+  CHECK(parsed({}).store_url.empty());
+  for (const char* with_password :
+       {"postgresql://cubind:secret@host/db", "postgres://host/db?password=secret"}) {
+    CHECK_THROWS_WITH(parsed({"--store", with_password}), Contains("PGPASSFILE") && !Contains("secret"));
+  }
+  CHECK_THROWS_WITH(parsed({"--store", "/data/store.db"}), Contains("postgresql://user@host/database"));
+  CHECK_THROWS_WITH(parsed({"--store", "postgresql://host/db?no_such_parameter=1"}), Contains("--store"));
+  for (const std::vector<const char*>& of_file :
+       {std::vector{"--db", "/x.db"}, {"--db-max-bytes", "1GiB"}, {"--fsck"}}) {
+    std::vector<const char*> arguments{"--store", url};
+    arguments.insert(arguments.end(), of_file.begin(), of_file.end());
+    CHECK_THROWS_WITH(parsed(arguments), Contains("give one of them"));
+  }
 }
 
 TEST_CASE("options of the agent are passed through as they are") {

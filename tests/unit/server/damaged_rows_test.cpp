@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "server/lookup/index.hpp"
-#include "server/store/database.hpp"
+#include "server/store/sqlite/database.hpp"
 #include "server/table/table_export.hpp"
 #include "tests/support/full_disk.hpp"
 #include "tests/unit/server/scheduler_fixture.hpp"

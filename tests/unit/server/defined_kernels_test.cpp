@@ -27,6 +27,26 @@ TEST_CASE("a definition is written once and reads as it was given") {
   CHECK(read->bundle.files == spec->bundle.files);
 }
 
+TEST_CASE("another user's definition is foreign until the daemon's own user sends it too") {
+  const TempDir folder;
+  const auto spec = rows("fp32"), own = rows("fp16");
+  {
+    DefinedKernels defined(folder.path());
+    CHECK(defined.add(*spec, true));
+    CHECK(defined.add(*own));
+  }
+  {
+    DefinedKernels defined(folder.path());
+    CHECK(defined.is_foreign(spec->name));
+    CHECK_FALSE(defined.is_foreign(own->name));
+    CHECK_FALSE(defined.add(*own, true));
+    CHECK_FALSE(defined.is_foreign(own->name));
+    CHECK_FALSE(defined.add(*spec));
+    CHECK_FALSE(defined.is_foreign(spec->name));
+  }
+  CHECK_FALSE(DefinedKernels(folder.path()).is_foreign(spec->name));
+}
+
 /// A folder with the definitions "a" and "b", which were asked for hours ago, "a" before "b".
 struct OldDefinitions {
   OldDefinitions() {
@@ -100,6 +120,39 @@ TEST_CASE_METHOD(OldDefinitions, "nothing is left of a definition that was remov
   CHECK_FALSE(has(0));
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
   CHECK(defined.add(*specs[0]));
+}
+
+TEST_CASE_METHOD(OldDefinitions, "a definition is found by its hints, after a restart too") {
+  DefinedKernels(folder.path()).hinted(specs[0]->name, "first");
+  DefinedKernels defined(folder.path());
+  defined.hinted(specs[0]->name, "second");
+  CHECK(defined.find("first") == specs[0]->name);
+  CHECK(defined.find("second") == specs[0]->name);
+  CHECK(defined.find("third").empty());
+  SECTION("a hint is of the definition that it was last given for") {
+    defined.hinted(specs[1]->name, "first");
+    CHECK(defined.find("first") == specs[1]->name);
+    CHECK(DefinedKernels(folder.path()).find("first") == specs[1]->name);
+    CHECK(read_file(folder.path() / specs[0]->name / "hints") == "second\n");
+  }
+  SECTION("the latest are kept") {
+    for (int i = 0; i < 15; ++i) {
+      defined.hinted(specs[0]->name, std::to_string(i));
+    }
+    CHECK(defined.find("first").empty());
+    CHECK(defined.find("second") == specs[0]->name);
+    CHECK(DefinedKernels(folder.path()).find("14") == specs[0]->name);
+  }
+  SECTION("they go with it") {
+    CHECK(defined.remove(specs[0]->name));
+    CHECK(defined.find("first").empty());
+    CHECK(defined.add(*specs[0]));
+    CHECK(defined.find("first").empty());
+  }
+  SECTION("a kernel that is not defined has none") {
+    defined.hinted("vector_add", "third");
+    CHECK(defined.find("third").empty());
+  }
 }
 
 TEST_CASE("what a killed daemon left of a definition is no definition and is replaced") {

@@ -8,9 +8,9 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "server/kernel_library.hpp"
 #include "tests/support/manual_clock.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/unit/server/vector_add_library.hpp"
 
 namespace cubind::test {
 namespace {
@@ -87,7 +87,7 @@ TEST_CASE("a broken spec that is repaired is taken up") {
 TEST_CASE(
     "at first the first of two specs with one name is in force and the other is listed with both files") {
   LibraryFixture f;
-  KernelLibrary library({source_dir() / "variants", f.folder.path()}, f.clock);
+  VectorAddLibrary library(f.clock, f.folder.path());
   CHECK(library.find("vector_add")->file.starts_with((source_dir() / "variants").string()));
   const auto kernels = library.kernels();
   const auto duplicate =

@@ -45,7 +45,8 @@ TEST_CASE_METHOD(OpenJobsFixture, "an open job is found by id and key until it i
 }
 
 TEST_CASE_METHOD(OpenJobsFixture, "a leased job is found by its lease and the lease's time is the job's") {
-  jobs.begin_lease(job, {"lease-1", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s});
+  jobs.begin_lease(job,
+                   {"lease-1", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s, nullptr, {}});
   clock.advance(2s);
   CHECK(jobs.find_lease("lease-1") == &job);
   CHECK(jobs.event(job).job.elapsed_ms == 2000);
@@ -59,14 +60,15 @@ TEST_CASE_METHOD(OpenJobsFixture, "a leased job is found by its lease and the le
 }
 
 TEST_CASE_METHOD(OpenJobsFixture, "a job that is removed while leased leaves no lease behind") {
-  jobs.begin_lease(job, {"lease-1", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s});
+  jobs.begin_lease(job,
+                   {"lease-1", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s, nullptr, {}});
   remove();
   CHECK(jobs.leased().empty());
 }
 
 TEST_CASE_METHOD(OpenJobsFixture, "the leases of an agent are known by GPU and by how many compile") {
   const auto lease = [&](OpenJob& to, const std::string& id, std::uint64_t agent, const std::string& gpu) {
-    jobs.begin_lease(to, {id, agent, gpu, {}, clock.steady_now(), clock.steady_now() + 15s});
+    jobs.begin_lease(to, {id, agent, gpu, {}, clock.steady_now(), clock.steady_now() + 15s, nullptr, {}});
   };
   OpenJob &second = add("b", 1024), &third = add("c", 512);
   lease(job, "1", 1, "GPU-1");

@@ -79,10 +79,8 @@ TEST_CASE("the record of a smaller problem is stored under it and the job notes 
   f.say_smaller(3072);
   RecordPtr told;
   f.scheduler->watch(f.job.job.id, [&](const JobEvent& event) { told = event.record; });
-  f.scheduler->store_batch(f.agent, f.link.leases[1].id, f.link.leases[1].fence, f.batch("a"));
-  WorkResult done = f.done("a");
-  done.record.question.problem = problem_of(3072);
-  CHECK(f.finish(done));
+  f.scheduler->store_batch(f.agent, f.link.leases[1].id, f.link.leases[1].fence, f.batch("a", 3072));
+  CHECK(f.finish(f.done("a", 3072)));
   REQUIRE(told);
   CHECK(told->question.problem == problem_of(3072));
   CHECK(f.stored().question.problem == problem_of(4096));
@@ -99,11 +97,17 @@ TEST_CASE("a lease that was lost is granted again for the smaller problem") {
   CHECK(f.link.leases.at(2).job.question.problem == problem_of(3072));
 }
 
-TEST_CASE("what is no smaller problem of the bucket fails the job with the reason") {
+TEST_CASE(
+    "what is no smaller problem of the bucket is refused, and in the end fails the job with the reason") {
   const std::int64_t n = GENERATE(4096, 8192, 2048);
   BucketJob f;
-  f.say_smaller(n);
-  CHECK(f.link.leases.size() == 1);
+  for (std::size_t leases = 1; leases <= 5; ++leases) {
+    REQUIRE(f.link.leases.size() == leases);
+    CHECK_FALSE(f.say_smaller(n));
+    f.clock.advance(1min);
+    f.scheduler->tick();
+  }
+  CHECK(f.link.leases.size() == 5);
   CHECK(f.stored().state == JobState::Failed);
   CHECK_THAT(f.stored().error, Catch::Contains("not a smaller problem of the bucket of N=4096"));
 }

@@ -22,10 +22,10 @@ struct PendingChecksFixture {
     }
     return ids;
   }
-  void finish(const std::string& id, const std::string& log) {
+  bool finish(const std::string& id, const std::string& log, std::uint64_t agent = 1) {
     CheckOutcome outcome;
     outcome.log = log;
-    checks.finish(id, outcome);
+    return checks.finish(agent, id, outcome);
   }
 };
 
@@ -44,8 +44,16 @@ TEST_CASE_METHOD(PendingChecksFixture,
   const std::string other = add(2);
   checks.agent_left(1);
   CHECK(answers == std::vector<std::string>{"the agent that compiled it left"});
-  finish(other, "other");
+  finish(other, "other", 2);
   CHECK(answers.back() == "other");
+}
+
+TEST_CASE_METHOD(PendingChecksFixture, "a check is answered by no agent but its own") {
+  const std::string first = add(1);
+  CHECK_FALSE(finish(first, "forged", 2));
+  CHECK(answers.empty());
+  CHECK(finish(first, "first"));
+  CHECK(answers == std::vector<std::string>{"first"});
 }
 
 TEST_CASE_METHOD(PendingChecksFixture,

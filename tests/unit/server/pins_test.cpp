@@ -2,15 +2,15 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/file.hpp"
 #include "tests/unit/server/rows.hpp"
+#include "tests/unit/server/test_database.hpp"
 
 namespace cubind::test {
 namespace {
 
 struct PinFixture {
-  TempDir folder;
-  std::unique_ptr<Store> store = Store::open({folder.path() / "store.db"});
+  std::unique_ptr<TestDatabase> database = TestDatabase::make();
+  std::unique_ptr<Store> store = database->open();
   Index index;
   std::unique_ptr<Pins> pins = std::make_unique<Pins>(*store, index);
 

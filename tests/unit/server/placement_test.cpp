@@ -2,10 +2,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "server/kernel_library.hpp"
 #include "tests/support/manual_clock.hpp"
-#include "tests/support/paths.hpp"
 #include "tests/unit/server/rows.hpp"
+#include "tests/unit/server/vector_add_library.hpp"
 #include "tuner/spec/keys.hpp"
 
 namespace cubind::test {
@@ -15,7 +14,7 @@ using namespace std::chrono_literals;
 
 struct PlacementFixture {
   ManualClock clock;
-  KernelLibrary kernels{{source_dir() / "variants"}, clock};
+  VectorAddLibrary kernels{clock};
   JoinedAgents agents;
   OpenJobs jobs{clock};
   Failures failures{kernels, agents, clock, 10min};
@@ -42,8 +41,9 @@ struct PlacementFixture {
     return profile.devices[0];
   }
   void lease(OpenJob& to, std::uint64_t agent, const std::string& gpu) {
-    jobs.begin_lease(to,
-                     {"lease-" + to.row.id, agent, gpu, {}, clock.steady_now(), clock.steady_now() + 15s});
+    jobs.begin_lease(
+        to,
+        {"lease-" + to.row.id, agent, gpu, {}, clock.steady_now(), clock.steady_now() + 15s, nullptr, {}});
   }
   // The agent and the GPU where it can run now.
   std::string free_place() const {

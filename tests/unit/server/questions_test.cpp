@@ -3,18 +3,21 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "tests/support/manual_clock.hpp"
-#include "tests/support/paths.hpp"
+#include "tests/unit/server/vector_add_library.hpp"
 
 namespace cubind::test {
 namespace {
 
 struct QuestionFixture {
   ManualClock clock;
-  KernelLibrary kernels{{source_dir() / "variants"}, clock};
+  TempDir kernels_folder{"cubind-questions"};
+  VectorAddLibrary kernels{clock};
   Index index;
   Fleet fleet;
-  QuestionReader reader{kernels, index, fleet};
+  DefinedKernels defined{kernels_folder.path() / "defined"};
+  QuestionReader reader{kernels, defined, index, fleet};
 
   static v1::GetVariantRequest request() {
     v1::GetVariantRequest request;
@@ -43,9 +46,21 @@ TEST_CASE("a question's defaults are serve and auto and every departure and a sh
   const VariantQuestion question = f.reader.read(f.request());
   CHECK(question.on_miss == OnMiss::Serve);
   CHECK(question.may_tune);
+  CHECK_FALSE(question.is_sealed);
   CHECK_FALSE(question.accepted);
   CHECK(question.compile_wait == std::chrono::seconds(2));
   CHECK(question.longest_wait == std::chrono::seconds(30));
+}
+
+TEST_CASE("a question with tune=never may start a compile and a sealed one nothing") {
+  QuestionFixture f;
+  v1::GetVariantRequest request = f.request();
+  request.set_tune(v1::NEVER);
+  CHECK_FALSE(f.reader.read(request).may_tune);
+  CHECK_FALSE(f.reader.read(request).is_sealed);
+  request.set_tune(v1::SEALED);
+  CHECK_FALSE(f.reader.read(request).may_tune);
+  CHECK(f.reader.read(request).is_sealed);
 }
 
 TEST_CASE(

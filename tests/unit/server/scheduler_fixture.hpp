@@ -4,10 +4,9 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "server/jobs/scheduler.hpp"
-#include "server/kernel_library.hpp"
 #include "tests/support/manual_clock.hpp"
-#include "tests/support/paths.hpp"
 #include "tests/unit/server/rows.hpp"
+#include "tests/unit/server/vector_add_library.hpp"
 
 namespace cubind::test {
 
@@ -49,7 +48,7 @@ struct SchedulerFixture {
   ManualClock clock;
   std::unique_ptr<Store> store = Store::open({folder.path() / "store.db"});
   Index index;
-  KernelLibrary kernels{{source_dir() / "variants"}, clock};
+  VectorAddLibrary kernels{clock};
   SchedulerOptions options;
   std::unique_ptr<Scheduler> scheduler = make();
   RecordingLink link;
@@ -65,16 +64,50 @@ struct SchedulerFixture {
   }
   JobEvent submit(std::int64_t n = 4096) { return scheduler->submit_tune(question(n), h200_class(), false); }
   JobState state() { return scheduler->open_jobs().at(0).job.state; }
-  WorkBatch batch(const std::string& name) {
+  const KernelSpec& spec() { return *kernels.find("vector_add")->spec; }
+  /// A trial of n elements with the keys that an agent gives it: "a", or another name for another one.
+  TrialRow trial(const std::string& name, std::int64_t n = 4096) {
+    TrialRow row = trial_row(name);
+    row.problem = problem_of(n);
+    row.configuration = {{{"THREADS", name == "a" ? 256 : 512}, {"VECTOR", 4}, {"UNROLL", 1}}};
+    const PlanEvaluator evaluator(spec().plan_template(row.problem, row.configuration), row.problem,
+                                  row.configuration, device_constants(h200()));
+    const Key artifact =
+        artifact_key(artifact_source(spec(), row.problem, row.configuration, "sm_90"), row.toolchain);
+    row.artifact_key = artifact.digest;
+    row.key = trial_key({&spec(), row.problem, row.device_class, row.policy, "580"}, artifact,
+                        *evaluator.evaluate(row.problem, row.configuration).plan);
+    return row;
+  }
+  WorkBatch batch(const std::string& name, std::int64_t n = 4096) {
     WorkBatch batch;
-    batch.trials = {trial_row(name)};
-    batch.blocks = {block_row(batch.trials[0], 0)};
+    batch.trials = {trial(name, n)};
+    const TrialRow& row = batch.trials[0];
+    ArtifactRow artifact = artifact_row(name, "cubin " + name);
+    artifact.key =
+        artifact_key(artifact_source(spec(), row.problem, row.configuration, "sm_90"), row.toolchain);
+    batch.artifacts = {{artifact, blob_of("cubin " + name).zstd}};
+    batch.blocks = {block_row(row, 0)};
+    VerificationRow verified;
+    verified.trial = row.key.digest;
+    verified.verification_digest = verification_digest(spec());
+    verified.result.problem = row.problem;
+    batch.verifications = {verified};
     return batch;
   }
-  WorkResult done(const std::string& name) {
+  WorkResult done(const std::string& name, std::int64_t n = 4096) {
     WorkResult result;
-    result.record = record_row(4096);
-    result.record.trial = key_of("trial " + name).digest;
+    result.record = record_row(n);
+    result.record.trial = trial(name, n).key.digest;
+    result.record.finalists = {result.record.trial};
+    result.record.verification.digest = verification_digest(spec());
+    result.record.timing.low_us = result.record.timing.high_us = 20.0;
+    result.record.timing.samples = 3;
+    return result;
+  }
+  static WorkResult failed() {
+    WorkResult result;
+    result.status = WorkResult::Status::Failed;
     return result;
   }
 };

@@ -232,7 +232,7 @@ TEST_CASE("an imported record is never the incumbent and a measured one is") {
   f.scheduler->store_batch(agent, f.link.leases[0].id, f.link.leases[0].fence, f.batch("a"));
   f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, f.done("a"));
   f.submit();
-  CHECK(f.link.leases.at(1).incumbent->trial == key_of("trial a").digest);
+  CHECK(f.link.leases.at(1).incumbent->trial == f.trial("a").key.digest);
 }
 
 TEST_CASE("a winner of another flush method is no incumbent of a search and one of today's is") {
@@ -249,7 +249,7 @@ TEST_CASE("a winner of another flush method is no incumbent of a search and one 
   f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, f.done("a"));
   CHECK(f.index.snapshot()->record_count() == 2);
   f.submit();
-  CHECK(f.link.leases.at(1).incumbent->trial == key_of("trial a").digest);
+  CHECK(f.link.leases.at(1).incumbent->trial == f.trial("a").key.digest);
 }
 
 TEST_CASE("an agent learns which job comes next on its GPU") {
@@ -289,7 +289,7 @@ TEST_CASE("a job is announced to no agent that does not compile its language") {
   const auto rows = TritonSpec().parse();
   DefinedKernels defined(f.folder.path() / "defined");
   defined.add(*rows);
-  KernelLibrary kernels({source_dir() / "variants", defined.folder()}, f.clock);
+  VectorAddLibrary kernels(f.clock, defined.folder());
   Scheduler scheduler(*f.store, f.index, kernels, f.clock);
   scheduler.agent_joined(agent_with(), f.link);
   scheduler.submit_tune(f.question(4096), h200_class(), false);
@@ -311,7 +311,7 @@ TEST_CASE("a lease and an announcement say whether a caller waits for the job") 
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
   REQUIRE(f.link.announced.size() == 1);
   CHECK(f.link.announced[0].nobody_waits);
-  REQUIRE(f.scheduler->finish(agent, f.link.leases.at(0).id, f.link.leases[0].fence, f.done("a")));
+  REQUIRE(f.scheduler->finish(agent, f.link.leases.at(0).id, f.link.leases[0].fence, f.failed()));
   REQUIRE(f.link.leases.size() == 2);
   CHECK_FALSE(f.link.leases[0].nobody_waits);
   CHECK(f.link.leases[1].nobody_waits);
@@ -327,7 +327,7 @@ TEST_CASE("a job that a caller waits for is granted before older ones without on
   REQUIRE(f.link.leases.size() == 1);
   CHECK(f.link.leases[0].job.id == late);
   CHECK(f.link.announced.at(0).job.question.problem == f.question(64).problem);
-  REQUIRE(f.scheduler->finish(agent, f.link.leases.at(0).id, f.link.leases[0].fence, f.done("a")));
+  REQUIRE(f.scheduler->finish(agent, f.link.leases.at(0).id, f.link.leases[0].fence, f.failed()));
   REQUIRE(f.link.leases.size() == 2);
   CHECK(f.link.leases[1].job.question.problem == f.question(64).problem);
 }

@@ -111,7 +111,8 @@ TEST_CASE("a waiter sees who uses the GPU until the job goes on") {
   CHECK(f.scheduler->open_jobs().at(0).waits_because.empty());
 }
 
-TEST_CASE("a lender waits on until the agent has found its GPU in use nevertheless") {
+// Ranks of a job that share a GPU come to the same call within seconds.
+TEST_CASE("a lender waits until the agent has found its GPU in use for ten seconds nevertheless") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(lend_agent(), f.link);
   f.submit();
@@ -122,9 +123,29 @@ TEST_CASE("a lender waits on until the agent has found its GPU in use neverthele
   f.scheduler->lend(lent_by(50));
   CHECK_FALSE(ends_the_wait(now(), true));
   f.scheduler->progress(agent, lease.id, lease.fence, waiting(true));
+  f.clock.advance(std::chrono::seconds(9));
+  f.scheduler->tick();
+  CHECK_FALSE(ends_the_wait(now(), true));
+  f.clock.advance(std::chrono::seconds(1));
+  f.scheduler->tick();
   CHECK(ends_the_wait(now(), true));
+
   f.scheduler->lend(lent_by(60));
   CHECK_FALSE(ends_the_wait(now(), true));
+  SECTION("those that come in the next minute do not wait again") {
+    f.scheduler->progress(agent, lease.id, lease.fence, waiting(true));
+    CHECK(ends_the_wait(now(), true));
+  }
+  SECTION("once the GPU was measured on, they do") {
+    f.scheduler->progress(agent, lease.id, lease.fence, {});
+    f.scheduler->progress(agent, lease.id, lease.fence, waiting(true));
+    CHECK_FALSE(ends_the_wait(now(), true));
+  }
+  SECTION("later ones do") {
+    f.clock.advance(std::chrono::seconds(61));
+    f.scheduler->progress(agent, lease.id, lease.fence, waiting(true));
+    CHECK_FALSE(ends_the_wait(now(), true));
+  }
 }
 
 TEST_CASE("a lend serves jobs of the GPU's class where an agent heeds it") {

@@ -114,7 +114,7 @@ TEST_CASE("a finished job is reported with its own record where an imported one 
   SchedulerFixture f;
   RecordRow imported = record_row(4096, 999.0);
   imported.question = f.question(4096);
-  imported.trial = key_of("trial a").digest;
+  imported.trial = f.trial("a").key.digest;
   imported.evidence = Evidence::Imported;
   f.store->write([&](StoreWriter& writer) {
     writer.put_device_class(h200_class());
@@ -130,17 +130,6 @@ TEST_CASE("a finished job is reported with its own record where an imported one 
   REQUIRE(told);
   CHECK(told->evidence == Evidence::Measured);
   CHECK(told->job_id == lease.job.id);
-}
-
-TEST_CASE("a winner whose trial was never stored fails the job") {
-  SchedulerFixture f;
-  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
-  JobState last = JobState::Queued;
-  f.scheduler->watch(f.submit().job.id, [&](const JobEvent& event) { last = event.job.state; });
-  const Lease lease = f.link.leases.at(0);
-  f.scheduler->finish(agent, lease.id, lease.fence, f.done("unknown"));
-  CHECK(last == JobState::Failed);
-  CHECK(f.index.snapshot()->record_count() == 0);
 }
 
 TEST_CASE("a job that has failed is remembered for a while so that misses do not repeat it") {
@@ -184,6 +173,41 @@ TEST_CASE("the queue has a limit with a clear error") {
   f.submit(4096);
   CHECK_THROWS_WITH(f.submit(1024), Catch::Matchers::Contains("holds 1 jobs"));
   CHECK_NOTHROW(f.submit(4096));
+}
+
+TEST_CASE("a caller with many compiles keeps another's waiting for one place") {
+  SchedulerFixture f;
+  CompileOrder order{f.question(4096), h200_class(), {}, {{}}, "sm_90", 13000};
+  const auto submit = [&](const std::string& name, const std::string& caller) {
+    order.key = Digest::of(name);
+    f.scheduler->submit_compile(order, caller);
+    return order.key;
+  };
+  for (int i = 0; i < 10; ++i) {
+    submit("a" + std::to_string(i), "a");
+  }
+  const Digest other = submit("b", "b");
+  f.scheduler->agent_joined(agent_with(), f.link);
+  REQUIRE(f.link.leases.size() == f.options.compile_leases);
+  CHECK(f.link.leases[1].job.key == other);
+}
+
+TEST_CASE("a caller's jobs count in its limits until they end") {
+  SchedulerFixture f;
+  CallerLimits limits;
+  f.options.limits = &limits;
+  f.scheduler = f.make();
+  const TuneOrder order{.question = f.question(4096), .device = h200_class(), .caller = "a"};
+  const std::string id = f.scheduler->submit_tunes({order}, false).front().job.id;
+  f.scheduler->submit_tunes({order}, false);
+  CHECK(limits.held("a", Held::Jobs) == 1);
+  const auto rest = limits.take("a", Held::Jobs, kCallerLimits[3].most - 1);
+  CHECK_THROWS_WITH(
+      f.scheduler->submit_tunes({{.question = f.question(64), .device = h200_class(), .caller = "a"}}, false),
+      Catch::Contains("jobs"));
+  f.scheduler->cancel(id);
+  CHECK(limits.held("a", Held::Jobs) == kCallerLimits[3].most - 1);
+  f.scheduler.reset();
 }
 
 TEST_CASE("a compile job goes to an agent whose toolchain knows the architecture and suits the driver") {

@@ -103,21 +103,5 @@ TEST_CASE_METHOD(FaultStore, "the search of a problem whose fault is forgotten i
   CHECK(generation() == before);
 }
 
-TEST_CASE_METHOD(FaultStore, "a damaged record stays damaged when a fault of its problem is forgotten") {
-  put(record_row(4096));
-  put(record_row(8192));
-  damage("UPDATE records SET median_us = 1");
-  write([&](StoreWriter& writer) { writer.forget_trial(crashed); });
-  CHECK(records().empty());
-}
-
-TEST_CASE_METHOD(FaultStore, "a record whose search is no longer done tells a later damage") {
-  put(record_row(4096));
-  write([&](StoreWriter& writer) { writer.forget_trial(crashed); });
-  CHECK(records().size() == 1);
-  damage("UPDATE records SET median_us = 1");
-  CHECK(records().empty());
-}
-
 }  // namespace
 }  // namespace cubind::test

@@ -3,23 +3,22 @@
 
 #include <catch2/catch.hpp>
 
-#include <sqlite3.h>
-
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "server/store/database.hpp"
+#include "server/store/connection.hpp"
 #include "tests/unit/server/rows.hpp"
+#include "tests/unit/server/test_database.hpp"
 
 namespace cubind::test {
 
 struct StoreFixture {
-  TempDir folder;
-  std::filesystem::path path = folder.path() / "store.db";
-  std::unique_ptr<Store> store = Store::open({path});
+  std::unique_ptr<TestDatabase> database = TestDatabase::make();
+  const TempDir& folder = database->folder;
+  const std::filesystem::path& path = database->path;
+  std::unique_ptr<Store> store = database->open();
 
   void reopen() {
     store.reset();
-    store = Store::open({path});
+    store = database->open();
   }
   void write(const std::function<void(StoreWriter&)>& body) { store->write(body); }
   template <typename Read>
@@ -37,11 +36,31 @@ struct StoreFixture {
   /// Behind the store's back, as a flipped bit on the disk would.
   void damage(const std::string& sql) {
     store.reset();
-    sqlite3* database = nullptr;
-    REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
-    CHECK(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
-    sqlite3_close(database);
-    store = Store::open({path});
+    database->connect()->execute(sql);
+    store = database->open();
+  }
+  /// Behind the store's back: `count` copies of the table's only row, changed as `changes` says, where
+  /// `number` counts them from 1.
+  void copy_rows(const std::string& table, std::uint32_t count, const store::DialectText& changes) {
+    const store::DialectText numbers{
+        "(WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers LIMIT " +
+            std::to_string(count) + ") SELECT number FROM numbers)",
+        "generate_series(1, " + std::to_string(count) + ") AS series(number)"};
+    store.reset();
+    const auto connection = database->connect();
+    const store::Dialect dialect = connection->dialect();
+    connection->execute("CREATE TEMP TABLE copies AS SELECT * FROM " + table + ", " + numbers.in(dialect));
+    connection->execute("UPDATE copies SET " + changes.in(dialect));
+    connection->execute("ALTER TABLE copies DROP COLUMN number");
+    connection->execute("INSERT INTO " + table + " SELECT * FROM copies");
+    store = database->open();
+  }
+  /// `from`: a table, with a condition or none.
+  std::uint64_t count_rows(const std::string& from) {
+    const auto connection = database->connect();
+    store::Statement query = connection->query("SELECT count(*) FROM " + from);
+    REQUIRE(query.step());
+    return query.unsigned_integer();
   }
 };
 
@@ -55,28 +74,6 @@ struct RecordStore : StoreFixture {
     return stored;
   }
 };
-
-/// Behind the store's back: `count` copies of the table's only row, changed as `changes` says, where rowid
-/// counts them from 1.
-inline void copy_rows(const std::filesystem::path& path, const std::string& table, std::uint32_t count,
-                      const std::string& changes) {
-  store::Database database(path, store::Database::Mode::Create);
-  database.execute(
-      "CREATE TEMP TABLE copies AS WITH RECURSIVE numbers(n) AS "
-      "(SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT " +
-      std::to_string(count) + ") SELECT rows.* FROM " + table + " AS rows, numbers");
-  database.execute("UPDATE copies SET " + changes);
-  database.execute("INSERT INTO " + table + " SELECT * FROM copies");
-}
-
-/// `from`: a table, with a condition or none.
-inline std::uint64_t count_rows(const std::filesystem::path& path, const std::string& from) {
-  store::Database database(path, store::Database::Mode::ReadOnly);
-  const std::string sql = "SELECT count(*) FROM " + from;
-  store::Statement query = database.query(sql);
-  REQUIRE(query.step());
-  return query.unsigned_integer();
-}
 
 inline ErrorCode code_of(const std::function<void()>& body) {
   try {

@@ -1,11 +1,6 @@
-// What the store keeps of jobs that a GPU had no memory for.
+// What the store keeps of jobs, and of those that a GPU had no memory for.
 #include <catch2/catch.hpp>
 
-#include "base/file.hpp"
-#include "server/store/database.hpp"
-#include "server/store/migration.hpp"
-#include "server/store/sql.hpp"
-#include "server/store/store.hpp"
 #include "tests/unit/server/store_fixture.hpp"
 
 namespace cubind::test {
@@ -34,8 +29,8 @@ std::vector<JobRow> out_of_memory(Store& store) {
 }
 
 TEST_CASE("a job is found by its id and is open or has ended") {
-  const TempDir folder;
-  const auto store = Store::open({folder.path() / "store.db"});
+  StoreFixture f;
+  const auto& store = f.store;
   JobRow open = failed_job("b", 0);
   open.key = job_key(open.question);
   open.state = JobState::Queued;
@@ -52,17 +47,18 @@ TEST_CASE("a job is found by its id and is open or has ended") {
 }
 
 TEST_CASE("a job that failed for the lack of memory is kept with what it needs") {
-  const TempDir folder;
-  put(*Store::open({folder.path() / "store.db"}), failed_job("a", 77));
-  const auto jobs = out_of_memory(*Store::open({folder.path() / "store.db"}));
+  StoreFixture f;
+  put(*f.store, failed_job("a", 77));
+  f.reopen();
+  const auto jobs = out_of_memory(*f.store);
   REQUIRE(jobs.size() == 1);
   CHECK(jobs[0].needs_bytes == 77);
   CHECK(jobs[0].for_bucket);
 }
 
 TEST_CASE("of the jobs with one key the latest alone tells of the lack of memory") {
-  const TempDir folder;
-  const auto store = Store::open({folder.path() / "store.db"});
+  StoreFixture f;
+  const auto& store = f.store;
   put(*store, failed_job("b", 77));
   put(*store, failed_job("a", 88));
   REQUIRE(out_of_memory(*store).size() == 1);
@@ -72,15 +68,13 @@ TEST_CASE("of the jobs with one key the latest alone tells of the lack of memory
 }
 
 TEST_CASE("a damaged job that had no memory is forgotten and the others are reported") {
-  const TempDir folder;
-  const auto path = folder.path() / "store.db";
+  StoreFixture f;
   JobRow other = failed_job("b", 88);
   other.key = Digest::of("other key");
-  put(*Store::open({path}), failed_job("a", 77));
-  put(*Store::open({path}), other);
-  store::Database(path, store::Database::Mode::Create)
-      .execute("UPDATE jobs SET problem = '{' WHERE id = 'a'");
-  const auto jobs = out_of_memory(*Store::open({path}));
+  put(*f.store, failed_job("a", 77));
+  put(*f.store, other);
+  f.damage("UPDATE jobs SET problem = '{' WHERE id = 'a'");
+  const auto jobs = out_of_memory(*f.store);
   REQUIRE(jobs.size() == 1);
   CHECK(jobs[0].id == "b");
 }
@@ -107,8 +101,8 @@ std::vector<std::string> ids(Store& store) {
 }
 
 TEST_CASE("pages of jobs hold every job once in the order of their age") {
-  const TempDir folder;
-  const auto store = Store::open({folder.path() / "store.db"});
+  StoreFixture f;
+  const auto& store = f.store;
   for (const char* id : {"d", "b", "c"}) {
     put(*store, ended_job(id, "2026-01-02"));
   }
@@ -123,13 +117,11 @@ TEST_CASE("pages of jobs hold every job once in the order of their age") {
 }
 
 TEST_CASE("a page of damaged jobs is empty and leads on to the next") {
-  const TempDir folder;
-  const auto path = folder.path() / "store.db";
-  put(*Store::open({path}), ended_job("a", "2026-01-01"));
-  put(*Store::open({path}), ended_job("b", "2026-01-02"));
-  store::Database(path, store::Database::Mode::Create)
-      .execute("UPDATE jobs SET problem = '{' WHERE id = 'a'");
-  Store::open({path})->read([](StoreReader& reader) {
+  StoreFixture f;
+  put(*f.store, ended_job("a", "2026-01-01"));
+  put(*f.store, ended_job("b", "2026-01-02"));
+  f.damage("UPDATE jobs SET problem = '{' WHERE id = 'a'");
+  f.store->read([](StoreReader& reader) {
     const JobPage first = reader.jobs_after({}, 1);
     CHECK(first.jobs.empty());
     CHECK(ids_of(reader.jobs_after(first.last.value(), 1).jobs) == std::vector<std::string>{"b"});
@@ -137,8 +129,8 @@ TEST_CASE("a page of damaged jobs is empty and leads on to the next") {
 }
 
 TEST_CASE("ended jobs are forgotten by age but for those whose record holds") {
-  const TempDir folder;
-  const auto store = Store::open({folder.path() / "store.db"});
+  StoreFixture f;
+  const auto& store = f.store;
   put(*store, ended_job("old", "2026-01-01"));
   put(*store, ended_job("kept", "2026-01-01"));
   put(*store, ended_job("young", "2026-01-03"));
@@ -157,18 +149,18 @@ TEST_CASE("ended jobs are forgotten by age but for those whose record holds") {
 }
 
 TEST_CASE("of the ended jobs the last ten thousand stay") {
-  const TempDir folder;
-  const auto path = folder.path() / "store.db";
-  put(*Store::open({path}), ended_job("job100000", "100000"));
-  copy_rows(path, "jobs", kMaxEndedJobs + 1, "id = 'job' || (100000 + rowid), finished_at = 100000 + rowid");
-  Store::open({path})->write([](StoreWriter& writer) { writer.forget_jobs(""); });
-  CHECK(count_rows(path, "jobs") == kMaxEndedJobs);
-  CHECK(count_rows(path, "jobs WHERE id < 'job100002'") == 0);
+  StoreFixture f;
+  put(*f.store, ended_job("job100000", "100000"));
+  const std::string changes = "id = 'job' || (100000 + number), finished_at = 100000 + number";
+  f.copy_rows("jobs", kMaxEndedJobs + 1, {changes, changes});
+  f.write([](StoreWriter& writer) { writer.forget_jobs(""); });
+  CHECK(f.count_rows("jobs") == kMaxEndedJobs);
+  CHECK(f.count_rows("jobs WHERE id < 'job100002'") == 0);
 }
 
 TEST_CASE("the series of a question is known when its jobs are forgotten") {
-  const TempDir folder;
-  const auto store = Store::open({folder.path() / "store.db"});
+  StoreFixture f;
+  const auto& store = f.store;
   TrialRow trial = trial_row("t");
   trial.series = 3;
   JobRow job = ended_job("a", "2026-01-01");
@@ -186,44 +178,6 @@ TEST_CASE("the series of a question is known when its jobs are forgotten") {
   CHECK(last() == 4);
   store->write([](StoreWriter& writer) { writer.forget_jobs("2026-01-02"); });
   CHECK(last() == 3);
-}
-
-TEST_CASE("no question about some jobs reads all of them") {
-  const TempDir folder;
-  const auto path = folder.path() / "store.db";
-  Store::open({path});
-  for (const std::string& sql : {store::sql::kJob, store::sql::kLastSeries, store::sql::kJobsAfter,
-                                 store::sql::kJobAgesAfter, store::sql::kTrialsOfGroup}) {
-    store::Database database(path, store::Database::Mode::ReadOnly);
-    const std::string explained = "EXPLAIN QUERY PLAN " + sql;
-    store::Statement plan = database.query(explained);
-    while (plan.step()) {
-      plan.integer(), plan.integer(), plan.integer();
-      const std::string step = plan.text();
-      CAPTURE(sql, step);
-      CHECK((!step.starts_with("SCAN") || step == "SCAN CONSTANT ROW"));
-    }
-  }
-}
-
-TEST_CASE("a store of schema version 1 keeps its jobs and lacked no memory") {
-  const TempDir folder;
-  const auto path = folder.path() / "store.db";
-  {
-    store::Database database(path, store::Database::Mode::Create);
-    store::migrate(database, store::schema_steps().first(1), path.string());
-    database.execute(R"(INSERT INTO meta VALUES (1, zeroblob(16), 0, '', '');
-        INSERT INTO jobs VALUES ('a', 'tune', zeroblob(32), 'vector_add', zeroblob(32),
-            '{"dims":{"N":4096},"types":{"T":"f32"},"flags":{},"scenario":""}', zeroblob(32), 'cold/3,stream',
-            'tolerance', '', 'failed', 1, 0, 0, 0, 0, 'out of device memory', '', '', '', 0, 0, 0, 0, '{}',
-            zeroblob(32), '[]', '', 0, ''))");
-  }
-  const auto store = Store::open({path});
-  CHECK(out_of_memory(*store).empty());
-  store->read([](StoreReader& reader) {
-    REQUIRE(reader.ended_jobs().size() == 1);
-    CHECK(reader.ended_jobs()[0].error == "out of device memory");
-  });
 }
 
 }  // namespace

@@ -71,6 +71,49 @@ TEST_CASE("every field of a record survives the store") {
   CHECK(read.timing == row.timing);
 }
 
+LibraryComparison torch_comparison(double gain = 1.25) { return {"torch 2.13.0", gain, gain, gain, 40}; }
+
+TEST_CASE("a comparison is kept with its record and begins no generation") {
+  RecordStore f;
+  f.put(record_row(4096));
+  const std::int64_t id = f.records().at(0).id;
+  const Generation before = f.generation();
+  f.write([&](StoreWriter& writer) { CHECK(writer.put_comparison(id, torch_comparison())); });
+  f.reopen();
+  CHECK(f.records().at(0).over_library == std::vector{torch_comparison()});
+  CHECK(f.generation() == before);
+}
+
+TEST_CASE("a winner with another cubin has no comparison and one with the same cubin keeps it") {
+  RecordStore f;
+  f.put(record_row(4096));
+  f.write([&](StoreWriter& writer) { writer.put_comparison(f.records().at(0).id, torch_comparison()); });
+  f.put(record_row(4096, 19));
+  CHECK(f.records().at(0).over_library == std::vector{torch_comparison()});
+  RecordRow other = record_row(4096, 18);
+  other.cubin = Digest::of("another cubin");
+  f.put(other);
+  CHECK(f.records().at(0).over_library.empty());
+}
+
+TEST_CASE("a record that is replaced takes no comparison") {
+  RecordStore f;
+  f.put(record_row(4096));
+  const std::int64_t id = f.records().at(0).id;
+  f.put(record_row(4096, 19));
+  f.write([&](StoreWriter& writer) { CHECK_FALSE(writer.put_comparison(id, torch_comparison())); });
+}
+
+TEST_CASE("an import that is known brings its comparisons") {
+  RecordStore f;
+  RecordRow imported = record_row(4096);
+  imported.evidence = Evidence::Imported;
+  f.put(imported);
+  imported.over_library = {torch_comparison()};
+  CHECK_FALSE(f.put(imported));
+  CHECK(f.records().at(0).over_library == imported.over_library);
+}
+
 TEST_CASE("wants are counted by question most asked first") {
   StoreFixture f;
   f.write([](StoreWriter& writer) {
@@ -104,19 +147,18 @@ TEST_CASE("a want leaves the list when a record for it is stored") {
 TEST_CASE("a full want list drops what was asked least and longest ago") {
   StoreFixture f;
   f.write([](StoreWriter& writer) { writer.count_want(question_of(1), "t2"); });
-  f.store.reset();
-  copy_rows(f.path, "wants", kMaxWants - 3, "key = randomblob(32)");
-  f.reopen();
+  f.copy_rows("wants", kMaxWants - 3,
+              {"key = randomblob(32)", "key = sha256(convert_to(number::text, 'UTF8'))"});
   f.write([](StoreWriter& writer) {
     writer.count_want(question_of(2), "t1");
     writer.count_want(question_of(2), "t1");
     writer.count_want(question_of(7), "t0");
   });
-  CHECK(count_rows(f.path, "wants") == kMaxWants);
+  CHECK(f.count_rows("wants") == kMaxWants);
   f.write([](StoreWriter& writer) { writer.count_want(question_of(3), "t2"); });
-  CHECK(count_rows(f.path, "wants") == kMaxWants);
-  CHECK(count_rows(f.path, "wants WHERE last_at = 't0'") == 0);
-  CHECK(count_rows(f.path, "wants WHERE count = 2") == 1);
+  CHECK(f.count_rows("wants") == kMaxWants);
+  CHECK(f.count_rows("wants WHERE last_at = 't0'") == 0);
+  CHECK(f.count_rows("wants WHERE count = 2") == 1);
 }
 
 TEST_CASE("of two open jobs with the same key the second is refused") {

@@ -51,8 +51,8 @@ TEST_CASE("a driver loads the cubins of a Triton kernel by the version of its pt
 }
 
 TEST_CASE("a Triton kernel's spec names its toolchain and another's leaves it open") {
-  CHECK(toolchain_need(*TritonSpec().parse()) == kRows);
-  CHECK(toolchain_need(KernelSpec(), "sm_90", 13000) == ToolchainNeed{{}, "sm_90", 13000});
+  CHECK(toolchain_need(*TritonSpec().parse(), false) == kRows);
+  CHECK(toolchain_need(KernelSpec(), false, "sm_90", 13000) == ToolchainNeed{{}, "sm_90", 13000});
 }
 
 TEST_CASE("where there is an NVRTC the reason says what it does not compile for") {
@@ -73,6 +73,28 @@ TEST_CASE("where no agent has the toolchain the reason names what there is and w
         "12.8). Install it where an agent runs (pip install triton==3.6.0), name that Python by "
         "--triton-python, and start the agent again");
   CHECK_THAT(no_toolchain_because(kCuda, {}), Contains("none has NVRTC 12 or 13. Name a CUDA toolkit"));
+}
+
+TEST_CASE(
+    "another user's source is compiled only where the sandbox is whole or the agent allows a partial one") {
+  AgentProfile agent;
+  agent.id = "node-7";
+  OfferedToolchain open = kTriton;
+  open.sandbox_lacks = {"Landlock: the kernel has none"};
+  open.takes_foreign = false;
+  agent.toolchains = {open};
+  ToolchainNeed foreign = kRows;
+  foreign.is_foreign = true;
+  CHECK(compiles(open, kRows));
+  CHECK(compiles(kTriton, foreign));
+  CHECK_FALSE(may_tune(agent, foreign));
+  CHECK_THAT(no_toolchain_because(foreign, std::vector{agent}),
+             Contains("not whole on node-7 (triton 3.6.0): Landlock: the kernel has none. Run the agent") &&
+                 Contains("--allow-partial-sandbox"));
+  open.takes_foreign = true;
+  CHECK(compiles(open, foreign));
+  agent.toolchains = {};
+  CHECK_THAT(no_toolchain_because(foreign, std::vector{agent}), Contains("none has Triton 3.6.0"));
 }
 
 }  // namespace

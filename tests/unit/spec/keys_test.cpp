@@ -403,4 +403,13 @@ TEST_CASE("an output that may be constant is in the verification digest, and onl
   CHECK(verification_digest(*builder.parse()) != before);
 }
 
+TEST_CASE("an output that is written in part is in the verification digest, and only where a spec says so") {
+  SpecBuilder builder;
+  const Digest before = verification_digest(*builder.parse());
+  builder.json["arguments"]["y"]["partial"] = false;
+  CHECK(verification_digest(*builder.parse()) == before);
+  builder.json["arguments"]["y"]["partial"] = true;
+  CHECK(verification_digest(*builder.parse()) != before);
+}
+
 }  // namespace cubind::test

@@ -444,6 +444,22 @@ TEST_CASE("a spec that leads elsewhere by a headers folder must name it relative
              Catch::Contains("/headers/0: \"/usr/include\" is absolute"));
 }
 
+TEST_CASE("a floating scalar is no quotient of integers") {
+  SpecBuilder builder;
+  builder.json["arguments"]["inverse"] = {{"scalar", "f32"}, {"expr", "1 / N"}};
+  CHECK_THROWS_WITH(builder.parse(), Catch::Contains("/arguments/inverse/expr") &&
+                                         Catch::Contains("expressions are integers"));
+}
+
+TEST_CASE("only a buffer of role out can be partial") {
+  SpecBuilder builder;
+  builder.json["arguments"]["y"]["partial"] = true;
+  CHECK(builder.parse()->argument("y")->partial);
+  builder.json["arguments"]["x"]["partial"] = true;
+  CHECK_THROWS_WITH(builder.parse(),
+                    Catch::Contains("/arguments/x/partial") && Catch::Contains("only a buffer of role out"));
+}
+
 TEST_CASE("only an output can be constant") {
   SpecBuilder builder;
   builder.json["arguments"]["x"]["constant_output"] = true;

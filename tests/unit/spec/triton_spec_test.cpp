@@ -96,6 +96,11 @@ TEST_CASE("the name of a Triton kernel follows from all that decides what is com
   CHECK(changed("/triton/key/0/1", 8192));
   CHECK(changed("/configurations/1/options/num_stages", 2));
   CHECK(changed("/configurations/1/ttir", Digest::of("a").hex()));
+  CHECK(changed("/triton/trailing_pointers", 1));
+  CHECK(changed("/arguments/y/role", "inout"));
+  CHECK(changed("/arguments/y/partial", true));
+  CHECK(changed("/tolerance/f32/rtol", 0.5));
+  CHECK_FALSE(changed("/arguments/y/extent", 1));
   CHECK_FALSE(changed("/configurations/1/grid/0", 4));
   CHECK_FALSE(changed("/description", "of rows"));
 }

@@ -60,6 +60,35 @@ TEST_CASE("a median outside of its interval is refused") {
   CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains("/records/0/time_us"));
 }
 
+Table compared_table() {
+  Table table = example_table();
+  table.records[0].over_library = {{"torch 2.12.1", 1.25, 1.125, 1.5, 40},
+                                   {"torch 2.13.0", 0.5, 0.5, 0.5, 9}};
+  return table;
+}
+
+TEST_CASE("comparisons with libraries are printed where there are any and read back equal") {
+  CHECK(print_table(example_table()).find("over_library") == std::string::npos);
+  const Table read = read_table(print_table(compared_table()), "t.json");
+  CHECK(read.records == compared_table().records);
+}
+
+TEST_CASE("a comparison that breaks a rule is refused at its member") {
+  const std::string text = print_table(compared_table());
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    try {
+      read_table(replaced(text, from, to), "t.json");
+    } catch (const Error& error) {
+      return std::string(error.where());
+    }
+    return std::string();
+  };
+  CHECK(refused("\"gain_high\":1.5", "\"gain_high\":1.2") == "t.json /records/0/over_library/0/gain");
+  CHECK(refused("torch 2.13.0", "torch 2.12.1") == "t.json /records/0/over_library/1/library");
+  CHECK(refused("\"gain_low\":1.125", "\"gain_low\":-1") == "t.json /records/0/over_library/0/gain_low");
+  CHECK(refused("torch 2.13.0", "") == "t.json /records/0/over_library/1/library");
+}
+
 TEST_CASE("an unknown type is refused at its place") {
   const std::string text = replaced(print_table(example_table()), "\"T\":\"f32\"", "\"T\":\"f12\"");
   CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains("/problem/types/T: 'f12' is not a type"));

@@ -3,6 +3,8 @@
 #include "tests/unit/variants/values.hpp"
 #include "vector_io.cuh"
 
+#include "variants/flash_attention/heads.cuh"
+
 // An element that the reference takes into a float is double here.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -94,7 +96,7 @@ void check_forward(Shape shape) {
   for_each_block_of(kBlock, kQueryHeads * shape.tiles_of_queries(), [&] {
     device::forward::flash_attention_forward_reference<double, kHeadSize, CAUSAL>(
         c.q.data(), c.k.data(), c.v.data(), o.data(), lse.data(), kQueryHeads, kKeyHeads, shape.queries,
-        shape.keys, kScale);
+        shape.keys, kScale, 0, 0, 0);
   });
   const Attended expected = attention(c, c.q, c.k, c.v, CAUSAL != 0);
   check_near(o, expected.o);
@@ -138,12 +140,12 @@ Gradients reference_gradients(const Case& c, const Attended& saved) {
   for_each_block_of(kBlock, kQueryHeads * c.shape.tiles_of_queries(), [&] {
     device::backward::flash_attention_backward_reference_queries<double, kHeadSize, CAUSAL>(
         c.q.data(), c.k.data(), c.v.data(), saved.o.data(), c.d_o.data(), lse.data(), result.dq.data(),
-        kQueryHeads, kKeyHeads, c.shape.queries, c.shape.keys, kScale);
+        kQueryHeads, kKeyHeads, c.shape.queries, c.shape.keys, kScale, 0, 0, 0);
   });
   for_each_block_of(kBlock, kKeyHeads * c.shape.tiles_of_keys(), [&] {
     device::backward::flash_attention_backward_reference_keys<double, kHeadSize, CAUSAL>(
         c.q.data(), c.k.data(), c.v.data(), saved.o.data(), c.d_o.data(), lse.data(), result.dk.data(),
-        result.dv.data(), kQueryHeads, kKeyHeads, c.shape.queries, c.shape.keys, kScale);
+        result.dv.data(), kQueryHeads, kKeyHeads, c.shape.queries, c.shape.keys, kScale, 0, 0, 0);
   });
   return result;
 }
@@ -175,6 +177,66 @@ void check_tiles() {
   check_gradients(reference_gradients<CAUSAL>(c, saved), gradients(c, saved, CAUSAL != 0));
 }
 
+/// Two batches, from [B, heads, rows, D] to the columns from `column` on of a [B, rows, stride].
+void put_by_rows(Values& to, const Values& from, std::size_t heads, std::size_t stride, std::size_t column) {
+  const std::size_t rows = from.size() / (2 * heads * kHeadSize);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const std::size_t d = i % kHeadSize, row = i / kHeadSize % rows, head = i / kHeadSize / rows;
+    to[(head / heads * rows + row) * stride + column + head % heads * kHeadSize + d] = from[i];
+  }
+}
+
+Values by_rows(const Values& from, std::size_t heads) {
+  Values to(from.size());
+  put_by_rows(to, from, heads, heads * kHeadSize, 0);
+  return to;
+}
+
+/// What both passes take, of two batches, and how q, k and v lie.
+struct Given {
+  const double *q, *k, *v, *d_o;
+  int q_row, k_row, v_row;
+};
+
+struct Passes {
+  Values o, dq, dk, dv;
+};
+
+template <int CAUSAL>
+Passes both_passes(const Shape& shape, const Given& g) {
+  const auto rows = [](int heads, int count) {
+    return 2 * static_cast<std::size_t>(heads) * static_cast<std::size_t>(count);
+  };
+  const std::size_t queries = rows(kQueryHeads, shape.queries), keys = rows(kKeyHeads, shape.keys);
+  Passes all{Values(queries * kHeadSize), Values(queries * kHeadSize), Values(keys * kHeadSize),
+             Values(keys * kHeadSize)};
+  std::vector<float> lse(queries);
+  const long long blocks = 2 * kQueryHeads * shape.tiles_of_queries();
+  for_each_block_of(kBlock, blocks, [&] {
+    device::forward::flash_attention_forward_reference<double, kHeadSize, CAUSAL>(
+        g.q, g.k, g.v, all.o.data(), lse.data(), kQueryHeads, kKeyHeads, shape.queries, shape.keys, kScale,
+        g.q_row, g.k_row, g.v_row);
+  });
+  for_each_block_of(kBlock, blocks, [&] {
+    device::backward::flash_attention_backward_reference_queries<double, kHeadSize, CAUSAL>(
+        g.q, g.k, g.v, all.o.data(), g.d_o, lse.data(), all.dq.data(), kQueryHeads, kKeyHeads, shape.queries,
+        shape.keys, kScale, g.q_row, g.k_row, g.v_row);
+  });
+  for_each_block_of(kBlock, 2 * kKeyHeads * shape.tiles_of_keys(), [&] {
+    device::backward::flash_attention_backward_reference_keys<double, kHeadSize, CAUSAL>(
+        g.q, g.k, g.v, all.o.data(), g.d_o, lse.data(), all.dk.data(), all.dv.data(), kQueryHeads, kKeyHeads,
+        shape.queries, shape.keys, kScale, g.q_row, g.k_row, g.v_row);
+  });
+  return all;
+}
+
+void check_by_rows(const Passes& found, const Passes& dense) {
+  CHECK(found.o == by_rows(dense.o, kQueryHeads));
+  CHECK(found.dq == by_rows(dense.dq, kQueryHeads));
+  CHECK(found.dk == by_rows(dense.dk, kKeyHeads));
+  CHECK(found.dv == by_rows(dense.dv, kKeyHeads));
+}
+
 }  // namespace
 
 TEST_CASE("the reference of flash_attention_forward is softmax of the scores times the values") {
@@ -190,6 +252,22 @@ TEST_CASE("the reference of flash_attention_backward is the numerical gradient o
 TEST_CASE("the references of attention are the formula in every tile of longer sequences") {
   check_tiles<0>();
   check_tiles<1>();
+}
+
+TEST_CASE("the references of attention read and write views of projections as they do dense heads") {
+  const Shape shape{67, 70};
+  const Values q = normal_values(2 * kQueryHeads * 67 * kHeadSize, 1),
+               k = normal_values(2 * 70 * kHeadSize, 2), v = normal_values(2 * 70 * kHeadSize, 3),
+               d_o = normal_values(q.size(), 4);
+  const Passes dense = both_passes<1>(shape, {q.data(), k.data(), v.data(), d_o.data(), 0, 0, 0});
+  const Values q_rows = by_rows(q, kQueryHeads), slopes = by_rows(d_o, kQueryHeads);
+  Values both(2 * 70 * 2 * kHeadSize);  // keys and values of one projection
+  put_by_rows(both, k, kKeyHeads, 2 * kHeadSize, 0);
+  put_by_rows(both, v, kKeyHeads, 2 * kHeadSize, kHeadSize);
+  const Given views{
+      q_rows.data(), both.data(),  both.data() + kHeadSize, slopes.data(), kQueryHeads * kHeadSize,
+      2 * kHeadSize, 2 * kHeadSize};
+  check_by_rows(both_passes<1>(shape, views), dense);
 }
 
 }  // namespace cubind::test

@@ -7,6 +7,8 @@
 #include "tests/unit/variants/values.hpp"
 #include "vector_io.cuh"
 
+#include "variants/flash_attention/heads.cuh"
+
 // An element that the reference takes into a float is double here.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -95,7 +97,8 @@ void check_attention(const Torch& torch) {
   std::vector<float> lse(std::size_t{kQueryHeads} * kQueries);
   for_each_block_of(kAttentionBlock, kQueryHeads * tiles_of(kQueries), [&] {
     device::attention::flash_attention_forward_reference<double, kHeadSize, CAUSAL>(
-        q.data(), k.data(), v.data(), o.data(), lse.data(), kQueryHeads, kKeyHeads, kQueries, kKeys, kScale);
+        q.data(), k.data(), v.data(), o.data(), lse.data(), kQueryHeads, kKeyHeads, kQueries, kKeys, kScale,
+        0, 0, 0);
   });
   check_sums(o, torch["o"]);
   check_sums(as_values(lse), torch["lse"]);
@@ -109,12 +112,12 @@ void check_attention_gradients(const Torch& torch) {
   for_each_block_of(kAttentionBlock, kQueryHeads * tiles_of(kQueries), [&] {
     device::attention_gradients::flash_attention_backward_reference_queries<double, kHeadSize, CAUSAL>(
         q.data(), k.data(), v.data(), o.data(), d_o.data(), lse.data(), dq.data(), kQueryHeads, kKeyHeads,
-        kQueries, kKeys, kScale);
+        kQueries, kKeys, kScale, 0, 0, 0);
   });
   for_each_block_of(kAttentionBlock, kKeyHeads * tiles_of(kKeys), [&] {
     device::attention_gradients::flash_attention_backward_reference_keys<double, kHeadSize, CAUSAL>(
         q.data(), k.data(), v.data(), o.data(), d_o.data(), lse.data(), dk.data(), dv.data(), kQueryHeads,
-        kKeyHeads, kQueries, kKeys, kScale);
+        kKeyHeads, kQueries, kKeys, kScale, 0, 0, 0);
   });
   check_sums(dq, torch["dq"]);
   check_sums(dk, torch["dk"]);

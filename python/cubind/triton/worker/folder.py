@@ -16,11 +16,11 @@ _SETTLED = 60.0  # seconds: a younger one may be one whose worker has not locked
 
 
 @contextlib.contextmanager
-def temporary_folder() -> Iterator[pathlib.Path]:
+def temporary_folder(given: pathlib.Path | None) -> Iterator[pathlib.Path]:
     """A folder that is locked while this process lives, and is removed at the end. A worker that is
-    killed leaves it to the next one."""
-    _remove_unlocked(pathlib.Path(tempfile.gettempdir()))
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=_PREFIX))
+    killed leaves its own one to the next worker, and the given one to the parent that made it."""
+    _remove_unlocked(given.parent if given else pathlib.Path(tempfile.gettempdir()))
+    folder = given or pathlib.Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
         with _locked(folder):
             yield folder

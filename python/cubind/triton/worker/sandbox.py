@@ -17,7 +17,9 @@ import sysconfig
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _ADDR_NO_RANDOMIZE = 0x0040000
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 22, 36, 38
+_SECCOMP_MODE_FILTER = 2
+_FILTER_STEP_BYTES = 8  # a sock_filter
 _SIGKILL = 9
 
 # Numbers of system calls, the same on every architecture of Linux.
@@ -29,6 +31,8 @@ _ACCESS_OF_VERSION_2 = (1 << 14) - 1
 _ACCESS_REFER = 1 << 13  # moving a file to another folder, as Triton does; version 1 always denies it
 _ACCESS_TRUNCATE = 1 << 14  # from version 3 on
 _ACCESS_TCP = 0b11  # bind and connect, from version 4 on
+_ACCESS_IOCTL_DEV = 1 << 15  # from version 5 on
+_SCOPED = 0b11  # abstract Unix sockets, and signals to other processes; from version 6 on
 _READ = _ACCESS_READ_FILE | _ACCESS_READ_DIR
 _REMOVE_MAKE = 0b1_0000 | 0b10_0000 | 0b1000_0000 | 0b1_0000_0000  # files and folders, no links or devices
 
@@ -85,6 +89,45 @@ def limit(memory_bytes: int, cpu_seconds: int, file_bytes: int) -> None:
         resource.setrlimit(which, (min(value, hard), hard))
 
 
+def limit_tasks(most: int) -> None:
+    """Bound how many threads and processes this process and those that it starts have together. Call it while
+    the process has one thread. The kernel counts a user's other tasks too, except in a user namespace of its
+    own: nothing happens where it gives none, and for root, whom it does not limit."""
+    if os.geteuid() == 0:
+        return
+    if _has_own_users() or _libc.unshare(_CLONE_NEWUSER) == 0:
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+
+
+def _has_own_users() -> bool:
+    """After leave_network() no user of the host has a number here."""
+    return not pathlib.Path("/proc/self/uid_map").read_text().strip()
+
+
+# ---- System calls ----
+
+
+def why_calls_are_open(program: bytes) -> str:
+    """Where restrict_calls() cannot restrict; else ""."""
+    if not program:
+        return "system calls are not filtered: the worker was started without --seccomp"
+    # Without a filter the kernel looks for one at address 0, if it knows filters at all.
+    if _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, None) != 0 and ctypes.get_errno() == errno.EFAULT:
+        return ""
+    return f"system calls are not filtered: seccomp: {os.strerror(ctypes.get_errno())}"
+
+
+def restrict_calls(program: bytes) -> None:
+    """From here on: only the system calls that the program allows, an array of sock_filter. Nothing happens
+    where why_calls_are_open() has a reason."""
+    if why_calls_are_open(program):
+        return
+    steps = ctypes.create_string_buffer(program, len(program))
+    filters = struct.pack("@HP", len(program) // _FILTER_STEP_BYTES, ctypes.addressof(steps))
+    _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
+    _checked(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filters), "prctl(PR_SET_SECCOMP)")
+
+
 # ---- Files ----
 
 
@@ -107,9 +150,10 @@ def restrict_files(private: pathlib.Path, triton: pathlib.Path, programs: list[p
     version = _landlock_version()
     if not version:
         return
-    handled = _ACCESS_OF_VERSION_2 | (_ACCESS_TRUNCATE if version >= 3 else 0)
-    network = _ACCESS_TCP if version >= 4 else 0
-    attributes = struct.pack("=QQ", handled, network) if version >= 4 else struct.pack("=Q", handled)
+    handled = _ACCESS_OF_VERSION_2
+    handled |= (_ACCESS_TRUNCATE if version >= 3 else 0) | (_ACCESS_IOCTL_DEV if version >= 5 else 0)
+    fields = [handled] + [_ACCESS_TCP] * (version >= 4) + [_SCOPED] * (version >= 6)
+    attributes = struct.pack(f"={len(fields)}Q", *fields)
     ruleset = _checked(
         _libc.syscall(_LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0),
         "landlock_create_ruleset",

@@ -38,6 +38,7 @@ from .request import MAX_TTIR_BYTES, Request, RequestError, read_request
 _MAX_REQUEST_BYTES = MAX_TTIR_BYTES + (1 << 20)
 _MAX_CUBIN_BYTES = 256 << 20
 _MAX_LOG_BYTES = 64 << 10
+_MAX_TASKS = 64 + 2 * (os.cpu_count() or 1)  # of one compile: MLIR has a thread for each core
 _TIMES = re.compile(r".*info *: Compile time = .*\n")  # a log is the same each time
 _KILLED = "killed"  # an outcome that no reply has
 _OUT_OF_MEMORY = ("bad_alloc", "out of memory", "cannot allocate memory", "memory allocation fail")
@@ -45,11 +46,13 @@ _OUT_OF_MEMORY = ("bad_alloc", "out of memory", "cannot allocate memory", "memor
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Of one compile. seconds: of the clock; a child above it is killed."""
+    """Of one compile. seconds: of the clock; a child above it is killed. calls: the filter of its system
+    calls, an array of sock_filter; none where it is empty."""
 
     seconds: float
     cpu_seconds: int
     memory_bytes: int
+    calls: bytes
 
 
 def main(arguments: list[str]) -> int:
@@ -58,7 +61,7 @@ def main(arguments: list[str]) -> int:
     stream = socket.socket(fileno=options.fd)
     network = sandbox.leave_network()
     try:
-        with temporary_folder() as folder:
+        with temporary_folder(options.folder) as folder:
             return _serve_in(folder, stream, options, network)
     except framing.FrameError as error:
         print(f"cubind/triton/worker: {error}", file=sys.stderr)
@@ -76,9 +79,8 @@ def _serve_in(folder: pathlib.Path, stream: socket.socket, options: argparse.Nam
     except (ImportError, toolchain.ToolchainError) as error:
         framing.send(stream, {"error": f"{sys.executable}: {error}"})
         return 1
-    notes = [note for note in (network, addresses, sandbox.why_files_are_open()) if note]
-    framing.send(stream, _hello(tools, notes))
-    limits = Limits(options.seconds, options.cpu_seconds, options.memory_mib << 20)
+    limits = Limits(options.seconds, options.cpu_seconds, options.memory_mib << 20, options.seccomp)
+    framing.send(stream, _hello(tools, addresses, _lacks(network, limits)))
     _serve(stream, tools, limits, folder)
     return 0
 
@@ -89,6 +91,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--cpu-seconds", type=int, default=120)
     parser.add_argument("--memory-mib", type=int, default=8192)
+    parser.add_argument("--folder", type=pathlib.Path)
+    parser.add_argument("--seccomp", type=bytes.fromhex, default=b"", metavar="HEX")
     return parser.parse_args(arguments)
 
 
@@ -106,9 +110,16 @@ def _forget_environment(folder: pathlib.Path) -> None:
     tempfile.tempdir = None
 
 
-def _hello(tools: toolchain.Toolchain, notes: list[str]) -> framing.Header:
+def _lacks(network: str, limits: Limits) -> list[str]:
+    """What the kernel of this host does not give. Where no socket can be made no network is reached."""
+    calls = sandbox.why_calls_are_open(limits.calls)
+    return [lack for lack in (network if calls else "", calls, sandbox.why_files_are_open()) if lack]
+
+
+def _hello(tools: toolchain.Toolchain, addresses: str, lacks: list[str]) -> framing.Header:
     ptxas = {f"sm_{architecture}": version for architecture, version in tools.ptxas.items()}
-    return {"triton": tools.triton, "ptxas": ptxas, "notes": notes, "error": ""}
+    notes = [addresses] if addresses else []
+    return {"triton": tools.triton, "ptxas": ptxas, "notes": notes, "lacks": lacks, "error": ""}
 
 
 def _serve(stream: socket.socket, tools: toolchain.Toolchain, limits: Limits, folder: pathlib.Path) -> None:
@@ -254,7 +265,9 @@ def _be_child(request: Request, tools: toolchain.Toolchain, limits: Limits, priv
         os.environ.update(dict.fromkeys(("HOME", "TMPDIR", "TRITON_HOME", "TRITON_CACHE_DIR"), str(private)))
         tempfile.tempdir = str(private)
         sandbox.limit(limits.memory_bytes, limits.cpu_seconds, _MAX_CUBIN_BYTES)
+        sandbox.limit_tasks(_MAX_TASKS)
         sandbox.restrict_files(private, tools.folder, tools.programs)
+        sandbox.restrict_calls(limits.calls)
         facts, cubin = compile_here(request, private)
         pathlib.Path("kernel.cubin").write_bytes(cubin)
         pathlib.Path("launch.json").write_text(json.dumps(facts))

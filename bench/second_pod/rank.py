@@ -1,0 +1,48 @@
+"""One process of the job: rank.py MODEL STEPS PAUSE_AT FILE trains and writes what it took to FILE.
+
+PAUSE_AT: before this step it makes FILE.paused and waits until there is FILE.go; 0: it does not.
+"""
+
+import json
+import os
+import pathlib
+import sys
+import time
+
+import torch
+from counting import Counts, choices
+from model import Training
+
+
+def train(training, steps, pause_at, file):
+    """Milliseconds and loss of each step, and when the first one was finished."""
+    times, losses, first = [], [], None
+    for number in range(steps):
+        if pause_at and number == pause_at:
+            file.with_suffix(".paused").touch()
+            while not file.with_suffix(".go").exists():
+                time.sleep(0.01)
+        start = time.perf_counter()
+        losses.append(training.step())
+        times.append((time.perf_counter() - start) * 1e3)
+        first = first or time.time()
+    return times, losses, first
+
+
+def main():
+    name, steps, pause_at, file = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), pathlib.Path(sys.argv[4])
+    marks = {"imported": time.time()}
+    counts = Counts()
+    counts.install()
+    training = Training(name, int(os.environ["RANK"]))
+    torch.cuda.synchronize()
+    marks["model"] = time.time()
+    times, losses, marks["first_step"] = train(training, steps, pause_at, file)
+    result = {"marks_s": marks, "steps_ms": times, "losses": losses, "choices": choices(), **counts.as_json()}
+    if cubind := sys.modules.get("cubind.triton"):
+        result["report"] = cubind.report().splitlines()
+    file.write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

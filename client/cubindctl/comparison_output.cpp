@@ -1,0 +1,23 @@
+#include "client/cubindctl/comparison_output.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "client/cubindctl/text_table.hpp"
+#include "tuner/plan/evidence_json.hpp"
+
+namespace cubind::ctl {
+
+std::string over_library(const LibraryComparison& comparison) {
+  return fixed(comparison.gain, 2) + " x (" + fixed(comparison.low, 2) + " to " + fixed(comparison.high, 2) +
+         "), " + comparison.library + ", reported";
+}
+
+OutputJson json_of(const std::vector<LibraryComparison>& comparisons) {
+  OutputJson list = OutputJson::array();
+  for (const LibraryComparison& comparison : comparisons) {
+    list.push_back(to_json(comparison));
+  }
+  return list;
+}
+
+}  // namespace cubind::ctl

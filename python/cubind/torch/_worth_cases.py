@@ -1,0 +1,228 @@
+"""Calls of the operators on inputs that are made for a problem: they are compared with torch's functions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+from torch.nn import functional
+
+from ._add_rms_norm import add_rms_norm
+from ._attention import FORWARD_ATTENTION, scaled_dot_product_attention
+from ._cross_entropy import cross_entropy
+from ._layer_norm import layer_norm
+from ._linear import linear
+from ._linear_cross_entropy import judge_cuda
+from ._operator import Need
+from ._rms_norm import rms_norm
+from ._rotary import rotary
+from ._softmax import softmax
+from ._weighted_sum import weighted_sum
+
+_EPS = 1e-6
+_IGNORED = -100
+
+Dims = tuple[int, ...]
+Run = Callable[[], object]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """ours: the operator's call, which launches the kernel if it is there, else torch's function. theirs: the
+    call of torch's function."""
+
+    ours: Run
+    theirs: Run
+
+
+def case_of(need: Need) -> Case | None:
+    """On the current GPU; None for a kernel that is none of an operator's."""
+    operator, key, dims = need
+    make = _CASES.get(operator.name)
+    inputs = _Inputs(key[0], "cpu" if key[1] < 0 else "cuda")
+    made = make(inputs, key[2], dims) if make is not None else None
+    return Case(made, made) if callable(made) else made
+
+
+def forward_of(need: Need) -> Need | None:
+    """The forward pass that a backward pass is compared together with, of the same problem."""
+    operator, key, dims = need
+    return (FORWARD_ATTENTION, key, dims) if operator.name == "flash_attention_backward" else None
+
+
+class _Inputs:
+    """Normal values of the problem's type."""
+
+    def __init__(self, dtype: torch.dtype, device: str) -> None:
+        self._dtype = dtype
+        self._device = device
+
+    def __call__(self, *shape: int) -> torch.Tensor:
+        return torch.randn(shape, dtype=self._dtype, device=self._device)
+
+    def rows(self, count: int) -> torch.Tensor:
+        """A positive float32 for each row."""
+        return torch.rand(count, device=self._device) + 0.5
+
+    def targets(self, rows: int, classes: int) -> torch.Tensor:
+        """A class for each row."""
+        return torch.randint(classes, (rows,), device=self._device)
+
+
+_Make = Callable[[_Inputs, Dims, Dims], "Run | Case"]
+ops = torch.ops.cubind
+
+
+def _rows(call: Callable[..., object], *wide: bool) -> _Make:
+    """A function of [N, D] (wide) and [D]."""
+
+    def make(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
+        given = [inputs(*dims) if one else inputs(dims[1]) for one in wide]
+        return lambda: call(*given)
+
+    return make
+
+
+def _add_rms_norm(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
+    given = inputs(*dims), inputs(*dims), inputs(dims[1])
+    if flags == (1, 1):
+        return lambda: ops.add_rms_norm(*given, _EPS)
+    return lambda: add_rms_norm(*given, _EPS)
+
+
+def _layer_norm_backward(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
+    N, D = dims
+    given = inputs(N, D), inputs(N, D), inputs(D), inputs.rows(N), inputs.rows(N)
+    return lambda: ops.layer_norm_backward(*given)
+
+
+def _activation(name: str, slopes: int) -> _Make:
+    def make(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
+        number, gate = flags
+        given = [inputs(*dims) for _ in range(slopes + 1 + gate)]
+        run = getattr(ops, f"gated_{name}" if gate else name)
+        return lambda: run(*given, number)
+
+    return make
+
+
+def _rotary(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
+    N, HQ, HKV, C, D = dims
+    tables = inputs(C, D), inputs(C, D)
+    q, k = inputs(N // C, C, HQ, D), inputs(N // C, C, HKV, D)
+    if flags == (1,):
+        return lambda: ops.rotary(q, k, *tables, True)
+    return lambda: rotary(q.transpose(1, 2), k.transpose(1, 2), *tables)
+
+
+def _weighted_sum_backward(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
+    N, D = dims
+    given = inputs(N), inputs(N, D), inputs(D)
+    return lambda: ops.weighted_sum_backward(*given)
+
+
+def _cross_entropy_forward(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
+    x, target = inputs(*dims), inputs.targets(*dims)
+    return lambda: cross_entropy(x, target, reduction="none")
+
+
+# Torch's own backward pass of torch's own loss, which has kept what it needs.
+def _cross_entropy_backward(inputs: _Inputs, flags: Dims, dims: Dims) -> Case:
+    x, target = inputs(*dims), inputs.targets(*dims)
+    dloss, lse = inputs.rows(dims[0]), x.float().logsumexp(-1)
+    with torch.enable_grad():
+        leaf = x.detach().requires_grad_()
+        loss = functional.cross_entropy(leaf, target, reduction="none")
+    slopes = dloss.to(loss.dtype)
+    return Case(
+        lambda: ops.cross_entropy_backward(dloss, x, target, lse, _IGNORED),
+        lambda: torch.autograd.grad(loss, leaf, slopes, retain_graph=True),
+    )
+
+
+def _loss_and_gradient(inputs: _Inputs, flags: Dims, dims: Dims) -> Case:
+    x, target, scale = inputs(*dims), inputs.targets(*dims), inputs.rows(1)
+    leaf = x.clone().requires_grad_()
+
+    def theirs() -> None:
+        with torch.enable_grad():
+            loss = functional.cross_entropy(leaf, target, reduction="none")
+        torch.autograd.grad(loss, leaf, torch.ones_like(loss))
+
+    return Case(lambda: judge_cuda(x, target, scale, _IGNORED), theirs)
+
+
+def _matmul(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
+    M, N, K = dims
+    turned_a, turned_b, has_bias = map(bool, flags)
+    a = inputs(*((K, M) if turned_a else (M, K)))
+    b = inputs(*((N, K) if turned_b else (K, N)))
+    bias = inputs(N) if has_bias else None
+    if turned_b and not turned_a:
+        return lambda: linear(a, b, bias)
+    return lambda: ops.matmul(a, b, bias, turned_a, turned_b)
+
+
+def _layer_norm_linear(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
+    M, N, K = dims
+    given = inputs(M, K), inputs(K), inputs(K), inputs(N, K)
+    bias = inputs(N) if flags[1] else None
+    return lambda: ops.layer_norm_linear(*given, bias, _EPS)
+
+
+def _heads(inputs: _Inputs, dims: Dims) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    B, HQ, HKV, SQ, SK, D = dims
+    return inputs(B, HQ, SQ, D), inputs(B, HKV, SK, D), inputs(B, HKV, SK, D)
+
+
+def _attention(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
+    heads, causal = _heads(inputs, dims), bool(flags[0])
+    if causal and dims[3] != dims[4]:
+        return lambda: ops.attention(*heads, causal, dims[5] ** -0.5)
+    return lambda: scaled_dot_product_attention(*heads, is_causal=causal, enable_gqa=True)
+
+
+# Both passes: torch's backward pass takes what torch's forward pass has kept, so that a model in training has
+# both from one side.
+def _attention_backward(inputs: _Inputs, flags: Dims, dims: Dims) -> Case | Run:
+    heads, causal, scale = _heads(inputs, dims), bool(flags[0]), dims[5] ** -0.5
+    slopes = inputs(*heads[0].shape)
+
+    def ours() -> object:
+        o, lse = ops.attention(*heads, causal, scale)
+        return ops.attention_backward(slopes, *heads, o, lse, causal, scale)
+
+    if causal and dims[3] != dims[4]:
+        return ours
+    leaves = [one.detach().requires_grad_() for one in heads]
+
+    def theirs() -> object:
+        with torch.enable_grad():
+            o = functional.scaled_dot_product_attention(*leaves, is_causal=causal, enable_gqa=True)
+        return torch.autograd.grad(o, leaves, slopes)
+
+    return Case(ours, theirs)
+
+
+_CASES: dict[str, _Make] = {
+    "rmsnorm_forward": _rows(lambda x, w: rms_norm(x, w.shape, w, _EPS), True, False),
+    "rmsnorm_backward": _rows(lambda dy, x, w: ops.rms_norm_backward(dy, x, w, _EPS), True, True, False),
+    "rmsnorm_fused_forward": _add_rms_norm,
+    "layernorm_forward": _rows(lambda x, w, b: layer_norm(x, w.shape, w, b, _EPS), True, False, False),
+    "layernorm_backward": _layer_norm_backward,
+    "layernorm_linear": _layer_norm_linear,
+    "softmax_forward": _rows(lambda x: softmax(x, -1), True),
+    "softmax_backward": _rows(ops.softmax_backward, True, True),
+    "activation_forward": _activation("activation", 0),
+    "activation_backward": _activation("activation_backward", 1),
+    "rotary": _rotary,
+    "weighted_sum_forward": _rows(weighted_sum, True, False),
+    "weighted_sum_backward": _weighted_sum_backward,
+    "cross_entropy_forward": _cross_entropy_forward,
+    "cross_entropy_backward": _cross_entropy_backward,
+    "cross_entropy": _loss_and_gradient,
+    "matmul": _matmul,
+    "flash_attention_forward": _attention,
+    "flash_attention_backward": _attention_backward,
+}

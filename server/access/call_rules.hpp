@@ -1,0 +1,48 @@
+// The one table from each call to the roles that may make it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "access/role.hpp"
+
+namespace cubind {
+
+/// The rpcs of schemas/cubind.proto and schemas/agent.proto.
+enum class Call : std::uint8_t {
+  GetVariant,
+  ReportComparison,
+  GetArtifact,
+  Tune,
+  PlanTune,
+  WatchJob,
+  ListKernels,
+  CheckKernel,
+  DefineKernel,
+  ListDevices,
+  ListJobs,
+  CancelJob,
+  ForgetFaults,
+  ExportTable,
+  ImportTable,
+  GetStatus,
+  ListWanted,
+  Backup,
+  Serve,
+  PutArtifact,
+};
+
+struct CallRule {
+  Call call;
+  std::string_view name;  // of the rpc
+  CallerRole least;
+  bool for_agents = false;  // an agent may make it too
+  bool changes = false;     // what others get: an audit log has it
+};
+
+/// In the order of the enumerators.
+std::span<const CallRule> call_rules();
+const CallRule& rule_of(Call call);
+
+}  // namespace cubind

@@ -1,0 +1,79 @@
+// What one caller may hold of the daemon at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace cubind {
+
+enum class Held : std::uint8_t {
+  Calls,     // open: running, waiting, or with an answer that is not read
+  Bytes,     // of requests, uploads, and answers that are not read
+  Checks,    // CheckKernel
+  Jobs,      // queued and running, that the caller started
+  Compiles,  // queued and running, that the caller's misses started
+};
+
+struct CallerLimit {
+  Held what;
+  std::uint64_t most;
+  std::string_view unit;
+  std::string_view remedy;
+};
+
+/// In the order of the enumerators. docs/team.md lists them.
+inline constexpr std::array kCallerLimits{
+    CallerLimit{Held::Calls, 4096, "open calls", "end some, or read their answers"},
+    CallerLimit{Held::Bytes, std::uint64_t{256} << 20, "bytes in open calls",
+                "end some uploads, or read what was asked for"},
+    CallerLimit{Held::Checks, 16, "checks of kernels", "wait until some have ended"},
+    CallerLimit{Held::Jobs, 5000, "jobs", "wait until some have ended, or cancel some"},
+    CallerLimit{Held::Compiles, 1000, "compiles for its misses", "wait until some have ended"},
+};
+
+/// Counts by caller. Thread-safe; outlives its holds.
+class CallerLimits {
+ public:
+  /// Part of a count, until it is destroyed.
+  class Hold {
+   public:
+    Hold() = default;
+    Hold(Hold&& other) noexcept;
+    Hold& operator=(Hold&& other) noexcept;
+    ~Hold();
+
+    /// Throws as take() does; then it holds as much as before.
+    void add(std::uint64_t amount);
+
+   private:
+    friend class CallerLimits;
+    Hold(CallerLimits& limits, const std::string& caller, Held what)
+        : limits_(&limits), caller_(caller), what_(what) {}
+
+    CallerLimits* limits_ = nullptr;  // null: it holds nothing
+    std::string caller_;
+    Held what_ = Held::Calls;
+    std::uint64_t amount_ = 0;
+  };
+
+  /// Throws ResourceExhausted if the caller would hold more than its limit. The daemon's own work, whose
+  /// caller is empty, has none.
+  Hold take(const std::string& caller, Held what, std::uint64_t amount = 1);
+  std::uint64_t held(const std::string& caller, Held what) const;
+
+ private:
+  using Counts = std::array<std::uint64_t, kCallerLimits.size()>;
+
+  void add(const std::string& caller, Held what, std::uint64_t amount);
+  void remove(const std::string& caller, Held what, std::uint64_t amount);
+
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, Counts> counts_;  // of callers that hold something; guarded by mutex_
+};
+
+}  // namespace cubind

@@ -1,0 +1,184 @@
+#include "server/access/gate.hpp"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "access/token_file.hpp"
+#include "base/log.hpp"
+#include "server/access/unauthenticated.hpp"
+
+namespace cubind {
+namespace {
+
+constexpr std::string_view kScheme = "Bearer ";
+
+[[noreturn]] void refuse_caller(const std::string& why) { throw Unauthenticated(why); }
+
+}  // namespace
+
+Gate::Gate(std::filesystem::path tokens, const Clock& clock, std::optional<CallerRole> members,
+           std::chrono::milliseconds period)
+    : file_(std::move(tokens)),
+      clock_(clock),
+      period_(period),
+      socket_owner_(std::make_shared<const Caller>(caller_of_socket())),
+      unknown_(std::make_shared<const Caller>(unknown_caller())),
+      members_(members),
+      tokens_(std::make_shared<const Tokens>()) {
+  if (file_.empty()) {
+    return;
+  }
+  seen_ = stamp();
+  set(read_token_file(file_));
+  watcher_ = std::thread([this] { watch(); });
+}
+
+Gate::~Gate() {
+  {
+    const std::lock_guard lock(stop_mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_one();
+  if (watcher_.joinable()) {
+    watcher_.join();
+  }
+}
+
+std::optional<Gate::Stamp> Gate::stamp() const {
+  struct stat info {};
+  if (::stat(file_.c_str(), &info) != 0) {
+    return std::nullopt;
+  }
+  Stamp stamp;
+  const auto since_epoch = [](const timespec& at) {
+    return std::chrono::seconds(at.tv_sec) + std::chrono::nanoseconds(at.tv_nsec);
+  };
+  stamp.modified = since_epoch(info.st_mtim);
+  stamp.changed = since_epoch(info.st_ctim);
+  stamp.inode = info.st_ino;
+  stamp.size = static_cast<std::uintmax_t>(info.st_size);
+  return stamp;
+}
+
+void Gate::watch() {
+  std::unique_lock lock(stop_mutex_);
+  bool failed = false;  // it is read until that succeeds: a revoked token is in it
+  while (!stop_.wait_for(lock, period_, [this] { return stopping_; })) {
+    lock.unlock();
+    if (const auto now = stamp(); failed || now != seen_) {
+      const bool is_again = failed && now == seen_;
+      seen_ = now;  // first: a file that changes meanwhile is read again
+      failed = !reload(is_again);
+    }
+    lock.lock();
+  }
+}
+
+bool Gate::reload(bool is_again) {
+  try {
+    set(seen_ ? read_token_file(file_) : std::vector<Token>());
+    seen_ ? log_info("tokens: " + file_.string() + " was read again")
+          : log_error("tokens: " + file_.string() + " is gone: no token is accepted");
+    return true;
+  } catch (const std::exception& fault) {
+    if (!is_again) {
+      log_error(std::string("tokens: the earlier ones stay, since the file cannot be read: ") + fault.what());
+    }
+    return false;
+  }
+}
+
+void Gate::set(std::vector<Token> tokens) {
+  auto by_id = std::make_shared<Tokens>();
+  for (Token& token : tokens) {
+    const std::string id = token.id;
+    by_id->emplace(id, std::move(token));
+  }
+  const std::unique_lock lock(mutex_);
+  tokens_ = std::move(by_id);
+  verified_.clear();
+}
+
+Gate::CallerPtr Gate::socket_member(const std::string& user) const {
+  {
+    const std::shared_lock lock(mutex_);
+    if (const auto found = known_members_.find(user); found != known_members_.end()) {
+      return found->second;
+    }
+  }
+  auto caller = std::make_shared<const Caller>(
+      caller_of_member(static_cast<uid_t>(std::stoul(user)), members_.value_or(CallerRole::Reader)));
+  const std::unique_lock lock(mutex_);
+  return known_members_.emplace(user, std::move(caller)).first->second;
+}
+
+Gate::CallerPtr Gate::caller_of(std::string_view authorization) const {
+  if (file_.empty()) {
+    return unknown_;
+  }
+  CallerPtr caller;
+  {
+    const std::shared_lock lock(mutex_);
+    if (const auto found = verified_.find(authorization); found != verified_.end()) {
+      caller = found->second;
+    }
+  }
+  if (!caller) {
+    caller = verify(authorization);
+  }
+  refuse_expired(*caller);
+  return caller;
+}
+
+Gate::CallerPtr Gate::verify(std::string_view authorization) const {
+  if (authorization.empty()) {
+    refuse_caller("the call has none: CUBIND_TOKEN_FILE names the file that holds the caller's token");
+  }
+  const auto parts =
+      authorization.starts_with(kScheme) ? split_token(authorization.substr(kScheme.size())) : std::nullopt;
+  if (!parts) {
+    refuse_caller("the metadata `authorization` is not \"Bearer cubind_ID_SECRET\"");
+  }
+  std::shared_ptr<const Tokens> tokens;
+  {
+    const std::shared_lock lock(mutex_);
+    tokens = tokens_;
+  }
+  const std::string id(parts->id);
+  const auto token = tokens->find(id);
+  if (token == tokens->end() || !is_secret_of(token->second, parts->secret)) {
+    refuse_caller(
+        "the daemon does not accept token " + id +
+        ": it was revoked, or issued for another daemon. An admin issues one (`cubindctl token new`)");
+  }
+  auto caller = std::make_shared<const Caller>(caller_of_token(token->second));
+  const std::unique_lock lock(mutex_);
+  if (tokens_ == tokens) {
+    verified_.emplace(authorization, caller);
+  }
+  return caller;
+}
+
+void Gate::refuse_expired(const Caller& caller) const {
+  if (caller.expires && *caller.expires <= clock_.wall_now()) {
+    refuse_caller("token " + caller.token + " of " + caller.name + " has expired at " +
+                  iso8601_utc(*caller.expires) + ": an admin issues another (`cubindctl token new`)");
+  }
+}
+
+bool Gate::admits(const Caller& caller) const {
+  if (caller.known != Caller::Known::ByToken) {
+    return true;
+  }
+  const std::shared_lock lock(mutex_);
+  const auto token = tokens_->find(caller.token);
+  if (token == tokens_->end() || token->second.has_expired(clock_.wall_now())) {
+    return false;
+  }
+  const Token& now = token->second;
+  return now.secret == caller.secret && now.roles == caller.roles && now.namespaces == caller.namespaces &&
+         now.device_classes == caller.device_classes;
+}
+
+}  // namespace cubind

@@ -1,0 +1,96 @@
+// The gate before every call: it says who calls.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "access/token.hpp"
+#include "base/clock.hpp"
+#include "server/access/caller.hpp"
+
+namespace cubind {
+
+/// The property of a connection that has the number of a member's user; absent: it is no member's.
+inline constexpr const char* kSocketUser = "cubind-socket-user";
+
+/// Thread-safe. Reads the token file again within a second of a change. A changed file that cannot be read
+/// leaves the tokens as they were and is logged; a file that is gone revokes all.
+class Gate {
+ public:
+  using CallerPtr = std::shared_ptr<const Caller>;
+
+  /// `tokens` empty: TCP callers are not told apart, and each is an admin. `members`: the role of users that
+  /// open the Unix socket as members of its group. Throws as read_token_file() does.
+  Gate(std::filesystem::path tokens, const Clock& clock, std::optional<CallerRole> members = {},
+       std::chrono::milliseconds period = std::chrono::milliseconds(250));
+  ~Gate();
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  /// The caller behind a connection to the Unix socket.
+  const CallerPtr& socket_owner() const { return socket_owner_; }
+  bool has_members() const { return members_.has_value(); }
+  /// The caller that the kernel names behind a member's connection.
+  CallerPtr socket_member(const std::string& user) const;
+  /// The caller that sent the metadata `authorization`. Throws Unauthenticated if there is none, or the token
+  /// is wrong, revoked or expired.
+  CallerPtr caller_of(std::string_view authorization) const;
+  /// Whether the caller would still be let in, with the same rights.
+  bool admits(const Caller& caller) const;
+
+ private:
+  using Tokens = std::unordered_map<std::string, Token>;  // by id
+
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  // By the whole metadata value. A secret of 256 random bits is not guessed by the time that a lookup takes.
+  using Verified = std::unordered_map<std::string, CallerPtr, Hash, std::equal_to<>>;
+
+  struct Stamp {
+    std::chrono::nanoseconds modified{}, changed{};  // since the epoch; chmod changes the second alone
+    std::uint64_t inode = 0;
+    std::uintmax_t size = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+
+  std::optional<Stamp> stamp() const;  // absent: the file is gone
+  void watch();
+  /// False: the file cannot be read; `is_again`: nor could it before, which the log says once.
+  bool reload(bool is_again);
+  void set(std::vector<Token> tokens);
+  CallerPtr verify(std::string_view authorization) const;
+  void refuse_expired(const Caller& caller) const;
+
+  const std::filesystem::path file_;
+  const Clock& clock_;
+  const std::chrono::milliseconds period_;
+  const CallerPtr socket_owner_, unknown_;
+  const std::optional<CallerRole> members_;
+
+  mutable std::shared_mutex mutex_;
+  std::shared_ptr<const Tokens> tokens_;                              // guarded by mutex_
+  mutable Verified verified_;                                         // of tokens_; guarded by mutex_
+  mutable std::unordered_map<std::string, CallerPtr> known_members_;  // by user; guarded by mutex_
+
+  std::optional<Stamp> seen_;  // on the watching thread, once it runs
+  std::mutex stop_mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;  // guarded by stop_mutex_
+  std::thread watcher_;
+};
+
+}  // namespace cubind

@@ -1,0 +1,17 @@
+// What became of the jobs since the daemon started, for the metrics.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "server/store/rows.hpp"
+
+namespace cubind {
+
+struct JobTotals {
+  std::map<JobState, std::uint64_t> ended;  // by the state in which a job ended
+  std::map<Outcome, std::uint64_t> trials;  // of the jobs that ended, by their outcome
+  std::uint64_t winner_changes = 0;         // records that replaced one with another configuration
+};
+
+}  // namespace cubind

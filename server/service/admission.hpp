@@ -1,0 +1,68 @@
+// The gate in front of each call: nothing of a call runs before the caller is known and allowed.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "base/request_id.hpp"
+#include "server/access/gate.hpp"
+#include "server/service/context.hpp"
+#include "server/service/open_call.hpp"
+#include "server/service/status.hpp"
+
+namespace cubind {
+
+/// Throws Unauthenticated.
+Gate::CallerPtr caller_behind(const ServiceContext& context, const grpc::CallbackServerContext& call);
+
+/// The caller's x-request-id if it is well formed, else a new one.
+RequestId request_of(const grpc::CallbackServerContext& call);
+
+/// A call that ends as it begins. Deletes itself, and then lets go of the open call.
+template <typename Reactor>
+class EndedCall final : public Reactor {
+ public:
+  explicit EndedCall(const grpc::Status& status, OpenCallPtr open = nullptr) : open_(std::move(open)) {
+    this->Finish(status);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  const OpenCallPtr open_;
+};
+
+/// For the audit log: the gate refused the call. `caller` is null if it is not known.
+void note_refused(const ServiceContext& context, const grpc::CallbackServerContext& call, Call kind,
+                  const Caller* caller, const grpc::Status& status);
+
+/// `body` of the call that the gate lets in, or a refusal. `body` may refuse too, by an Error.
+template <typename Reactor, typename Body>
+Reactor* gated(const ServiceContext& context, const grpc::CallbackServerContext& call, Call kind,
+               std::uint64_t request_bytes, Body body) {
+  const std::function<RequestId()> make_id = [&call] { return request_of(call); };
+  const RequestScope scope(make_id);
+  Reactor* reactor = nullptr;
+  Gate::CallerPtr caller;
+  OpenCallPtr open;
+  const grpc::Status status = guarded([&] {
+    caller = caller_behind(context, call);
+    require(*caller, kind);
+    refuse_changes_of_bundle(context, kind);
+    open = std::make_shared<OpenCall>(context, call, kind, caller, request_bytes);
+    reactor = body(open);
+  });
+  if (!status.ok()) {
+    open ? open->note_refused(status.error_message())
+         : note_refused(context, call, kind, caller.get(), status);
+    return new EndedCall<Reactor>(status);
+  }
+  if (rule_of(kind).changes) {
+    open->note_admitted();
+  }
+  return reactor;
+}
+
+}  // namespace cubind

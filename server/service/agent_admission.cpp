@@ -1,0 +1,64 @@
+#include "server/service/agent_admission.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/refuse.hpp"
+#include "base/text.hpp"
+#include "schemas/limits.hpp"
+
+namespace cubind {
+namespace {
+
+std::string range(std::uint32_t oldest, std::uint32_t newest) {
+  return oldest == newest ? "version " + std::to_string(newest)
+                          : "versions " + std::to_string(oldest) + " to " + std::to_string(newest);
+}
+
+void check_class(const Caller& caller, const DeviceClass& device, const IndexSnapshot& index) {
+  const std::string digest = device.digest.hex();
+  if (covers(caller.device_classes, digest)) {
+    return;
+  }
+  const DeviceClass* known = index.device(device.digest);
+  require_device_class(caller, known ? known->label : device.label);
+  if (!known && !covers(caller.device_classes, kEverything)) {
+    throw Error(
+        ErrorCode::PermissionDenied, "device class " + quoted(device.label),
+        "this daemon knows no such GPU yet, and a name alone does not tell: an admin of the daemon issues a "
+        "token with `--device-class " +
+            digest + "`");
+  }
+}
+
+}  // namespace
+
+std::uint32_t common_protocol(const v1::Hello& hello) {
+  const std::uint32_t newest = hello.protocol();
+  const std::uint32_t oldest = hello.oldest_protocol() == 0 ? newest : hello.oldest_protocol();
+  const std::uint32_t common = std::min(newest, kAgentProtocol);
+  if (common < std::max(oldest, kOldestAgentProtocol)) {
+    throw Error(ErrorCode::FailedPrecondition, "hello.protocol",
+                "the agent speaks " + range(oldest, newest) + ", this daemon " +
+                    range(kOldestAgentProtocol, kAgentProtocol) + ": upgrade the " +
+                    (newest < kOldestAgentProtocol ? "agent" : "daemon"));
+  }
+  return common;
+}
+
+void check_offer(const Caller& caller, const std::vector<OfferedDevice>& devices,
+                 const IndexSnapshot& index) {
+  std::set<std::string> uuids;
+  for (const OfferedDevice& device : devices) {
+    if (!uuids.insert(device.uuid).second) {
+      refuse("devices", "has " + quoted(device.uuid) + " twice");
+    }
+    if (device.trial_memory_bytes > device.device.facts.memory_bytes) {
+      refuse("devices " + device.uuid, "trial_memory_bytes is above memory_bytes");
+    }
+    check_class(caller, device.device, index);
+  }
+}
+
+}  // namespace cubind

@@ -1,0 +1,67 @@
+#include "server/store/connection.hpp"
+
+#include <cmath>
+
+#include "base/text.hpp"
+
+namespace cubind::store {
+
+bool Statement::step() {
+  next_column_ = 0;
+  return prepared_.step();
+}
+
+void Statement::run() {
+  while (step()) {
+  }
+}
+
+double Statement::real() {
+  const double value = prepared_.real(next_column_++);
+  if (!std::isfinite(value)) {
+    throw Error(ErrorCode::DataLoss, "", "is not a finite number");
+  }
+  return value;
+}
+
+std::string Statement::text() {
+  std::string text(prepared_.text(next_column_++));
+  // A protobuf string with such a byte is written and never read.
+  if (valid_utf8(text) != text) {
+    throw Error(ErrorCode::DataLoss, "", "is not in UTF-8: " + quoted(valid_utf8(text)));
+  }
+  return text;
+}
+
+Digest Statement::digest() {
+  const auto digest = Digest::from_bytes(prepared_.blob(next_column_++));
+  if (!digest) {
+    throw Error(ErrorCode::DataLoss, "", "holds no digest of 32 bytes");
+  }
+  return *digest;
+}
+
+bool Statement::skip_null() {
+  const bool is_null = prepared_.is_null(next_column_);
+  next_column_ += is_null ? 1 : 0;
+  return is_null;
+}
+
+std::optional<Digest> Statement::optional_digest() {
+  return skip_null() ? std::nullopt : std::optional(digest());
+}
+
+std::optional<std::string> Statement::optional_text() {
+  return skip_null() ? std::nullopt : std::optional(text());
+}
+
+std::optional<std::uint64_t> Statement::optional_unsigned() {
+  return skip_null() ? std::nullopt : std::optional(unsigned_integer());
+}
+
+std::string Statement::row_name() {
+  const std::string name(prepared_.blob(0));
+  return prepared_.is_blob(0) ? Digest::from_bytes(name).value_or(Digest{}).hex() : name;
+}
+
+}  // namespace cubind::store

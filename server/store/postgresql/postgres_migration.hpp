@@ -1,0 +1,22 @@
+// Versions of the schema in PostgreSQL.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "server/store/connection.hpp"
+
+namespace cubind::store {
+
+/// Brings the database from its version (table cubind_schema; none: new) to `steps.size()`, where step i
+/// leads from version i to i + 1, all in one transaction. The caller has the store's lock. If the database
+/// was new, `fill` has then run within the transaction. Throws FailedPrecondition where the schema has
+/// tables of another application, or is that of a newer cubind; then nothing has changed.
+void migrate_postgres(Connection& connection, std::span<const std::string> steps,
+                      const std::function<void()>& fill);
+
+/// The steps to today's schema.
+std::span<const std::string> postgres_schema_steps();
+
+}  // namespace cubind::store

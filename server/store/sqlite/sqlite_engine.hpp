@@ -1,0 +1,59 @@
+// A store in a file of SQLite.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/unique_fd.hpp"
+#include "server/store/damaged_rows.hpp"
+#include "server/store/engine.hpp"
+#include "server/store/sqlite/database.hpp"
+#include "server/store/sqlite/generation_mark.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind::store {
+
+/// Has the file's lock. A file that is damaged so far that a daemon cannot start with it is renamed aside,
+/// and a new one is begun. Throws what Store::open() does about the file.
+std::unique_ptr<Engine> open_sqlite(const StoreOptions& options, DamagedRows& damaged);
+
+class SqliteEngine final : public Engine {
+ public:
+  /// Brings the file to today's schema. The path is that of the file itself, whose lock the process has.
+  /// Throws DataLoss where the file is damaged and of no use any more.
+  SqliteEngine(const StoreOptions& options, DamagedRows& damaged);
+
+  void keep(UniqueFd lock) { lock_ = std::move(lock); }
+
+  std::string place() const override { return path_.string(); }
+  std::unique_ptr<Connection> connect_reader() override;
+  UniqueFd snapshot() const override;
+  void write(const std::function<void(StoreWriter&)>& body) override;
+  void probe() override;
+  void set_read_only(bool is_read_only) override;
+
+ private:
+  void set_up(std::uint32_t max_pages);
+  /// Throws DataLoss where the file does not give what a daemon starts with.
+  void make_usable();
+  std::optional<std::string> first_damage();
+  void require_usable();
+  void insert_meta();
+  void redraw_if_restored();
+  Generation generation() { return StoreReader(database_, damaged_).generation(); }
+  std::string stored_identity();
+
+  UniqueFd lock_;  // ends last
+  const std::filesystem::path path_;
+  const std::chrono::milliseconds patience_;
+  GenerationMark mark_;
+  Database database_;
+  DamagedRows& damaged_;
+};
+
+}  // namespace cubind::store

@@ -1,0 +1,114 @@
+"""A sealed program starts nothing at the daemon, and hears of what is not good enough."""
+
+import os
+import subprocess
+import sys
+import unittest
+import warnings
+
+import cubind
+import running
+from cubind import _asking, _sealing
+
+PROBLEM = {"N": 4096, "K": 2, "T": "f32"}
+
+
+class Sealed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = cls.enterClassContext(running.Daemon())
+        with cubind.connect(cls.daemon.address, timeout=running.PATIENCE) as client:
+            cls.device = next(d["label"] for d in client.status()["devices"] if d["offered"])
+            client.tune([{"kernel": "scale", **PROBLEM}], progress=False)
+
+    def setUp(self):
+        _asking._warned.clear()
+        self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
+        self.addCleanup(self.client.close)
+        self.addCleanup(self.unseal)
+
+    def unseal(self):
+        _sealing.program._mode, _sealing.program.accept = "", "bucket+stale"
+
+    def get(self, n=4096, **options):
+        return self.client.get("scale", {**PROBLEM, "N": n}, device=self.device, **options)
+
+    def test_what_was_tuned_answers_also_for_its_bucket(self):
+        cubind.seal()
+        self.assertEqual(self.get().match, "exact")
+        self.assertEqual(self.get(2999).match, "bucket")
+
+    def test_a_miss_is_refused_with_problem_reason_and_remedy_and_starts_no_job(self):
+        before = self.client.status()
+        cubind.seal()
+        with self.assertRaises(cubind.SealedError) as refused:
+            self.get(1 << 20, K=3)
+        self.assertIn("cubindctl tune", refused.exception.cause)
+        after = self.client.status()
+        for figure in ("jobs_queued", "jobs_running", "artifacts"):
+            self.assertEqual(after.get(figure), before.get(figure), figure)
+        self.assertIn(3, [want["problem"]["K"] for want in self.client.wanted("scale")])
+
+    def test_a_cubin_that_is_not_compiled_is_refused_before_it_is(self):
+        with running.Daemon("--no-shipped-tables") as other, cubind.connect(other.address) as client:
+            device = next(d["label"] for d in client.status()["devices"] if d["offered"])
+            cubind.seal()
+            with self.assertRaisesRegex(cubind.SealedError, "the program is sealed: nothing is compiled"):
+                client.get("scale", PROBLEM, device=device)
+            self.assertEqual(client.status().get("artifacts", 0), 0)
+
+    def test_a_departure_is_refused_unless_the_seal_or_the_question_accepts_it(self):
+        match = self.get(1 << 21).match
+        self.assertNotIn(match, ("exact", "bucket"))
+        cubind.seal()
+        with self.assertRaises(cubind.SealedError) as refused:
+            self.get(1 << 21, tune=False)
+        self.assertEqual(refused.exception.field, f"scale N={1 << 21},K=2,T=f32")
+        self.assertIn(f"the answer is {match}", refused.exception.cause)
+        self.assertEqual(self.get(1 << 21, accept=match).match, match)
+        cubind.seal(accept=f"bucket+{match}")
+        self.assertEqual(self.get(1 << 21, tune=False).match, match)
+
+    def test_a_warning_names_each_problem_once_and_the_answer_comes(self):
+        cubind.seal("warn")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                self.assertNotEqual(self.get(1 << 22, tune=False).match, "exact")
+                self.client._answers.clear()
+        texts = [str(one.message) for one in told]
+        self.assertEqual(len([text for text in texts if f"N={1 << 22}" in text]), 1, texts)
+
+    def test_words_that_cannot_be_are_named(self):
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, 'mode: "quiet" is neither warn nor error'):
+            cubind.seal("quiet")
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, '"near" is not a departure'):
+            cubind.seal(accept="near")
+        self.assertEqual(_sealing.program.mode, "")
+
+    def test_the_environment_seals_from_the_start(self):
+        program = "from cubind import _sealing; print(_sealing.program.mode)"
+        for value, expected in (("error", "error\n"), ("warn", "warn\n")):
+            done = self.run_with(value, program)
+            self.assertEqual((done.stdout, done.returncode), (expected, 0), done.stderr)
+        self.assertIn('CUBIND_SEALED: "yes" is neither warn nor error', self.run_with("yes", program).stderr)
+
+    def run_with(self, value, program):
+        environment = {**os.environ, "CUBIND_SEALED": value}
+        return subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+        )
+
+
+class SealedDaemon(unittest.TestCase):
+    def test_questions_start_nothing_and_a_tuning_does(self):
+        with running.Daemon("--sealed") as daemon, cubind.connect(daemon.address) as client:
+            device = next(d["label"] for d in client.status()["devices"] if d["offered"])
+            with self.assertRaisesRegex(cubind.FailedPreconditionError, "the daemon is sealed"):
+                client.get("scale", PROBLEM, device=device)
+            client.tune([{"kernel": "scale", **PROBLEM}], progress=False)
+            self.assertEqual(client.get("scale", PROBLEM, device=device).match, "exact")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+"""A client with a token reaches a daemon over TLS; without one the error says what to do."""
+
+import contextlib
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+from unittest import mock
+
+import cubind
+from running import PATIENCE, PROGRAMS, Daemon
+
+
+class Team(contextlib.AbstractContextManager):
+    """A daemon that listens with TLS, and a token for it."""
+
+    def __init__(self, *new):
+        self._folder = tempfile.TemporaryDirectory(prefix="cubind-team-")
+        folder = pathlib.Path(self._folder.name)
+        self.certificate, key = folder / "daemon.pem", folder / "daemon.key"
+        make_certificate(self.certificate, key)
+        tokens = folder / "tokens.json"
+        self.token = folder / "token"
+        ctl = [PROGRAMS / "cubindctl", "token", "new", "alice", "--file", tokens, *new]
+        self.token.write_bytes(subprocess.run(ctl, check=True, capture_output=True).stdout)
+        files = ["--tls-cert", self.certificate, "--tls-key", key, "--tokens", tokens]
+        self.daemon = Daemon("--listen", "127.0.0.1:0", *files)
+        log = self.daemon.folder / "log"
+        port = re.search(r"listening on 127.0.0.1:(\d+) with TLS", log.read_text())
+        self.address = f"tls://127.0.0.1:{port[1]}"
+
+    def environment(self, **other):
+        known = {"CUBIND_TOKEN_FILE": str(self.token), "CUBIND_CA_FILE": str(self.certificate)}
+        return mock.patch.dict(os.environ, known | other)
+
+    def __exit__(self, *_):
+        self.daemon.__exit__()
+        self._folder.cleanup()
+
+
+def make_certificate(certificate, key):
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+    ]
+    command += ["-days", "2", "-subj", "/CN=cubind", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+
+
+class TeamTest(unittest.TestCase):
+    def test_a_token_and_the_ca_reach_the_daemon_and_nothing_less_does(self):
+        with Team("--role", "reader") as team:
+            with team.environment(), cubind.connect(team.address) as client:
+                self.assertTrue(client.kernels())
+            with team.environment(CUBIND_TOKEN_FILE=""), cubind.connect(team.address) as client:
+                self.assertRaisesRegex(cubind.PermissionDeniedError, "CUBIND_TOKEN_FILE", client.kernels)
+            other = team.certificate.with_name("other.pem")
+            make_certificate(other, other.with_suffix(".key"))
+            with team.environment(CUBIND_CA_FILE=str(other)), cubind.connect(team.address) as client:
+                self.assertRaisesRegex(cubind.UnavailableError, "CUBIND_CA_FILE", client.kernels)
+
+    def test_a_file_that_holds_no_token_is_refused(self):
+        with Team("--role", "reader") as team:
+            for file in (team.certificate, "/nonexistent"):
+                with team.environment(CUBIND_TOKEN_FILE=str(file)), cubind.connect(team.address) as client:
+                    self.assertRaisesRegex(cubind.InvalidArgumentError, "CUBIND_TOKEN_FILE", client.kernels)
+
+    def test_an_agent_takes_its_token_from_a_file_and_ends_with_the_reason_where_it_is_refused(self):
+        for role, code, said in (("agent", 0, "works for the daemon"), ("reader", 1, "refuses this agent")):
+            with self.subTest(role), Team("--role", role) as team:
+                command = [PROGRAMS / "cubind-agent", "--address", team.address, "--token-file", team.token]
+                command += ["--replay", team.daemon.folder / "table.json", "--exit-when-idle", "1s"]
+                with team.environment(CUBIND_TOKEN_FILE=""):
+                    done = subprocess.run(
+                        command, check=False, capture_output=True, text=True, timeout=PATIENCE, env=os.environ
+                    )
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(said, done.stderr)
+
+    def test_an_agent_that_does_not_trust_the_daemon_says_that_it_reaches_none(self):
+        with Team("--role", "agent") as team, team.environment(CUBIND_CA_FILE=""):
+            command = [PROGRAMS / "cubind-agent", "--address", team.address, "--token-file", team.token]
+            command += ["--replay", team.daemon.folder / "table.json", "--exit-when-idle", "15s"]
+            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertIn(f"{team.address}: no daemon answers there", done.stderr)
+        self.assertIn("cubindctl health", done.stderr)
+
+    def test_a_token_is_not_sent_in_clear_unless_that_is_allowed(self):
+        with Team("--role", "reader") as team:
+            address = team.address.removeprefix("tls://")
+            with team.environment(), cubind.connect(address) as client:
+                self.assertRaisesRegex(cubind.InvalidArgumentError, "CUBIND_INSECURE_TOKEN=1", client.kernels)
+            allowed = team.environment(CUBIND_INSECURE_TOKEN="1")
+            with allowed, cubind.connect(address) as client:
+                self.assertRaisesRegex(cubind.UnavailableError, "tls://HOST:PORT", client.kernels)
+
+
+if __name__ == "__main__":
+    unittest.main()

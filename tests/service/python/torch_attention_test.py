@@ -1,0 +1,132 @@
+"""Attention of cubind.torch on tensors as models have them: views of projections are not copied. The shipped
+variants, launched on a fake driver that reads no memory, and torch's functions on the CPU. Needs torch."""
+
+import unittest
+
+import torch_found  # first: it looks for a Python with torch
+
+# isort: split
+import torch
+import torch_launches
+from cubind.torch import _attention, _attention_formula
+from torch.nn import functional
+
+B, S, D = 2, 96, 64
+
+
+# [B, heads, S, D] three times, and the projection that a gradient is wanted of.
+def dense(heads, kv_heads, dtype=torch.bfloat16, size=D):
+    q = torch.randn(B, heads, S, size, dtype=dtype, requires_grad=True)
+    return q, *(torch.randn(B, kv_heads, S, size, dtype=dtype, requires_grad=True) for _ in range(2))
+
+
+def of_own_projections(heads, kv_heads, dtype=torch.bfloat16, size=D):
+    flat = [torch.randn(B, S, n * size, dtype=dtype, requires_grad=True) for n in (heads, kv_heads, kv_heads)]
+    return tuple(x.view(B, S, -1, size).transpose(1, 2) for x in flat)
+
+
+def of_one_projection(heads, kv_heads, dtype=torch.bfloat16, size=D):
+    flat = torch.randn(B, S, (heads + 2 * kv_heads) * size, dtype=dtype, requires_grad=True)
+    parts = flat.split([heads * size, kv_heads * size, kv_heads * size], -1)
+    return tuple(x.view(B, S, -1, size).transpose(1, 2) for x in parts)
+
+
+LAYOUTS = {"dense": dense, "own projections": of_own_projections, "one projection": of_one_projection}
+
+
+class Launches(torch_launches.OnFakeDriver):
+    def launches_of_both(self, q, k, v):
+        q, k, v = q.detach(), k.detach(), v.detach()
+        (o, lse), (forward,) = self.launches_of(lambda: _attention._forward_cuda(q, k, v, True, 0.1), 13)
+        slope = torch.empty_like(o)  # as a projection's gradient gives it
+        gradients, backward = self.launches_of(
+            lambda: _attention._backward_cuda(slope, q, k, v, o, lse, True, 0.1), 8
+        )
+        return o, slope, gradients, forward.parameters, [launch.parameters for launch in backward]
+
+    def check_addresses(self, q, k, v):
+        o, slope, gradients, forward, backward = self.launches_of_both(q, k, v)
+        given = [t.data_ptr() for t in (q, k, v)]
+        self.assertEqual(list(forward[:4]), [*given, o.data_ptr()])
+        rows = [number % 2**32 for number in forward[10:13]]
+        self.assertEqual(rows, [_attention_formula.row_stride(t) for t in (q, k, v)])
+        self.assertEqual(list(backward[0][:2]), [o.data_ptr(), slope.data_ptr()])
+        self.assertEqual(list(backward[1][:4]), [*given, slope.data_ptr()])
+        self.assertEqual(list(backward[1][5:7]), [gradients[1].data_ptr(), gradients[2].data_ptr()])
+        self.assertEqual(backward[2][5], gradients[0].data_ptr())
+        self.assertEqual((o.shape, [g.shape for g in gradients]), (q.shape, [q.shape, k.shape, v.shape]))
+
+    def test_the_kernels_read_and_write_where_projections_do(self):
+        for name, make in LAYOUTS.items():
+            for size in (64, 128):
+                with self.subTest(f"{name} {size}"):
+                    self.check_addresses(*make(6, 2, size=size))
+                    self.check_addresses(*make(6, 2, size=size))  # the variants are known
+
+    def test_results_and_gradients_of_views_are_dense_views(self):
+        for make in (of_own_projections, of_one_projection):
+            o, _, gradients, *_ = self.launches_of_both(*make(6, 2))
+            self.assertTrue(all(t.transpose(1, 2).is_contiguous() for t in (o, *gradients)))
+        o, _, gradients, *_ = self.launches_of_both(*dense(6, 2))
+        self.assertTrue(all(t.is_contiguous() for t in (o, *gradients)))
+
+    def test_each_of_the_three_may_lie_in_its_own_order(self):
+        q, _, _ = of_own_projections(6, 2)
+        _, k, v = dense(6, 2)
+        self.check_addresses(q, k, v)
+
+    def test_what_the_kernels_cannot_read_is_copied(self):
+        q, k, v = (t.detach() for t in of_own_projections(6, 6))
+        odd = torch.randn(B, S, 6 * D + 4, dtype=q.dtype)[..., : 6 * D].view(B, S, 6, D).transpose(1, 2)
+        late = torch.randn(1 + q.numel(), dtype=q.dtype)[1:].view(B, S, 6, D).transpose(1, 2)
+        for other in (odd, late, q[:, :, 1:]):
+            k = v = other
+            with self.subTest(str(other.stride())):
+                (o, _), (launch,) = self.launches_of(
+                    lambda k=k, v=v: _attention._forward_cuda(q, k, v, False, 0.1), 13
+                )
+                self.assertEqual((launch.parameters[0], launch.parameters[11] % 2**32), (q.data_ptr(), 0))
+                self.assertNotEqual(launch.parameters[1], other.data_ptr())
+                self.assertTrue(o.transpose(1, 2).is_contiguous())
+
+    def test_every_head_size_has_a_kernel(self):
+        for size in (64, 80, 96, 128):
+            with self.subTest(size):
+                self.check_addresses(*of_one_projection(4, 4, size=size))
+
+
+class Results(unittest.TestCase):
+    def test_the_order_is_that_of_the_inputs_also_in_a_compiled_graph(self):
+        def attend(q, k, v):
+            return torch.ops.cubind.attention(q, k, v, True, 0.1)[0]
+
+        compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
+        for name, make in LAYOUTS.items():
+            with self.subTest(name):
+                given = make(4, 2, torch.float32)
+                expected = functional.scaled_dot_product_attention(
+                    *given, is_causal=True, scale=0.1, enable_gqa=True
+                )
+                slope = torch.randn_like(expected)
+                for call in (attend, compiled):
+                    o = call(*given)
+                    self.assertEqual(o.stride(), _attention_formula.empty_as(given[0]).stride())
+                    torch.testing.assert_close(o, expected)
+                    found = torch.autograd.grad(o, given, slope)
+                    for a, b in zip(found, torch.autograd.grad(expected, given, slope, retain_graph=True)):
+                        torch.testing.assert_close(a, b)
+
+    def test_a_row_stride_is_known_or_the_tensor_is_copied(self):
+        row_stride = _attention_formula.row_stride
+        x = torch.zeros(2, 3, 8, 16)
+        self.assertEqual(row_stride(x), 0)
+        self.assertEqual(row_stride(x.transpose(1, 2)), 8 * 16)
+        self.assertEqual(row_stride(torch.zeros(2, 3, 40)[..., 8:].view(2, 3, 2, 16).transpose(1, 2)), 40)
+        self.assertIsNone(row_stride(torch.zeros(2, 3, 36)[..., 4:].view(2, 3, 2, 16).transpose(1, 2)))
+        self.assertIsNone(row_stride(x[:, :, ::2]))
+        self.assertIsNone(row_stride(x.transpose(1, 2)[:, :, 1:]))
+        self.assertIsNone(row_stride(x.transpose(2, 3)))
+
+
+if __name__ == "__main__":
+    torch_found.main()

@@ -1,0 +1,64 @@
+"""The table of python/examples: a mixture of experts, whose integers a measurement makes like those of a
+call."""
+
+import json
+import unittest
+
+import python_found
+
+python_found.require("torch", "triton")
+import triton_found  # noqa: E402, F401
+
+# isort: split
+import running  # noqa: E402
+import triton_stub as stub  # noqa: E402
+from cubind.triton import _row_questions, _rows, _spec  # noqa: E402
+from cubind.triton import table as table_module  # noqa: E402
+
+EXAMPLE = running.SOURCE / "python/examples/moe_table.py"
+
+
+class Example(unittest.TestCase):
+    def setUp(self):
+        stub.start()
+        self.table = table_module.load(str(EXAMPLE))
+
+    def specs(self, size, block):
+        """Of both products, with two configurations."""
+        group = [values for values in self.table.candidates_of(size) if values["BLOCK_SIZE_M"] == block][:2]
+        questions = _row_questions.questions(self.table, size, group)
+        return [json.loads(_spec.spec_of(question.definition).json) for question in questions]
+
+    def test_tokens_are_a_permutation_and_experts_ascend(self):
+        for spec in self.specs(16, 16):
+            arguments = spec["arguments"]
+            self.assertEqual(arguments["tokens"]["fill"], "permutation")
+            self.assertEqual(arguments["experts"]["fill"], {"iota": {"start": 0, "step": 1}})
+            self.assertEqual(arguments["padded"]["fill"], {"constant": 64 * 16})
+            self.assertEqual(arguments["c"]["role"], "out")
+        (large, _) = self.specs(2048, 64)
+        self.assertEqual(large["arguments"]["experts"]["fill"], {"offsets": {"total": 63}})
+
+    def test_the_two_products_are_two_problems(self):
+        first, second = self.specs(1, 16)
+        self.assertEqual(first["arguments"]["a"]["extent"], 1 * 2048)
+        self.assertEqual(second["arguments"]["a"]["extent"], 6 * 1408)
+        self.assertNotEqual(first["name"], second["name"])
+
+    def test_each_row_has_few_enough_candidates_for_one_question(self):
+        for size in self.table.rows:
+            self.assertLess(len(self.table.candidates_of(size)), _spec._MAX_CONFIGURATIONS)
+
+    def test_the_default_is_the_reference_of_its_group_at_every_size(self):
+        for size in self.table.rows:
+            groups = _rows.Rows._groups(
+                _rows.Rows(self.table, None, False, 1.0),
+                self.table.default(size),
+                self.table.candidates_of(size),
+            )
+            self.assertEqual(groups[0][0], self.table.default(size))
+            self.assertEqual([len({v["BLOCK_SIZE_M"] for v in group}) for group in groups], [1, 1])
+
+
+if __name__ == "__main__":
+    unittest.main()

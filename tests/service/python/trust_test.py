@@ -1,0 +1,168 @@
+"""A client with a trust file takes answers that a trusted key has signed for its question, and no others."""
+
+import contextlib
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+from unittest import mock
+
+import cubind
+from cubind import _trust, _wire
+from cubind.question import Question
+from running import PATIENCE, PROGRAMS, Daemon
+
+PUBLIC = "RWSTusczmS7QH5L2It51vEC1qhlIWfNQ4lGb1GLMXmc9CFvB2yiwD7i8"
+OTHER_PUBLIC = "RWRXmk7R/dcvzSjCN97mqbYmDDkQ6KLubNToe/OXguxzdHzrviIj333a"
+SECRET = (
+    "untrusted comment: minisign encrypted secret key\n"
+    "RWQAAEIyAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAk7rHM5ku0B9gRKtB9hEFsMXpwyDciHRse1RA"
+    "eqR0df/o0gT50m84SZL2It51vEC1qhlIWfNQ4lGb1GLMXmc9CFvB2yiwD7i8AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+)
+
+
+class Served(contextlib.AbstractContextManager):
+    """A daemon that has measured two problems, and one that serves a bundle of them."""
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cubind-trust-"))
+        (self.folder / "acme.key").write_text(SECRET)
+        self.trust = self.trusting(PUBLIC)
+        self.maker = Daemon()
+        client = cubind.Client(self.maker.address, PATIENCE)
+        client.tune(
+            [{"N": 4096, "K": 2, "T": "f32"}, {"N": 4096, "K": 3, "T": "f32"}], kernel="scale", progress=False
+        )
+        self.label = client.status()["devices"][0]["label"]
+        self.address = f"unix://{self.folder}/cubind.sock"
+        self.process = None
+        self.serve(7)
+
+    def trusting(self, key, expires="2099-01-01", namespaces="*"):
+        file = self.folder / f"trust-{key[-4:]}-{expires}-{len(namespaces)}"
+        file.write_text(f"{key} acme {expires} {namespaces}\n")
+        file.chmod(0o600)
+        return file
+
+    def serve(self, serial):
+        self.stop()
+        bundle = self.folder / f"{serial}.bundle"
+        terms = ["--key", self.folder / "acme.key", "--issuer", "acme", "--serial", str(serial), "--replayed"]
+        terms += ["--expires", "2098-12-31", "--kernels", self.maker.folder / "kernels"]
+        subprocess.run(
+            [
+                PROGRAMS / "cubindctl",
+                "--address",
+                self.maker.address,
+                "bundle",
+                "create",
+                "-o",
+                bundle,
+                *terms,
+            ],
+            check=True,
+            capture_output=True,
+        )
+        places = ["--socket", self.folder / "cubind.sock", "--db", self.folder / f"{serial}.db"]
+        self.process = subprocess.Popen(
+            [PROGRAMS / "cubind", "--bundle", bundle, "--trust", self.trust, *places],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        health = [PROGRAMS / "cubindctl", "--address", self.address, "health", "--wait", "30"]
+        subprocess.run(health, check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+
+    def client(self, trust=None):
+        return cubind.Client(self.address, PATIENCE, trust=trust or self.trust)
+
+    def get(self, client, **problem):
+        return client.get("scale", **({"N": 4096, "K": 2, "T": "f32"} | problem), device=self.label)
+
+    def stop(self):
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(PATIENCE)
+
+    def __exit__(self, *_):
+        self.stop()
+        self.maker.__exit__()
+
+
+class TrustTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.served = cls.enterClassContext(Served())
+        home = {"XDG_DATA_HOME": str(cls.served.folder / "data")}
+        cls.enterClassContext(mock.patch.dict(os.environ, home))
+
+    def refused(self, error, text, client, **problem):
+        with self.assertRaisesRegex(error, text):
+            self.served.get(client, **problem)
+
+    def altered(self, change):
+        """What a client says of a reply that was changed on its way."""
+        client = self.served.client()
+        problem = _wire.parse_problem({"N": 4096, "K": 2, "T": "f32"}, {})
+        request = client._request("scale", problem, Question(device=self.served.label), None)
+        reply = client._call("GetVariant", request, _wire.messages().GetVariantReply)
+        cubin = client._cubin_of(reply, {})
+        cubin = change(request, reply, cubin) or cubin
+        _trust.check(str(self.served.trust), request, reply, cubin)
+
+    def test_a_signed_answer_is_taken_and_its_rule_answers_for_the_bucket(self):
+        client = self.served.client()
+        self.assertEqual(self.served.get(client).match, "exact")
+        self.assertEqual(self.served.get(client, N=3000).match, "bucket")
+        self.assertEqual(self.served.get(client, K=3).problem["K"], 3)
+
+    def test_a_daemon_without_a_bundle_is_refused(self):
+        client = cubind.Client(self.served.maker.address, PATIENCE, trust=self.served.trust)
+        self.refused(cubind.PermissionDeniedError, "is not signed, and .* is the trust file", client)
+
+    def test_the_environment_names_a_trust_file(self):
+        with mock.patch.dict(os.environ, {"CUBIND_TRUST": str(self.served.trusting(OTHER_PUBLIC))}):
+            client = cubind.Client(self.served.address, PATIENCE)
+        self.refused(cubind.PermissionDeniedError, "is signed by the key 1FD02E9933C7BA93, which", client)
+
+    def test_an_unknown_an_expired_and_a_limited_key_are_refused(self):
+        for trust, text in (
+            (self.served.trusting(OTHER_PUBLIC), "does not list"),
+            (self.served.trusting(PUBLIC, expires="2026-01-01"), "has expired in"),
+            (self.served.trusting(PUBLIC, namespaces="other"), "may not sign for the namespace"),
+        ):
+            self.refused(cubind.PermissionDeniedError, text, self.served.client(trust))
+
+    def test_a_reply_that_is_not_changed_is_taken(self):
+        self.altered(lambda request, reply, cubin: None)
+
+    def test_a_tampered_cubin_is_refused(self):
+        with self.assertRaisesRegex(cubind.DataLossError, "artifact.digest"):
+            self.altered(lambda request, reply, cubin: cubin[:-1] + bytes([cubin[-1] ^ 1]))
+
+    def test_a_signed_cubin_of_another_question_is_refused(self):
+        def ask_for_three(request, reply, cubin):
+            reply.problem.dims[1].value = 3
+            reply.rule.intervals[1].lower = reply.rule.intervals[1].upper = 3
+
+        with self.assertRaisesRegex(cubind.DataLossError, "rule.intervals"):
+            self.altered(ask_for_three)
+
+    def test_a_changed_launch_is_refused(self):
+        def launch_more(request, reply, cubin):
+            reply.rule.launches[0].grid[0] = "N"
+
+        with self.assertRaisesRegex(cubind.DataLossError, "^rule: "):
+            self.altered(launch_more)
+
+    def test_an_older_serial_is_refused(self):
+        self.addCleanup(self.served.serve, 9)
+        self.served.serve(9)
+        self.served.get(self.served.client())
+        self.served.serve(8)
+        text = "has the serial 8 of acme, and 9 was accepted before"
+        self.refused(cubind.FailedPreconditionError, text, self.served.client())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,116 @@
+#include "tests/support/postgres_server.hpp"
+
+#include <pwd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace cubind::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kStarts{60};
+
+/// The newest version's.
+fs::path programs() {
+  std::vector<fs::path> found;
+  std::error_code none;
+  for (const auto& version : fs::directory_iterator("/usr/lib/postgresql", none)) {
+    if (fs::exists(version.path() / "bin/initdb")) {
+      found.push_back(version.path() / "bin");
+    }
+  }
+  if (found.empty()) {
+    throw Error(ErrorCode::NotFound, "/usr/lib/postgresql",
+                "holds no server: ./dev deps postgres installs it");
+  }
+  return *std::ranges::max_element(found);
+}
+
+}  // namespace
+
+PostgresServer::PostgresServer() : folder_("cubind-pg") {
+  if (const passwd* user = ::getuid() == 0 ? ::getpwnam("postgres") : nullptr) {
+    if (::chown(folder_.path().c_str(), user->pw_uid, user->pw_gid) != 0) {
+      throw Error(ErrorCode::Internal, folder_.path().string(), "cannot be given to the user postgres");
+    }
+  }
+  // Texts of the store sort by their bytes whatever the database's own order is.
+  run("initdb", {"-D", folder_.path() / "data", "-U", "cubind", "-A", "trust", "-E", "UTF8", "--no-sync",
+                 "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US"});
+  start();
+}
+
+PostgresServer::~PostgresServer() {
+  if (server_) {
+    stop();
+  }
+}
+
+Subprocess PostgresServer::spawn(const std::string& program, std::vector<std::string> arguments) const {
+  SubprocessOptions child;
+  child.program = programs() / program;
+  if (::getuid() == 0) {
+    arguments.insert(arguments.begin(),
+                     {"--reuid", "postgres", "--regid", "postgres", "--clear-groups", child.program});
+    child.program = "/usr/bin/setpriv";
+  }
+  child.arguments = std::move(arguments);
+  child.environment = {"LC_ALL=C.UTF-8", "PATH=/usr/bin:/bin"};
+  child.stderr_to = ChildStream::Null;
+  child.working_folder = folder_.path();
+  return Subprocess::spawn(child);
+}
+
+void PostgresServer::run(const std::string& program, std::vector<std::string> arguments) const {
+  if (const ExitStatus status = spawn(program, std::move(arguments)).wait(); !status.success()) {
+    throw Error(ErrorCode::Internal, program, status.describe());
+  }
+}
+
+void PostgresServer::start() {
+  server_ = spawn("postgres", {"-D", folder_.path() / "data", "-k", folder_.path(), "-c",
+                               "listen_addresses=", "-c", "fsync=off"});
+  const auto deadline = std::chrono::steady_clock::now() + kStarts;
+  while (
+      !spawn("pg_isready", {"-q", "-h", folder_.path(), "-U", "cubind", "-d", "postgres"}).wait().success()) {
+    if (server_->try_wait() || std::chrono::steady_clock::now() > deadline) {
+      throw Error(ErrorCode::Internal, "postgres", "does not start");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+void PostgresServer::stop() {
+  server_->send_signal(SIGINT);  // "fast": sessions are ended
+  server_->wait();
+  server_.reset();
+}
+
+void PostgresServer::kill() {
+  server_->kill_group();
+  server_->wait();
+  server_.reset();
+}
+
+std::string PostgresServer::url_of(const std::string& database) const {
+  return "postgresql:///" + database + "?user=cubind&host=" + folder_.path().string();
+}
+
+std::string PostgresServer::create_database(const std::string& clauses) {
+  const std::string name = "store" + std::to_string(++databases_);
+  execute(url_of("postgres"), "CREATE DATABASE " + name + " " + clauses);
+  return url_of(name);
+}
+
+void PostgresServer::execute(const std::string& url, const std::string& sql) {
+  run("psql", {"-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql});
+}
+
+}  // namespace cubind::test

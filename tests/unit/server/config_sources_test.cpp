@@ -1,0 +1,122 @@
+// Settings from flags, the environment and a file.
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "server/config.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+/// A variable of the environment until its end.
+class Variable {
+ public:
+  Variable(std::string name, const std::string& value) : name_(std::move(name)) {
+    ::setenv(name_.c_str(), value.c_str(), 1);
+  }
+  ~Variable() { ::unsetenv(name_.c_str()); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const std::string name_;
+};
+
+std::optional<Config> config_of(std::vector<std::string> arguments) {
+  std::vector<const char*> words{"cubind"};
+  for (const std::string& argument : arguments) {
+    words.push_back(argument.c_str());
+  }
+  int exit_code = -1;
+  return parse_command_line(static_cast<int>(words.size()), words.data(), exit_code);
+}
+
+/// What --check-config prints.
+std::string printed(std::vector<std::string> arguments) {
+  arguments.emplace_back("--check-config");
+  std::ostringstream text;
+  std::streambuf* const out = std::cout.rdbuf(text.rdbuf());
+  CHECK_FALSE(config_of(arguments));
+  std::cout.rdbuf(out);
+  return text.str();
+}
+
+struct ConfigFile {
+  explicit ConfigFile(const std::string& text) { write_file_atomic(path, text); }
+  TempDir folder;
+  std::filesystem::path path = folder.path() / "cubind.toml";
+  const Variable named{"CUBIND_CONFIG", path.string()};
+};
+
+TEST_CASE("a flag counts before the environment and that before the file and that before the default") {
+  const ConfigFile file("log-level = \"debug\"\ncache-bytes = \"1MiB\"\nartifact-bytes = \"2GiB\"\n");
+  const Variable level("CUBIND_LOG_LEVEL", "warn"), cache("CUBIND_CACHE_BYTES", "2MiB");
+  const Config config = config_of({"--log-level", "error"}).value();
+  CHECK(config.log_level == "error");
+  CHECK(config.cache_bytes == 2U << 20);
+  CHECK(config.artifact_bytes == std::uint64_t{2} << 30);
+  CHECK(config.database_bytes == 0);
+}
+
+TEST_CASE("a file and the environment give lists and flags too") {
+  const ConfigFile file("replay = [\"/a.json\", \"/b.json\"]\nno-local-agent = true\n");
+  const Config by_file = config_of({}).value();
+  CHECK(by_file.agent_arguments[1] == "/a.json");
+  CHECK(by_file.agent_arguments[3] == "/b.json");
+  CHECK_FALSE(by_file.local_agent);
+  const Variable replay("CUBIND_REPLAY", "/c.json:/d.json"), agent("CUBIND_NO_LOCAL_AGENT", "0");
+  const Config by_variable = config_of({}).value();
+  CHECK(by_variable.agent_arguments[3] == "/d.json");
+  CHECK(by_variable.local_agent);
+}
+
+TEST_CASE("a wrong key or value ends with the file or the variable and what would be right") {
+  const auto [text, key, cause] = GENERATE(table<std::string, std::string, std::string>(
+      {{"sokcet = \"/s\"", "cubind.toml sokcet", "socket"},
+       {"[daemon]\nsocket = \"/s\"", "cubind.toml daemon.socket", "is not a setting"},
+       {"log-level = \"loud\"", "cubind.toml log-level", "loud"},
+       {"cache-bytes = \"many\"", "cubind.toml cache-bytes", "many"},
+       {"socket = [\"/a\", \"/b\"]", "cubind.toml socket", "/a:/b"},
+       {"socket = \"/a\"\nlog-level = \"warn\"\nsocket = \"/b\"", "cubind.toml socket", "twice"}}));
+  const ConfigFile file(text);
+  CHECK_THROWS_WITH(config_of({}), Contains(key) && Contains(cause));
+}
+
+TEST_CASE("a wrong variable is named") {
+  const Variable level("CUBIND_TUNE_WHEN", "sometimes");
+  CHECK_THROWS_WITH(config_of({}), Contains("CUBIND_TUNE_WHEN") && Contains("sometimes"));
+}
+
+TEST_CASE("checking the settings prints each with where it comes from") {
+  const ConfigFile file("socket = \"/run/s\"\n");
+  const Variable level("CUBIND_LOG_LEVEL", "warn");
+  const std::string text = printed({"--db", "/d/store.db"});
+  CHECK_THAT(text, Contains("db = /d/store.db  # flag\n"));
+  CHECK_THAT(text, Contains("socket = /run/s  # " + file.path.string() + "\n"));
+  CHECK_THAT(text, Contains("log-level = warn  # CUBIND_LOG_LEVEL\n"));
+  CHECK_THAT(text, Contains("artifact-bytes = 20GiB  # default\n"));
+  CHECK_THAT(text, Contains("insecure = false  # default\n"));
+}
+
+TEST_CASE("a daemon that ends with its users reads no file that is not named") {
+  TempDir folder;
+  create_folders(folder.path() / "cubind");
+  write_file_atomic(folder.path() / "cubind" / "cubind.toml", "log-level = \"warn\"\n");
+  const Variable home("XDG_CONFIG_HOME", folder.path().string());
+  CHECK(config_of({}).value().log_level == "warn");
+  CHECK(config_of({"--until-unlocked", "/f"}).value().log_level == "info");
+}
+
+TEST_CASE("sizes have units") {
+  CHECK(config_of({"--db-max-bytes", "3GiB"}).value().database_bytes == std::uint64_t{3} << 30);
+  CHECK(config_of({"--db-max-bytes", "4096"}).value().database_bytes == 4096);
+}
+
+}  // namespace
+}  // namespace cubind::test
