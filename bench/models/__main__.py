@@ -1,23 +1,25 @@
 """The training step of whole models: torch, torch.compile, Liger, and replace() with each of the first two.
 
-    python3 bench/models [--models llama gpt2 ...] [--sides torch cubind ...] [--steps 30] --output FILE
+    python3 bench/models [--models llama gpt2 ...] [--sides torch cubind ...] [--steps 50] --output FILE
 
 Needs the package `cubind` with its programs, torch, transformers and a GPU; Liger (`liger_kernel`) is left
-out where it is not installed. A first process runs two steps with cubind and records the problems; these are
-tuned, from an empty store. Then each model is measured in a process of its own: all sides take turns, step by
-step. Prints the median milliseconds of a step with its 95 % interval, and the peak of memory above what is
-allocated between steps.
-Exit status 1: torch or cubind failed, or the mean loss of a side is further than 2 % from torch's.
+out where it is not installed. From an empty store, a process replaces the operators and calls
+cubind.torch.tune(); a second one does so again. Then each model is measured in a process of its own: all
+sides take turns, step by step, with the same batches. `chunked`: replace(chunked_loss=True). Prints
+the median milliseconds of a step with its 95 % interval, the peak of memory above what is allocated between
+steps, and how far the losses are from torch's: the root mean square of their relative differences.
+Exit status 1: torch or cubind failed, tuning took more than a minute or left something for the second
+process, or losses of cubind are further from torch's than twice those of torch.compile (or than 2 %).
 """
 
 import argparse
 import json
+import math
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
-import tempfile
-import time
 
 from cubind import programs
 
@@ -25,9 +27,10 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 from daemon import Daemon
 
 CHILD = pathlib.Path(__file__).with_name("child.py")
-NAMES = ("llama", "llama_4096", "gpt2", "bert")
-SIDES = ("torch", "cubind", "liger", "torch_compiled", "cubind_compiled")
+NAMES = ("llama", "llama_4096", "gpt2", "bert", "block")
+SIDES = ("torch", "cubind", "cubind_chunked", "liger", "torch_compiled", "cubind_compiled")
 LOSS_SHARE = 0.02
+TUNE_S, AGAIN_S = 60, 10  # of the first process, and of one for which everything is known
 
 
 def child(arguments, environment, seconds):
@@ -44,47 +47,55 @@ def child(arguments, environment, seconds):
     return json.loads(run.stdout.splitlines()[-1])
 
 
-def tune(daemon, name):
-    """How many problems, and the seconds to record and to tune them."""
-    start = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        child(
-            ["record", name],
-            {"CUBIND_ADDRESS": daemon.address, "CUBIND_RECORD": f"{folder}/shapes.jsonl"},
-            seconds=300,
-        )
-        recorded = time.monotonic()
-        lists = sorted(pathlib.Path(folder).iterdir())
-        for shapes in lists:
-            daemon.call("tune", "--shapes", str(shapes), seconds=300)
-        problems = sum(len(shapes.read_text().splitlines()) for shapes in lists)
-    return {
-        "problems": problems,
-        "record_s": recorded - start,
-        "tune_s": time.monotonic() - recorded,
-    }
+def difference(losses, base):
+    """Root mean square of the relative differences."""
+    return math.sqrt(
+        statistics.fmean((loss / other - 1) ** 2 for loss, other in zip(losses, base, strict=True))
+    )
+
+
+def add_differences(sides):
+    """To each side how far its losses are from torch's."""
+    if torch := sides.get("torch"):
+        for found in sides.values():
+            found["loss_difference"] = difference(found["losses"], torch["losses"])
 
 
 def table(result):
-    tuning = result["tuning"]
-    lines = [f"{result['model']}: {tuning['problems']} problems tuned in {tuning['tune_s']:.1f} s"]
+    lines = [
+        f"{result['model']}, {side}: {first['problems']} problems tuned in {first['tune_s']:.1f} s, "
+        f"by the next process in {result['tuned_again'][side]['tune_s']:.1f} s"
+        for side, first in result["tuned"].items()
+    ]
     torch_ms = result["sides"].get("torch", {}).get("median_ms")
     for side, found in result["sides"].items():
         low, high = found["interval_ms"]
         ratio = f"({torch_ms / found['median_ms']:.3f} x torch)" if torch_ms else ""
         lines.append(
             f"  {side:16} {found['median_ms']:8.2f} ms [{low:.2f}, {high:.2f}] {ratio}  "
-            f"{found['peak_gib']:.2f} GiB  loss {found['mean_loss']:.3f}"
+            f"{found['peak_gib']:.2f} GiB  losses differ by {found.get('loss_difference', math.nan):.2e}"
         )
     return "\n".join([*lines, *(f"  {side}: {error}" for side, error in result["errors"].items())])
 
 
-def is_wrong(result):
-    losses = {side: found["mean_loss"] for side, found in result["sides"].items()}
-    if "torch" in result["errors"] or any(side.startswith("cubind") for side in result["errors"]):
-        return True
-    base = losses.get("torch")
-    return base is not None and any(abs(loss / base - 1) > LOSS_SHARE for loss in losses.values())
+def faults(result):
+    told = [
+        f"{side}: {error}"
+        for side, error in result["errors"].items()
+        if side == "torch" or side.startswith("cubind")
+    ]
+    for which, limit in (("tuned", TUNE_S), ("tuned_again", AGAIN_S)):
+        for side, found in result[which].items():
+            told += [f"{side}: {text}" for text in found["failed"]]
+            if found["tune_s"] > limit:
+                told.append(f"{side}: {which} took {found['tune_s']:.0f} s, at most {limit} are allowed")
+    compiled = result["sides"].get("torch_compiled", {}).get("loss_difference")
+    allowed = LOSS_SHARE if compiled is None else 2 * compiled
+    return told + [
+        f"{side}: losses differ from torch's by {found['loss_difference']:.2e}, {allowed:.2e} are allowed"
+        for side, found in result["sides"].items()
+        if side.startswith("cubind") and found.get("loss_difference", 0) > allowed
+    ]
 
 
 def main():
@@ -93,21 +104,27 @@ def main():
     )
     parser.add_argument("--models", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES)
-    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
     parser.add_argument("--commit", help="what to record as the commit")
     arguments = parser.parse_args()
-    results = []
+    # Compiled and eager models need the same kernels.
+    tuned_sides = [side for side in arguments.sides if side in ("cubind", "cubind_chunked")]
+    results, told = [], []
     with Daemon(programs.program("cubind").parent) as daemon:
+        environment = {"CUBIND_ADDRESS": daemon.address}
         for name in arguments.models:
-            tuning = tune(daemon, name)
+            tuned, again = (child(["tune", name, *tuned_sides], environment, seconds=300) for _ in range(2))
             given = ["measure", name, str(arguments.steps), *arguments.sides]
-            result = child(given, {"CUBIND_ADDRESS": daemon.address}, seconds=600)
-            results.append({**result, "tuning": tuning, "commit": arguments.commit})
-            print(table(results[-1]), flush=True)
+            result = child(given, environment, seconds=600)
+            result |= {"tuned": tuned, "tuned_again": again, "commit": arguments.commit}
+            add_differences(result["sides"])
+            results.append(result)
+            told += [f"{name}, {fault}" for fault in faults(result)]
+            print(table(result), flush=True)
             arguments.output.write_text(json.dumps(results, indent=1) + "\n")
-    if any(is_wrong(result) for result in results):
-        sys.exit("a side failed, or its losses differ from torch's")
+    if told:
+        sys.exit("\n".join(told))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""One model in a process of its own: `record MODEL` or `measure MODEL STEPS SIDE...`; the last line that it
-prints is JSON."""
+"""One model in a process of its own: `tune MODEL SIDE...` or `measure MODEL STEPS SIDE...`; the last line
+that it prints is JSON."""
 
 import json
 import math
@@ -18,15 +18,19 @@ from machine import toolchain
 WARM_UP = 5
 
 
-def record(name):
-    """Two steps, so that cubind is asked for every kernel."""
-    subject = SUBJECTS[name]
-    side, batch = Side(made(subject, "cubind")), subject.batch()
-    for _ in range(2):
-        side.step(batch)
-        cubind.torch.wait()
-    torch.cuda.synchronize()
-    return {"complete": cubind.torch.wait()}
+def tune(name, wanted):
+    """What a user calls before the first step, for each side of cubind: seconds, and the problems."""
+    subject, found = SUBJECTS[name], {}
+    batch = subject.batch()
+    for side in wanted:
+        model = made(subject, side)
+        start = time.perf_counter()
+        results = cubind.torch.tune(model, progress=False, **batch)
+        seconds = time.perf_counter() - start
+        failed = [f"{result.kernel} {result.problem}: {result.error}" for result in results if result.error]
+        found[side] = {"tune_s": seconds, "problems": len(results), "failed": failed}
+        del model
+    return found
 
 
 def interval(samples):
@@ -63,7 +67,7 @@ class Measured:
             "median_ms": statistics.median(self.times),
             "interval_ms": interval(self.times),
             "peak_gib": max(self.peaks),
-            "mean_loss": statistics.fmean(self.losses),
+            "losses": self.losses,
             "times_ms": self.times,
         }
 
@@ -90,4 +94,4 @@ def measure(name, steps, wanted):
 
 if __name__ == "__main__":
     what, model, *rest = sys.argv[1:]
-    print(json.dumps(record(model) if what == "record" else measure(model, int(rest[0]), rest[1:])))
+    print(json.dumps(tune(model, rest) if what == "tune" else measure(model, int(rest[0]), rest[1:])))

@@ -2,9 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 import cubind.torch
 import torch
+from torch import nn
+from torch.nn import functional
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -13,6 +16,7 @@ from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
 )
+from transformers.models.llama import modeling_llama
 
 try:
     from liger_kernel.transformers import apply_liger_kernel_to_llama
@@ -58,11 +62,52 @@ def bert():
     return BertForMaskedLM(BertConfig(**sizes, intermediate_size=4096, **no_dropout))
 
 
+class Output(NamedTuple):
+    loss: torch.Tensor
+
+
+class Layer(nn.Module):
+    """A block of a transformer as one writes it oneself: q, k and v are views of one projection."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.attention_norm, self.mlp_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.attention = functional.scaled_dot_product_attention
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        projected = self.qkv(self.attention_norm(x)).view(batch, length, 3, self.heads, width // self.heads)
+        q, k, v = (one.transpose(1, 2) for one in projected.unbind(2))
+        x = x + self.out(self.attention(q, k, v, is_causal=True).transpose(1, 2).reshape(x.shape))
+        return x + self.down(functional.gelu(self.up(self.mlp_norm(x))))
+
+
+class Block(nn.Module):
+    def __init__(self, layers=4, width=1536, heads=12):
+        super().__init__()
+        self.layers = nn.Sequential(*(Layer(width, heads) for _ in range(layers)))
+
+    def forward(self, x, target):
+        return Output(functional.mse_loss(self.layers(x), target))
+
+    def use(self, attention):
+        for layer in self.layers:
+            layer.attention = attention
+
+
+def random_rows(*shape):
+    return {name: torch.randn(shape, device="cuda", dtype=torch.bfloat16) for name in ("x", "target")}
+
+
 SUBJECTS = {
     "llama": Subject(llama, lambda: tokens(128_256, 2, 2048)),
     "llama_4096": Subject(llama, lambda: tokens(128_256, 1, 4096)),
     "gpt2": Subject(gpt2, lambda: tokens(50_257, 8, 1024)),
     "bert": Subject(bert, lambda: tokens(30_522, 16, 512)),
+    "block": Subject(Block, lambda: random_rows(3, 777, 1536)),
 }
 
 
@@ -81,15 +126,40 @@ class Side:
         return loss
 
 
+def apply_liger(model):
+    """Gives Liger's kernels to this model alone. Liger also puts some into the module of transformers, where
+    every Llama of the process would find them; here they are there during the model's forward pass alone."""
+
+    def put(named):
+        for name, value in named.items():
+            setattr(modeling_llama, name, value)
+
+    def forward(*arguments, **named):
+        put(of_liger)
+        try:
+            return liger_forward(*arguments, **named)
+        finally:
+            put(own)
+
+    names = ("apply_rotary_pos_emb", "LlamaRMSNorm", "LlamaMLP")
+    own = {name: getattr(modeling_llama, name) for name in names}
+    apply_liger_kernel_to_llama(model=model)
+    of_liger = {name: getattr(modeling_llama, name) for name in names}
+    put(own)
+    liger_forward, model.forward = model.forward, forward
+
+
 def made(subject, name):
     """The model of the side `name`, on the GPU; the same weights for each."""
     torch.manual_seed(0)
     with torch.device("cuda"):
         model = subject.make().to(torch.bfloat16).train()
     if name.startswith("cubind"):
-        cubind.torch.replace(model, verbose=False)
+        cubind.torch.replace(model, verbose=False, chunked_loss="chunked" in name)
+        if isinstance(model, Block):
+            model.use(cubind.torch.scaled_dot_product_attention)
     elif name == "liger":
         if apply_liger_kernel_to_llama is None or not isinstance(model, LlamaForCausalLM):
             raise LookupError("liger_kernel is not installed, or has no kernels for this model")
-        apply_liger_kernel_to_llama(model=model)
+        apply_liger(model)
     return torch.compile(model) if name.endswith("compiled") else model

@@ -55,7 +55,7 @@ class Node:
             "LOCAL_RANK": str(rank),
             "WORLD_SIZE": str(ranks),
             "TORCHELASTIC_RUN_ID": f"{self.folder.name}-{self.jobs}",
-            "TRITON_PRINT_AUTOTUNING": "1",  # counting.py counts what is printed
+            "TRITON_PRINT_AUTOTUNING": "1",  # triton_counts.py counts what is printed
         }
         return kept | {name: str(value) for name, value in more.items()}
 

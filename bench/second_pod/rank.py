@@ -10,8 +10,10 @@ import sys
 import time
 
 import torch
-from counting import Counts, choices
 from model import Training
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+from triton_counts import Counts, choices
 
 
 def train(training, steps, pause_at, file):

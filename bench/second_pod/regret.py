@@ -20,13 +20,13 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "repeats"))
 import oracle
 import torch
-from counting import name_of, spelled
 from judging import MOST_MEMORY_BEFORE, judge
 from model import Training
 from timing import Timer
 from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import OutOfResources, PTXASError
+from triton_counts import name_of, spelled
 
 UNUSABLE = (CompileTimeAssertionFailure, OutOfResources, PTXASError)  # as for Triton's autotuner
 

@@ -19,8 +19,9 @@ from triton.runtime import build
 from triton_autotune_test import grid, tuned
 
 sys.path.insert(0, str(running.SOURCE / "bench/second_pod"))
-import counting
+sys.path.insert(0, str(running.SOURCE / "bench/common"))
 import node
+import triton_counts
 
 
 class Counting(unittest.TestCase):
@@ -31,7 +32,7 @@ class Counting(unittest.TestCase):
         self.enterContext(unittest.mock.patch.dict(os.environ, TRITON_CACHE_DIR=folder))
         self.enterContext(unittest.mock.patch.object(build, "_build", self.build))
         self.addCleanup(setattr, knobs.compilation, "listener", knobs.compilation.listener)
-        self.counts = counting.Counts()
+        self.counts = triton_counts.Counts()
         self.counts.install()
 
     def build(self, *arguments):
@@ -63,14 +64,14 @@ class Counting(unittest.TestCase):
     def test_choices_are_those_of_the_autotuners_by_kernel_and_key(self):
         gc.collect()  # those of other tests
         kernel = self.call(tuned())
-        (one,) = [one for one in counting.choices() if one["kernel"] == counting.name_of(kernel)]
-        self.assertEqual(one["configuration"], counting.spelled(kernel.best_config))
+        (one,) = [one for one in triton_counts.choices() if one["kernel"] == triton_counts.name_of(kernel)]
+        self.assertEqual(one["configuration"], triton_counts.spelled(kernel.best_config))
         self.assertEqual(one["key"], str(next(iter(kernel.cache))))
 
     def test_a_listener_of_the_program_is_still_called(self):
         seen = []
         knobs.compilation.listener = lambda src, **_: seen.append(src.name)
-        counts = counting.Counts()
+        counts = triton_counts.Counts()
         counts.install()
         self.call(tuned())
         self.assertEqual(seen, counts.compiles)
