@@ -127,6 +127,9 @@ class Bench:
                 raise RuntimeError(f"jobs are still open after {SETTLED_S} s: {jobs[:3]}")
             time.sleep(0.2)
         self.document["settled_s"] = time.monotonic() - start
+        kept = ("kernel", "configurations", "created_at", "finished_at", "elapsed_ms", "stages")
+        ended = json.loads(daemon.call("jobs", "--all", "--json"))["jobs"]
+        self.document["tunings"] = [{name: job.get(name) for name in kept} for job in ended]
 
     def judge(self):
         """What Triton compiles for it, is in the shared folder where that side was measured."""
