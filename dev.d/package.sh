@@ -30,7 +30,7 @@ package() {
   copy_data "$folder"
   write_documentation "$folder" build/release/bin/cubindctl
   tar -C dist --sort=name --owner=0 --group=0 --numeric-owner -czf "$folder.tar.gz" "$(basename "$folder")"
-  check_package "$folder" "$([ -n "$with_tests" ] && echo 74 || echo 50)"
+  check_package "$folder" "$([ -n "$with_tests" ] && echo 76 || echo 54)"
 }
 
 install_component() { cmake --install build/release --prefix "$2" --component "$1" --strip >/dev/null; }
