@@ -226,7 +226,7 @@ def scaled_dot_product_attention(
     projection for all three. The result and the gradients are such views where the query, key or value is.
 
     Torch's own function is used as rms_norm() says, for other sizes and types, with attn_mask or dropout_p,
-    and with is_causal if there are not as many keys as queries.
+    with is_causal if there are not as many keys as queries, and in compiled graphs.
 
     DTensors give one as rms_norm() says; batches and heads may be sharded.
     """
@@ -256,9 +256,10 @@ def attend(
         return o
     needs = query.requires_grad or key.requires_grad or value.requires_grad
     if (
-        not applies(query, key, value)
+        is_compiling()
+        or not applies(query, key, value)
         or not _is_ours(query, key, value, is_causal, enable_gqa)
-        or not (is_compiling() or _is_there(query, key, is_causal, needs))
+        or not _is_there(query, key, is_causal, needs)
     ):
         if not are_distributed(query, key, value):
             return NotImplemented

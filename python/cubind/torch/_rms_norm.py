@@ -206,8 +206,11 @@ def _is_there(x: torch.Tensor, weight: torch.Tensor, needs_gradients: bool) -> b
 
 
 class RMSNorm(torch.nn.RMSNorm):
-    """torch.nn.RMSNorm by rms_norm(): the same arguments, parameters and state dict."""
+    """torch.nn.RMSNorm by rms_norm(): the same arguments, parameters and state dict. In a compiled graph it is
+    torch's, which the compiler fuses with its neighbours."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: [..., D]."""
+        if is_compiling():
+            return super().forward(x)
         return rms_norm(x, self.normalized_shape, self.weight, self.eps)

@@ -6,7 +6,7 @@ import copy
 import copyreg
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.nn import functional
@@ -85,10 +85,17 @@ def class_for(module: torch.nn.Module, chunked_loss: bool) -> tuple[type | None,
     return (_with_members(cls, members) if members is not None else None), ""
 
 
-# One class for all modules of a class: torch.compile guards on it.
+# One class for all modules of a class: torch.compile guards on it. In a compiled graph the module is what it
+# was: the compiler fuses it with its neighbours.
 @functools.cache
 def _with_forward(cls: type, forward: Callable[..., Any]) -> type:
-    return _with_members(cls, {"forward": forward})
+    theirs = cast(Any, cls).forward
+
+    @functools.wraps(theirs)
+    def forward_unless_compiled(self: Any, *inputs: Any, **named: Any) -> Any:
+        return (theirs if torch.compiler.is_compiling() else forward)(self, *inputs, **named)
+
+    return _with_members(cls, {"forward": forward_unless_compiled})
 
 
 def _with_members(cls: type, given: dict[str, Any]) -> type:
