@@ -182,6 +182,14 @@ struct ExplainOptions : QuestionOptions {
   std::string problem;
 };
 
+// Without a device: this machine's GPU, else the one class that agents offer.
+struct ProfileOptions : QuestionOptions {
+  std::string kernel;
+  std::string problem;
+  std::string output;  // file for the launcher; empty: KERNEL.launch
+  std::string csv;     // what ncu has printed elsewhere; empty: ncu runs here
+};
+
 struct ReportOptions {
   std::string kernel, job;  // one of them, or `all`
   bool all = false;
@@ -223,13 +231,14 @@ struct TokenRevokeOptions {
   std::vector<std::string> ids;
 };
 
-using Command = std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, AuditOptions,
-                             ExportOptions, ImportOptions, BackupOptions, TableCheckOptions, TableDiffOptions,
-                             TableMergeOptions, KernelsOptions, CheckOptions, InitOptions, WantedOptions,
-                             DevicesOptions, JobsOptions, JobsShowOptions, CancelOptions, ForgetOptions,
-                             ExplainOptions, ReportOptions, StatusOptions, HealthOptions, CompletionOptions,
-                             CompleteOptions, ManOptions, TokenNewOptions, TokenListOptions,
-                             TokenRevokeOptions, BundleCreateOptions, BundleVerifyOptions, BundleShowOptions>;
+using Command =
+    std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, AuditOptions, ExportOptions,
+                 ImportOptions, BackupOptions, TableCheckOptions, TableDiffOptions, TableMergeOptions,
+                 KernelsOptions, CheckOptions, InitOptions, WantedOptions, DevicesOptions, JobsOptions,
+                 JobsShowOptions, CancelOptions, ForgetOptions, ExplainOptions, ProfileOptions, ReportOptions,
+                 StatusOptions, HealthOptions, CompletionOptions, CompleteOptions, ManOptions,
+                 TokenNewOptions, TokenListOptions, TokenRevokeOptions, BundleCreateOptions,
+                 BundleVerifyOptions, BundleShowOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

@@ -47,6 +47,7 @@ class Builder {
     add_forget();
     add_token();
     add_explain();
+    add_profile();
     add_report();
     add_documentation();
   }
@@ -379,6 +380,18 @@ class Builder {
         ->required();
     option(command, "--problem", options->problem, "PROBLEM", kProblemHelp);
     add_question(command, *options);
+  }
+
+  void add_profile() {
+    auto [command, options] = add<ProfileOptions>(
+        app_, "profile", "say why a served variant is slow, by the counters that ncu reads");
+    option(command, "kernel", options->kernel, "KERNEL", "name")->required();
+    option(command, "--problem", options->problem, "PROBLEM", kProblemHelp)->required();
+    add_question(command, *options);
+    auto* output = option(command, "-o,--output", options->output, kFile,
+                          "file that ncu launches the variant from; default: KERNEL.launch");
+    option(command, "--csv", options->csv, kFile, "what ncu has printed elsewhere, instead of running it")
+        ->excludes(output);
   }
 
   void add_report() {
