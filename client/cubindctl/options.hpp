@@ -54,6 +54,8 @@ struct GetOptions : QuestionOptions {
   OnMiss on_miss = OnMiss::Serve;
   TuneMode tune = TuneMode::Auto;
   std::optional<std::string> accept;
+  std::string job;         // whose generation answers; empty: none
+  std::string generation;  // to which the answer is locked, as `get` prints it; empty: none
 };
 
 // Without a device: this machine's GPU, else the one class that agents offer.

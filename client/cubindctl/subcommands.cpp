@@ -170,6 +170,10 @@ class Builder {
                "auto (default): a miss starts a job; never; or sealed: nor a compile");
     option(command, "--accept", options->accept, "DEPARTURES",
            "tolerated departures, as in bucket+stale, or exact; default: all");
+    option(command, "--job", options->job, "NAME",
+           "the training job, which gets the answers of one generation");
+    option(command, "--generation", options->generation, "GENERATION",
+           "lock the answer to this generation, as an earlier `get` has printed it");
   }
 
   void add_cover() {
