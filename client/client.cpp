@@ -51,6 +51,16 @@ void check_reply(const v1::GetVariantRequest& request, const v1::GetVariantReply
   }
 }
 
+// An older daemon leaves the lock unread.
+void check_lock(const v1::GetVariantRequest& request, const v1::GetVariantReply& reply) {
+  const bool is_kept = reply.locked() && reply.provenance().generation().SerializeAsString() ==
+                                             request.locked().SerializeAsString();
+  if (request.has_locked() && !is_kept) {
+    throw Error(ErrorCode::FailedPrecondition, "locked",
+                "the daemon does not lock answers to a generation: upgrade it");
+  }
+}
+
 // A job runs behind the answer, and the answer is not the measured one of its bucket: it will get better.
 bool unsettled(const v1::GetVariantReply& reply, const Answer& answer) {
   return !reply.job_id().empty() || reply.provenance().provisional() ||
@@ -96,6 +106,7 @@ Answer Client::Impl::ask(v1::GetVariantRequest request, const std::string& key, 
   ++calls;
   auto reply = std::make_shared<v1::GetVariantReply>(connection.get_variant(request, deadline));
   check_reply(request, *reply);
+  check_lock(request, *reply);
   auto cubin = cubin_of(*reply, held, deadline);
   if (trust) {
     trust->check(claimed_answer(request, *reply, *cubin), rule_parts(*reply),

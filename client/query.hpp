@@ -48,6 +48,9 @@ struct Query {
   /// The training job, by the same name on all of its ranks: the first question of a job pins a generation of
   /// the table, and all ranks get its answers. Empty: the newest there is.
   std::string job = {};
+  /// Locks the answer to the generation of an earlier one, as generation_text() in client/request.hpp names
+  /// it: its very cubin and launches, whatever was tuned since, or an error. Empty: no lock.
+  std::string generation = {};
   /// The departures that are tolerated, as `Match` prints them ("bucket+stale", "exact"); absent: all.
   std::optional<std::string> accept = {};
   std::optional<std::chrono::milliseconds> deadline = {};  // absent: the client's

@@ -1,6 +1,7 @@
 #include "client/request.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -61,6 +62,38 @@ void to_wire(const DeviceChoice& from, v1::Device& to) {
   }
 }
 
+std::string generation_text(const v1::Generation& generation) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text = std::to_string(generation.number()) + "@";
+  for (const char byte : generation.store_id()) {
+    text += kDigits[static_cast<unsigned char>(byte) >> 4];
+    text += kDigits[static_cast<unsigned char>(byte) & 15];
+  }
+  return text;
+}
+
+v1::Generation generation_from_text(const std::string& text) {
+  v1::Generation generation;
+  const std::size_t at = std::min(text.find('@'), text.size());
+  std::uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + at, number);
+  generation.set_number(number);
+  for (std::size_t i = at + 1; i + 1 < text.size(); i += 2) {
+    unsigned byte = 0;
+    std::from_chars(text.data() + i, text.data() + i + 2, byte, 16);
+    generation.mutable_store_id()->push_back(static_cast<char>(byte));
+  }
+  // What was not read comes out otherwise.
+  if (error != std::errc{} || stop != text.data() + at || generation.store_id().empty() ||
+      generation_text(generation) != text) {
+    throw Error(ErrorCode::InvalidArgument, "generation",
+                quoted(text) +
+                    " is not a generation as an answer names it: its number, @ and the store's id, as in "
+                    "12@9f86d081884c7d65");
+  }
+  return generation;
+}
+
 v1::Numerics make_numerics(bool reproducible, const std::string& invariant_dim) {
   v1::Numerics numerics;
   if (!invariant_dim.empty()) {
@@ -82,6 +115,9 @@ v1::GetVariantRequest make_request(const Query& query) {
   *request.mutable_numerics() = make_numerics(query.reproducible, query.invariant_dim);
   request.set_namespace_(query.name_space);
   request.set_job(query.job);
+  if (!query.generation.empty()) {
+    *request.mutable_locked() = generation_from_text(query.generation);
+  }
   request.set_on_miss(to_wire(query.on_miss));
   request.set_tune(to_wire(query.tune));
   request.add_plan_content(v1::GetVariantRequest::SYMBOLS);

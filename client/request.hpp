@@ -12,6 +12,11 @@ namespace cubind {
 /// for an unknown departure in `accept`, and the errors of current_gpu().
 v1::GetVariantRequest make_request(const Query& query);
 
+/// "12@9f86d081...": a generation's number and its store.
+std::string generation_text(const v1::Generation& generation);
+/// Throws Error(InvalidArgument) for another form.
+v1::Generation generation_from_text(const std::string& text);
+
 /// Invariance is more than reproducibility and includes it. `invariant_dim` empty: none is asked for.
 v1::Numerics make_numerics(bool reproducible, const std::string& invariant_dim);
 

@@ -67,5 +67,7 @@
     X(event_record, cuEventRecord, (Event, Stream)) \
     X(event_query, cuEventQuery, (Event)) \
     X(event_synchronize, cuEventSynchronize, (Event)) \
-    X(event_elapsed_time, cuEventElapsedTime, (float*, Event, Event))
+    X(event_elapsed_time, cuEventElapsedTime, (float*, Event, Event)) \
+    X(profiler_start, cuProfilerStart, ()) \
+    X(profiler_stop, cuProfilerStop, ())
 // clang-format on

@@ -34,6 +34,7 @@ ExitCode run(const TokenNewOptions& options, const CommonOptions& common);
 ExitCode run(const TokenListOptions& options, const CommonOptions& common);
 ExitCode run(const TokenRevokeOptions& options, const CommonOptions& common);
 ExitCode run(const ExplainOptions& options, const CommonOptions& common);
+ExitCode run(const ProfileOptions& options, const CommonOptions& common);
 ExitCode run(const ReportOptions& options, const CommonOptions& common);
 ExitCode run(const StatusOptions& options, const CommonOptions& common);
 ExitCode run(const HealthOptions& options, const CommonOptions& common);

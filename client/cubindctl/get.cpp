@@ -18,6 +18,7 @@
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "client/cubindctl/text_wrap.hpp"
+#include "client/request.hpp"
 #include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire.hpp"
 
@@ -32,6 +33,8 @@ Query query_of(const GetOptions& options, const CommonOptions& common) {
   query.on_miss = options.on_miss;
   query.tune = options.tune;
   query.accept = options.accept;
+  query.job = options.job;
+  query.generation = options.generation;
   return query;
 }
 
@@ -92,7 +95,7 @@ class AnswerPrinter {
               provenance_.driver().version() + ", " + provenance_.toolchain() + ", " +
               provenance_.measured_at();
     }
-    return text + "; generation " + std::to_string(provenance_.generation().number());
+    return text + "; generation " + generation_text(provenance_.generation());
   }
 
   // "yes", "no", or the launches whose entries use them.

@@ -54,6 +54,8 @@ struct GetOptions : QuestionOptions {
   OnMiss on_miss = OnMiss::Serve;
   TuneMode tune = TuneMode::Auto;
   std::optional<std::string> accept;
+  std::string job;         // whose generation answers; empty: none
+  std::string generation;  // to which the answer is locked, as `get` prints it; empty: none
 };
 
 // Without a device: this machine's GPU, else the one class that agents offer.
@@ -182,6 +184,14 @@ struct ExplainOptions : QuestionOptions {
   std::string problem;
 };
 
+// Without a device: this machine's GPU, else the one class that agents offer.
+struct ProfileOptions : QuestionOptions {
+  std::string kernel;
+  std::string problem;
+  std::string output;  // file for the launcher; empty: KERNEL.launch
+  std::string csv;     // what ncu has printed elsewhere; empty: ncu runs here
+};
+
 struct ReportOptions {
   std::string kernel, job;  // one of them, or `all`
   bool all = false;
@@ -223,13 +233,14 @@ struct TokenRevokeOptions {
   std::vector<std::string> ids;
 };
 
-using Command = std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, AuditOptions,
-                             ExportOptions, ImportOptions, BackupOptions, TableCheckOptions, TableDiffOptions,
-                             TableMergeOptions, KernelsOptions, CheckOptions, InitOptions, WantedOptions,
-                             DevicesOptions, JobsOptions, JobsShowOptions, CancelOptions, ForgetOptions,
-                             ExplainOptions, ReportOptions, StatusOptions, HealthOptions, CompletionOptions,
-                             CompleteOptions, ManOptions, TokenNewOptions, TokenListOptions,
-                             TokenRevokeOptions, BundleCreateOptions, BundleVerifyOptions, BundleShowOptions>;
+using Command =
+    std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, AuditOptions, ExportOptions,
+                 ImportOptions, BackupOptions, TableCheckOptions, TableDiffOptions, TableMergeOptions,
+                 KernelsOptions, CheckOptions, InitOptions, WantedOptions, DevicesOptions, JobsOptions,
+                 JobsShowOptions, CancelOptions, ForgetOptions, ExplainOptions, ProfileOptions, ReportOptions,
+                 StatusOptions, HealthOptions, CompletionOptions, CompleteOptions, ManOptions,
+                 TokenNewOptions, TokenListOptions, TokenRevokeOptions, BundleCreateOptions,
+                 BundleVerifyOptions, BundleShowOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

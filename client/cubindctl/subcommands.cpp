@@ -47,6 +47,7 @@ class Builder {
     add_forget();
     add_token();
     add_explain();
+    add_profile();
     add_report();
     add_documentation();
   }
@@ -169,6 +170,10 @@ class Builder {
                "auto (default): a miss starts a job; never; or sealed: nor a compile");
     option(command, "--accept", options->accept, "DEPARTURES",
            "tolerated departures, as in bucket+stale, or exact; default: all");
+    option(command, "--job", options->job, "NAME",
+           "the training job, which gets the answers of one generation");
+    option(command, "--generation", options->generation, "GENERATION",
+           "lock the answer to this generation, as an earlier `get` has printed it");
   }
 
   void add_cover() {
@@ -379,6 +384,18 @@ class Builder {
         ->required();
     option(command, "--problem", options->problem, "PROBLEM", kProblemHelp);
     add_question(command, *options);
+  }
+
+  void add_profile() {
+    auto [command, options] = add<ProfileOptions>(
+        app_, "profile", "say why a served variant is slow, by the counters that ncu reads");
+    option(command, "kernel", options->kernel, "KERNEL", "name")->required();
+    option(command, "--problem", options->problem, "PROBLEM", kProblemHelp)->required();
+    add_question(command, *options);
+    auto* output = option(command, "-o,--output", options->output, kFile,
+                          "file that ncu launches the variant from; default: KERNEL.launch");
+    option(command, "--csv", options->csv, kFile, "what ncu has printed elsewhere, instead of running it")
+        ->excludes(output);
   }
 
   void add_report() {

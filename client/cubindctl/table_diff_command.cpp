@@ -62,7 +62,10 @@ std::string winner_text(const RecordChange& change) {
       parts.push_back(added.name + " - -> " + std::to_string(added.value));
     }
   }
-  return parts.empty() ? "same" : join(parts, ", ");
+  if (!parts.empty()) {
+    return join(parts, ", ");
+  }
+  return change.cubin_changed() ? "same, other cubin" : "same";
 }
 
 class DiffPrinter {
@@ -136,6 +139,7 @@ OutputJson diff_json(const TableDiff& diff, const Labels& labels) {
     OutputJson entry = question_json(change.after, labels);
     entry["change_percent"] = change.percent();
     entry["winner_changed"] = change.winner_changed();
+    entry["cubin_changed"] = change.cubin_changed();
     entry["a"] = answer_json(change.before);
     entry["b"] = answer_json(change.after);
     changed.push_back(std::move(entry));

@@ -16,6 +16,11 @@ def job_id() -> str:
     return f"torchrun-{run}" if run not in ("", "none") else ""
 
 
+def generation() -> str:
+    """CUBIND_GENERATION, to which answers are locked, else ""."""
+    return os.environ.get("CUBIND_GENERATION", "")
+
+
 def are_several() -> bool:
     """Whether the job has several ranks, which must not diverge silently: WORLD_SIZE above 1."""
     ranks = os.environ.get("WORLD_SIZE", "")

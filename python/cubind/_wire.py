@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import numbers
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -92,6 +93,23 @@ def departures_of(match: str) -> list[Any]:
                 f'"{word}" is not a departure (known: {", ".join(words)}; or "exact")', field="accept"
             )
     return [words[word] for word in named]
+
+
+def generation_text(generation: Any) -> str:
+    """ "12@9f86d081...": a Generation's number and its store."""
+    return f"{generation.number}@{generation.store_id.hex()}"
+
+
+def set_generation(text: str, generation: Any) -> None:
+    """The inverse. Raises InvalidArgumentError for another form."""
+    form = re.fullmatch(r"([0-9]{1,19})@((?:[0-9a-f]{2})+)", text, re.ASCII)
+    if form is None:
+        raise InvalidArgumentError(
+            f'"{text}" is not a generation as Answer.generation names it, as in 12@9f86d081884c7d65',
+            field="generation",
+        )
+    generation.number = int(form[1])
+    generation.store_id = bytes.fromhex(form[2])
 
 
 def rule_json(reply: Any) -> str:

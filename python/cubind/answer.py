@@ -35,6 +35,7 @@ class Answer:
     digest: SHA-256 of the cubin, hexadecimal.
     job_id: of the tuning job that a miss started; "" where none runs.
     why: why nothing better answers; "" where nothing better was missed.
+    generation: of the daemon's table, "12@9f86d081...": Client.get() locks answers to it.
     over_library: how the measured problem compares with libraries, as clients have reported it.
     """
 
@@ -50,6 +51,7 @@ class Answer:
     digest: str
     job_id: str = ""
     why: str = ""
+    generation: str = ""
     over_library: tuple[Comparison, ...] = ()
     _rule: _core.Rule = dataclasses.field(kw_only=True)
     _dims: tuple[str, ...] = dataclasses.field(kw_only=True)
@@ -133,6 +135,7 @@ def make_answer(reply: Any, cubin: bytes) -> Answer:
         digest=digest.hex(),
         job_id=reply.job_id,
         why=reply.why,
+        generation=_wire.generation_text(provenance.generation),
         over_library=comparisons_of(provenance),
         _rule=rule,
         _dims=tuple(dim.name for dim in reply.problem.dims),

@@ -109,6 +109,7 @@ class Client:
         namespace: str = "",
         job: str | None = None,
         lend: bool | None = None,
+        generation: str | None = None,
         **named: Any,
     ) -> Answer:
         """The best variant for a problem: client.get("rmsnorm_forward", N=4096, D=4096, T="bf16").
@@ -130,13 +131,26 @@ class Client:
         job: the training job, whose ranks all get the answers of one generation; None: as CUBIND_JOB, Slurm
             or torchrun say.
         lend: with on_miss="wait", as in tune().
+        generation: locks the answer to this one, which Answer.generation of an earlier answer names: its very
+            cubin and launches, or an error; None: without `job`, as CUBIND_GENERATION says.
 
         Raises CubindError with the daemon's code: NotFoundError, InvalidArgumentError with the field's path,
         FailedPreconditionError (no driver, or no cubin that it loads), SealedError (see cubind.seal()),
         UnavailableError, DeadlineExceededError, DataLossError.
         """
         question = Question(
-            device, on_miss, tune, accept, reproducible, invariant, warm_l2, graph, namespace, job, lend
+            device,
+            on_miss,
+            tune,
+            accept,
+            reproducible,
+            invariant,
+            warm_l2,
+            graph,
+            namespace,
+            job,
+            lend,
+            generation,
         )
         return self.ask(kernel, _wire.parse_problem(problem, named), question).answer
 
@@ -386,6 +400,11 @@ class Client:
         elif question.reproducible:
             request.numerics.kind = messages.Numerics.REPRODUCIBLE
         request.job = _ranks.job_id() if question.job is None else question.job
+        generation = question.generation
+        if generation is None and question.job is None:
+            generation = _ranks.generation()
+        if generation:
+            _wire.set_generation(generation, request.locked)
         request.on_miss = _ON_MISS.index(question.on_miss)
         lent = _lend.lent_gpu(question.lend, gpu) if question.on_miss == "wait" else None
         if lent is not None:
@@ -465,6 +484,10 @@ def _check_reply(request: Any, reply: Any, question: Question) -> None:
             raise DataLossError(
                 f"asked for {name}={value}, the answer is for {answered.get(name)}", "problem"
             )
+    if request.HasField("locked") and not (reply.locked and reply.provenance.generation == request.locked):
+        raise FailedPreconditionError(
+            "the daemon does not lock answers to a generation: upgrade it", field="locked"
+        )
     match = _wire.match_of(reply.provenance.departures)
     if question.accept is not None:
         accepted = set(question.accept.split("+")) | {"exact"}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 @dataclasses.dataclass(frozen=True)
 class Question:
     """What a question says besides kernel and problem: device, on_miss, tune, accept, reproducible,
-    invariant, warm_l2, graph, namespace, job and lend, as Client.get() explains them."""
+    invariant, warm_l2, graph, namespace, job, lend and generation, as Client.get() explains them."""
 
     device: str | None = None
     on_miss: str = "serve"
@@ -26,6 +26,7 @@ class Question:
     namespace: str = ""
     job: str | None = None
     lend: bool | None = None
+    generation: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -39,13 +39,15 @@ Digest compile_key(const Question& question, const Configuration& configuration)
 
 namespace {
 
-bool makes_wanted_bits(const Question& question, const RecordRow* record,
-                       const ToolchainIdentity& toolchain) {
+bool has_wanted_bits(const Question& question, const RecordRow* record, const ArtifactRow& artifact) {
+  if (question.is_locked) {
+    return record && artifact.cubin == record->cubin;
+  }
   if (question.key.numerics.kind != Numerics::Kind::Invariant) {
     return true;
   }
-  return record ? toolchain == record->toolchain
-                : !question.toolchain || is_current(*question.toolchain, toolchain);
+  return record ? artifact.toolchain == record->toolchain
+                : !question.toolchain || is_current(*question.toolchain, artifact.toolchain);
 }
 
 /// What would compile today comes first.
@@ -79,12 +81,13 @@ FoundArtifact ArtifactFinder::find(const Question& question, const Configuration
           artifact.reset();
         }
       });
-      if (artifact && !makes_wanted_bits(question, record, toolchain)) {
+      if (artifact && !has_wanted_bits(question, record, *artifact)) {
         found.has_other_bits = true;
         continue;
       }
       if (artifact && loads(question, artifact->toolchain)) {
-        found.outdated = question.toolchain && !is_current(*question.toolchain, toolchain) &&
+        found.outdated = !question.is_locked && question.toolchain &&
+                         !is_current(*question.toolchain, toolchain) &&
                          !(record && toolchain == record->toolchain);
         found.artifact = std::move(artifact);
         return found;

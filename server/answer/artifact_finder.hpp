@@ -34,7 +34,7 @@ class ArtifactFinder {
 
   /// The record's toolchain is tried first, so that the very bytes that were measured are served where they
   /// can be; then today's, then the others. Numerics `invariant:DIM` have no other one: the record's alone,
-  /// for a default today's.
+  /// for a default today's. A locked question takes the record's bytes alone, whatever compiled them.
   FoundArtifact find(const Question& question, const Configuration& configuration, const RecordRow* record);
 
   /// A new artifact: its toolchain may not have been seen with this kernel.

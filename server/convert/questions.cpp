@@ -75,6 +75,18 @@ void read_tune_mode(const v1::GetVariantRequest& request, VariantQuestion& read)
   read.is_sealed = request.tune() == v1::SEALED;
 }
 
+void read_lock(const v1::GetVariantRequest& request, VariantQuestion& read) {
+  if (!request.has_locked()) {
+    return;
+  }
+  read.locked = Generation{request.locked().store_id(), request.locked().number()};
+  if (read.job.empty()) {
+    read.job = "generation " + std::to_string(read.locked->number);  // a pin has a name
+  }
+  read.question.is_locked = true;
+  read.may_tune = false;
+}
+
 void require_plan_content(const KernelSpec& spec, const v1::GetVariantRequest& request) {
   const auto states = [&](v1::GetVariantRequest::PlanContent content) {
     return std::ranges::find(request.plan_content(), content) != request.plan_content().end();
@@ -160,6 +172,7 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
     read.lent = lent_gpu_from_wire(request.lent());
   }
   read_tune_mode(request, read);
+  read_lock(request, read);
   read_waits(request, read);
   read.have = digests_from_wire(request.have_artifacts(), "have_artifacts");
   return read;

@@ -27,8 +27,9 @@ struct VariantQuestion {
   std::chrono::milliseconds compile_wait{2000};    // where another candidate can answer meanwhile
   std::chrono::milliseconds longest_wait{30'000};  // where none can
   std::vector<Digest> have;
-  std::string job;                   // empty: pins no generation
-  std::optional<LentGpu> lent = {};  // while the call waits
+  std::string job;                        // empty: pins no generation
+  std::optional<Generation> locked = {};  // that the job pins: nothing else answers
+  std::optional<LentGpu> lent = {};       // while the call waits
 };
 
 /// Throws InvalidArgument where a limit is passed.

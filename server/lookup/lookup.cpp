@@ -96,7 +96,7 @@ bool is_near(const Problem& problem, Dims dims) {
 }
 
 bool has_other_toolchain(const Question& question, const RecordRow& record) {
-  if (!question.toolchain || record.toolchain.name.empty()) {
+  if (question.is_locked || !question.toolchain || record.toolchain.name.empty()) {
     return false;
   }
   return !(was_measured_here(record) ? is_current(*question.toolchain, record.toolchain)
@@ -228,6 +228,9 @@ class Ranking {
       return;
     }
     if (carried->other_revision) {
+      if (question_.is_locked) {
+        return;
+      }
       match.add(Departure::OtherRevision);
     }
     if (is_stale(question_, *record, same_device)) {
@@ -252,6 +255,9 @@ class Ranking {
 }  // namespace
 
 bool is_stale(const Question& question, const RecordRow& record, bool same_device) {
+  if (question.is_locked) {
+    return false;
+  }
   if (question.driver && !question.driver->version.empty() && !record.driver.version.empty() &&
       driver_branch(question.driver->version) != driver_branch(record.driver.version)) {
     return true;
@@ -333,6 +339,9 @@ void visit_candidates(const Question& question, const IndexSnapshot& index, cons
         return;
       }
     }
+  }
+  if (question.is_locked) {
+    return;
   }
   visit_defaults(question, [&](const Configuration& configuration) {
     return visit({Match{Departure::Default}, Evidence::None, nullptr, configuration});

@@ -43,6 +43,9 @@ struct Question {
   std::optional<DriverVersion> driver;        // absent: makes nothing stale
   std::uint32_t power_limit_mw = 0;           // the caller's; 0: not said
   std::optional<CurrentToolchain> toolchain;  // absent: makes nothing stale
+  /// Only records that today's source leaves as they were answer, with the very bytes that were measured. No
+  /// validator counts, so that driver and toolchain do not change which record answers.
+  bool is_locked = false;
   /// The first valid configuration, if none of the spec's defaults is valid and the space was searched for
   /// it: that may take long.
   std::optional<Configuration> fallback = {};
@@ -90,6 +93,8 @@ std::optional<Configuration> valid_default(const Question& question);
 /// distance. Results of a replay device never answer for a real class, nor the other way round, and clients'
 /// reports answer nothing. Only records that were compared with today's default answer numerics
 /// `invariant:DIM`: of the same bucket, device class, revision and toolchain.
+///
+/// A locked question has no default, and no record with `stale` or `other_revision`.
 ///
 /// Calls `visit` with one after the other, until it returns false: candidates are ranked only as far as the
 /// caller asks.

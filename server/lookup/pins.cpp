@@ -5,16 +5,55 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
 
-std::shared_ptr<const IndexSnapshot> Pins::snapshot(const std::string& job) {
+namespace {
+
+std::string text_of(std::uint64_t number) { return "generation " + std::to_string(number); }
+
+void check_exists(const Generation& named, const Generation& current) {
+  if (named.store_id != current.store_id) {
+    throw Error(
+        ErrorCode::FailedPrecondition, "locked",
+        text_of(named.number) +
+            " is one of another store: this one was restored or rebuilt since, or the daemon is another. "
+            "Its numbers may mean other variants");
+  }
+  if (named.number > current.number) {
+    throw Error(ErrorCode::NotFound, "locked",
+                text_of(named.number) + " has not been yet, the newest is " + std::to_string(current.number));
+  }
+}
+
+void check_pinned(const Generation& named, std::uint64_t pinned, const std::string& job) {
+  if (named.number != pinned) {
+    throw Error(ErrorCode::FailedPrecondition, "locked",
+                "the job " + quoted(job.substr(job.find('\n') + 1)) + " has pinned " + text_of(pinned) +
+                    ", not " + std::to_string(named.number) + ": a pin stays, take another name for the job");
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const IndexSnapshot> Pins::snapshot(const std::string& job,
+                                                    const std::optional<Generation>& named) {
+  Snapshot current = index_.snapshot();
+  if (named) {
+    check_exists(*named, current->generation());
+  }
   if (auto known = take(job)) {
+    if (named) {
+      check_pinned(*named, known->generation().number, job);
+    }
     return known;
   }
-  Snapshot current = index_.snapshot();
-  const std::uint64_t generation = pin(job, current->generation().number);
+  const std::uint64_t generation = pin(job, named ? named->number : current->generation().number);
+  if (named) {
+    check_pinned(*named, generation, job);
+  }
   if (generation != current->generation().number) {
     current = IndexSnapshot::at(store_, generation);
   }

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -20,9 +21,12 @@ class Pins {
   Pins(Store& store, const Index& index, std::size_t capacity = 64)
       : store_(store), index_(index), capacity_(capacity) {}
 
-  /// The first call for a job pins the current generation. If the store takes no writes, the pin lasts as
-  /// long as its snapshot stays in RAM.
-  std::shared_ptr<const IndexSnapshot> snapshot(const std::string& job);
+  /// The first call for a job pins the current generation, or the one that it names. If the store takes no
+  /// writes, the pin lasts as long as its snapshot stays in RAM. Throws Error(FailedPrecondition) for a
+  /// generation of another store or another one than the job has pinned, Error(NotFound) for one that has not
+  /// been yet.
+  std::shared_ptr<const IndexSnapshot> snapshot(const std::string& job,
+                                                const std::optional<Generation>& named = {});
 
  private:
   using Snapshot = std::shared_ptr<const IndexSnapshot>;

@@ -35,6 +35,31 @@ void refuse_old_driver(const Question& question, const Resolution& resolution, c
 
 }  // namespace
 
+void throw_not_unchanged_because(const std::vector<AnswerCandidate>& candidates, const Question& question,
+                                 std::uint64_t generation) {
+  const std::string where = "kernel " + question.key.kernel;
+  const std::string what = to_string(question.key.problem) + " on " + question.device.label;
+  const std::string locked = "generation " + std::to_string(generation);
+  if (candidates.empty() || !candidates.front().record) {
+    throw Error(ErrorCode::NotFound, where,
+                locked + ", to which the question is locked, has no record for " + what);
+  }
+  const AnswerCandidate& best = candidates.front();
+  const std::string serves = locked + " cannot be served unchanged for " + what + ": ";
+  if (best.match.has(Departure::OtherRevision)) {
+    throw Error(
+        ErrorCode::FailedPrecondition, where,
+        serves +
+            "the kernel's source or its launches have changed since. Serve the earlier ones, as from a "
+            "bundle that was made then, or lock a newer generation");
+  }
+  throw Error(ErrorCode::FailedPrecondition, where,
+              serves + "the cubin " + best.record->cubin.hex() + " that was measured by " +
+                  best.record->toolchain.name +
+                  " is not stored, and no agent made the same bytes. A table that was imported brings none: "
+                  "`cubindctl tune` measures here");
+}
+
 void throw_no_answer(const Question& question, const Resolution& resolution, const AgentProfiles& agents,
                      const CompileAttempts& compiles, const std::string& leaves_none) {
   const std::string where = "kernel " + question.key.kernel;

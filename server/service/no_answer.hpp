@@ -1,7 +1,9 @@
 // Why a GetVariant has no answer.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "server/answer/answerer.hpp"
 #include "server/fleet.hpp"
@@ -22,5 +24,10 @@ struct CompileAttempts {
 [[noreturn]] void throw_no_answer(const Question& question, const Resolution& resolution,
                                   const AgentProfiles& agents, const CompileAttempts& compiles,
                                   const std::string& leaves_none);
+
+/// The same of a question that is locked to this generation. `candidates` are those of the question without
+/// the lock.
+[[noreturn]] void throw_not_unchanged_because(const std::vector<AnswerCandidate>& candidates,
+                                              const Question& question, std::uint64_t generation);
 
 }  // namespace cubind

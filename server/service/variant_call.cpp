@@ -115,7 +115,8 @@ void VariantCall::begin() {
   const std::string& name_space = asked_.question.key.name_space;
   pinned_ = asked_.job.empty()
                 ? nullptr
-                : context_.pins.snapshot(name_space.empty() ? asked_.job : name_space + "\n" + asked_.job);
+                : context_.pins.snapshot(name_space.empty() ? asked_.job : name_space + "\n" + asked_.job,
+                                         asked_.locked);
   resolve();
   if (!resolution_.hit && asked_.on_miss == OnMiss::Wait && begin_with_an_agent()) {
     return;
@@ -157,7 +158,8 @@ bool VariantCall::begin_with_an_agent() {
 }
 
 bool VariantCall::needs_walk() const {
-  return !resolution_.hit && asked_.on_miss != OnMiss::Fail && !valid_default(asked_.question);
+  return !resolution_.hit && !asked_.locked && asked_.on_miss != OnMiss::Fail &&
+         !valid_default(asked_.question);
 }
 
 void VariantCall::find_fallback() {
@@ -203,7 +205,10 @@ void VariantCall::on_miss() {
   if (asked_.lent && may_start_work()) {
     lend_ = context_.scheduler.lend(*asked_.lent);
   }
-  if (!measured_since_pinned()) {
+  if (asked_.locked) {
+    refuse_changed_answers();
+    no_job_because_ = "the question is locked to a generation, for which nothing is measured";
+  } else if (!measured_since_pinned()) {
     start_job();
   } else if (asked_.on_miss == OnMiss::Wait) {
     pinned_ = nullptr;  // what others of the job have waited for
@@ -363,6 +368,7 @@ void VariantCall::stop_waiting() {
 }
 
 void VariantCall::reply_now() {
+  refuse_changed_answers();
   if (!resolution_.answer) {
     throw_no_answer(asked_.question, resolution_, *context_.fleet.agents(), attempts(), leaves_none_);
   }
@@ -378,6 +384,7 @@ void VariantCall::reply_now() {
     reply.set_job_state(job_state_name(job_->job.state));
   }
   add_fingerprint(reply);
+  reply.set_locked(asked_.locked.has_value());
   reply.set_why(why());
   const auto blob = blob_of(*resolution_.answer);
   if (blob) {
@@ -394,6 +401,16 @@ void VariantCall::reply_now() {
     context_.replies.keep(kept.key(), state_, wire, cubin);
   }
   finish(grpc::Status::OK);
+}
+
+void VariantCall::refuse_changed_answers() {
+  if (!asked_.locked || resolution_.answer || resolution_.compile) {
+    return;
+  }
+  Question unlocked = asked_.question;
+  unlocked.is_locked = false;
+  throw_not_unchanged_because(context_.answerer.candidates(unlocked, *pinned_), asked_.question,
+                              asked_.locked->number);
 }
 
 const char* VariantCall::starts_nothing_because() const {

@@ -69,6 +69,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void end_lend();
 
   void reply_now();
+  /// Throws if the locked generation cannot answer with what was measured.
+  void refuse_changed_answers();
   /// Why the question starts no compile and no job; null: it may.
   const char* starts_nothing_because() const;
   bool may_start_work() const { return starts_nothing_because() == nullptr; }

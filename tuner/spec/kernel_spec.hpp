@@ -153,12 +153,14 @@ struct ToleranceBounds {
 };
 
 struct WorkSpec {
-  std::string bytes, min_read_bytes, flops;  // expressions over dims, flags and sizeof; empty: unknown
+  // Expressions over dims, flags and sizeof; empty: unknown.
+  std::string bytes, min_read_bytes, flops;
+  std::string unfused_bytes;  // of the separate kernels that this one replaces
 };
 
 /// The work of one problem; absent if the spec does not give it.
 struct WorkSizes {
-  std::optional<std::uint64_t> bytes, min_read_bytes, flops;
+  std::optional<std::uint64_t> bytes, min_read_bytes, flops, unfused_bytes;
 };
 
 /// The artifact key's part for a source: its digest and those of its own include closure, by name, sorted.

@@ -10,13 +10,18 @@ namespace cubind {
 struct RecordChange {
   TableRecord before, after;
   bool winner_changed() const { return before.context.configuration != after.context.configuration; }
+  /// The bytes that were measured, where both tables know them.
+  bool cubin_changed() const {
+    const Digest &a = before.context.artifact, &b = after.context.artifact;
+    return !a.is_zero() && !b.is_zero() && a != b;
+  }
   /// The change of the median; above 0: slower.
   double percent() const { return (after.timing.median_us / before.timing.median_us - 1) * 100; }
 };
 
 struct TableDiff {
   std::vector<TableRecord> only_before, only_after;  // in canonical order
-  std::vector<RecordChange> changed;                 // the winner or the median; the worst slowdown first
+  std::vector<RecordChange> changed;  // the winner, its cubin or the median; the worst slowdown first
   bool empty() const { return only_before.empty() && only_after.empty() && changed.empty(); }
   /// Changes that are slower by more.
   std::size_t count_above(double percent) const;

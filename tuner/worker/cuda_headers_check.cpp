@@ -9,6 +9,10 @@
 #include "cuda_api/driver_api.hpp"
 #include "cuda_api/nvml_api.hpp"
 
+// Of cudaProfiler.h, which NVIDIA's wheels lack.
+extern "C" CUresult cuProfilerStart();
+extern "C" CUresult cuProfilerStop();
+
 namespace cubind::worker {
 namespace {
 

@@ -2,6 +2,7 @@
 //
 //   cubind-worker compile --fd N [options]                  a compile worker
 //   cubind-worker device --fd N [--replay TABLE]            a device worker
+//   cubind-worker launch FILE                               launches a variant once for a profiler, and ends
 //
 // N is an inherited socket on which the mode speaks worker.proto in frames (base/framing.hpp) until the peer
 // closes it.
@@ -31,6 +32,9 @@ using MakeReplay = std::function<std::unique_ptr<DeviceBackend>(const std::vecto
 /// they cannot go on.
 ExitCode run_compile_worker(int fd, const std::vector<std::string>& arguments);
 ExitCode run_device_worker(int fd, const std::vector<std::string>& arguments, const MakeReplay& make_replay);
+
+/// `path`: of a LaunchFile. Uses the first visible GPU. Throws as launch_profiled() does.
+ExitCode run_launch(const std::string& path);
 
 /// The program, with that replay device. Messages go to stderr.
 int worker_main(int argc, char** argv, const MakeReplay& make_replay);

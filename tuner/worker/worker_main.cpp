@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +17,9 @@ namespace {
 constexpr char kUsage[] =
     "usage: cubind-worker compile --fd N [options]\n"
     "       cubind-worker device --fd N [--replay TABLE]\n"
-    "cubind-agent starts its workers itself; N is a socket that it hands down.\n";
+    "       cubind-worker launch FILE\n"
+    "cubind-agent starts its workers itself; N is a socket that it hands down. `cubindctl profile` writes "
+    "FILE\nand launches it under ncu.\n";
 
 std::optional<int> parse_fd(const char* text) {
   int fd = -1;
@@ -28,14 +31,10 @@ std::optional<int> parse_fd(const char* text) {
   return fd;
 }
 
-ExitCode run(const std::string& mode, int fd, const std::vector<std::string>& arguments,
-             const MakeReplay& make_replay) {
+ExitCode run(const std::function<ExitCode()>& mode) {
   init_logging("cubind-worker");
   try {
-    if (mode == "compile") {
-      return run_compile_worker(fd, arguments);
-    }
-    return run_device_worker(fd, arguments, make_replay);
+    return mode();
   } catch (const Error& error) {
     log_error(error.what());
     return error.code() == ErrorCode::InvalidArgument ? ExitCode::Usage : ExitCode::Fault;
@@ -49,6 +48,9 @@ ExitCode run(const std::string& mode, int fd, const std::vector<std::string>& ar
 
 int worker_main(int argc, char** argv, const MakeReplay& make_replay) {
   const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode == "launch" && argc == 3) {
+    return static_cast<int>(run([&] { return run_launch(argv[2]); }));
+  }
   if ((mode != "compile" && mode != "device") || argc < 4 || std::strcmp(argv[2], "--fd") != 0) {
     std::fputs(kUsage, stderr);
     return static_cast<int>(ExitCode::Usage);
@@ -58,7 +60,11 @@ int worker_main(int argc, char** argv, const MakeReplay& make_replay) {
     std::fprintf(stderr, "cubind-worker: --fd %s: not a descriptor\n", argv[3]);
     return static_cast<int>(ExitCode::Usage);
   }
-  return static_cast<int>(run(mode, *fd, std::vector<std::string>(argv + 4, argv + argc), make_replay));
+  const std::vector<std::string> arguments(argv + 4, argv + argc);
+  return static_cast<int>(run([&] {
+    return mode == "compile" ? run_compile_worker(*fd, arguments)
+                             : run_device_worker(*fd, arguments, make_replay);
+  }));
 }
 
 }  // namespace cubind::worker

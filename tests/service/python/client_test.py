@@ -83,6 +83,19 @@ class Get(WithDaemon):
         untimed = repr(dataclasses.replace(answer, time_us=None, plan=[{}] * 100))
         self.assertIn("exact, replayed, THREADS=", untimed)
 
+    def test_an_answer_can_be_locked_to_a_generation(self):
+        first = self.get()
+        self.assertRegex(first.generation, r"^[0-9]+@[0-9a-f]+$")
+        locked = self.get(generation=first.generation, job="rollout")
+        self.assertEqual((locked.digest, locked.plan), (first.digest, first.plan))
+        with (
+            mock.patch.dict(os.environ, CUBIND_GENERATION="999@00"),
+            self.assertRaisesRegex(cubind.FailedPreconditionError, "is one of another store"),
+        ):
+            self.get(tune=False)
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, "is not a generation"):
+            self.get(generation="12")
+
     def test_another_problem_of_the_bucket_needs_no_call(self):
         first = self.get()
         before = self.client.calls

@@ -8,6 +8,8 @@
 namespace cubind::test {
 namespace {
 
+using Catch::Contains;
+
 v1::GetVariantRequest of_job(std::int64_t n, v1::OnMiss on_miss = v1::SERVE) {
   v1::GetVariantRequest request = vector_add(n);
   request.set_job("train-1");
@@ -48,6 +50,45 @@ TEST_CASE("what was measured after a job's pin starts no job again and does not 
   CHECK(served.reply.job_id().empty());
   CHECK(daemon.get(of_job(64, v1::FAIL)).status.error_code() == grpc::StatusCode::NOT_FOUND);
   CHECK(daemon.status().misses_wanted() == 0);
+}
+
+/// A question that is locked to the generation of an earlier answer.
+v1::GetVariantRequest locked_to(const Got& earlier, std::int64_t n) {
+  v1::GetVariantRequest request = vector_add(n);
+  *request.mutable_locked() = earlier.reply.provenance().generation();
+  return request;
+}
+
+TEST_CASE("a locked question gets the bytes and launches of its generation whatever is measured meanwhile") {
+  TunedDaemon daemon;
+  const Got first = daemon.get(vector_add(3000));
+  daemon.tune(tune_vector_add({3000}));
+  CHECK(measured(daemon.get(vector_add(3000))) == 3000);
+  const Got locked = daemon.get(locked_to(first, 3000));
+  CHECK(measured(locked) == 4096);
+  CHECK(locked.reply.locked());
+  CHECK(locked.reply.artifact().SerializeAsString() == first.reply.artifact().SerializeAsString());
+  CHECK(locked.reply.plan().SerializeAsString() == first.reply.plan().SerializeAsString());
+  daemon.restart();
+  CHECK(daemon.get(locked_to(first, 3000)).reply.SerializeAsString() == locked.reply.SerializeAsString());
+}
+
+TEST_CASE("a locked question without a record in its generation is an error and starts no job") {
+  TunedDaemon daemon;
+  const Got first = daemon.get(vector_add(4096));
+  const Got got = daemon.get(locked_to(first, 64));
+  CHECK(got.status.error_code() == grpc::StatusCode::NOT_FOUND);
+  CHECK_THAT(got.status.error_message(), Contains("has no record for N=64"));
+  CHECK(daemon.agent.tuned() == 1);
+  CHECK(daemon.status().misses_wanted() == 0);
+}
+
+TEST_CASE("a locked question does not wait for a measurement") {
+  TunedDaemon daemon;
+  v1::GetVariantRequest request = locked_to(daemon.get(vector_add(4096)), 64);
+  request.set_on_miss(v1::WAIT);
+  CHECK(daemon.get(request).status.error_code() == grpc::StatusCode::NOT_FOUND);
+  CHECK(daemon.agent.tuned() == 1);
 }
 
 }  // namespace

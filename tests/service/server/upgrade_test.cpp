@@ -87,5 +87,23 @@ TEST_CASE("a caller that does not accept stale answers gets the default of today
   CHECK(daemon.get(daemon.request).reply.artifact().toolchain() == "nvrtc 13.1");
 }
 
+TEST_CASE("a locked question whose measured bytes are gone gets no others from today's toolchain") {
+  DaemonFixture daemon;
+  {
+    AutoAgent before(daemon.address(), hello_with(h200_facts()));
+    daemon.tune(tune_vector_add({4096}));
+  }
+  v1::GetVariantRequest locked = vector_add(4096);
+  *locked.mutable_locked() = daemon.get(locked).reply.provenance().generation();
+  CHECK(daemon.get(locked).status.ok());
+  daemon.restart([&] { daemon.damage("DELETE FROM blobs"); });
+  FakeAgent today(daemon.address(), hello_with_toolchain("nvrtc 13.1", 1));
+  auto call = std::async(std::launch::async, [&] { return daemon.get(locked); });
+  REQUIRE(today.compile(today.wait_for_lease(), "nvrtc 13.1"));
+  const Got got = call.get();
+  CHECK(got.status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  CHECK_THAT(got.status.error_message(), Contains("is not stored, and no agent made the same bytes"));
+}
+
 }  // namespace
 }  // namespace cubind::test

@@ -16,7 +16,8 @@ using cuda::DevicePtr;
 using cuda::Result;
 
 struct HostDevice {
-  std::map<std::string, int> launched;
+  std::map<std::string, int> launched, launched_while_profiled;
+  bool profiled = false;
   std::map<std::string, std::vector<float>> variables;
   std::set<std::string> names;  // a function is the address of its name
   DevicePtr last_filled = 0, last_hashed = 0;
@@ -87,6 +88,9 @@ Result launch(cuda::Function function, unsigned, unsigned rows, unsigned, unsign
               unsigned, cuda::Stream, void** arguments, void**) {
   const auto& name = *reinterpret_cast<const std::string*>(function);  // NOLINT: as get_function() made it
   ++host_device.launched[name];
+  if (host_device.profiled) {
+    ++host_device.launched_while_profiled[name];
+  }
   if (name == "cubind_fill") {
     fill(arguments);
   } else if (name == "cubind_paint_zones") {
@@ -164,6 +168,14 @@ std::shared_ptr<const cuda::DriverApi> make_host_driver() {
     *count = 1;
     return Result::Success;
   };
+  api->primary_ctx_retain = [](cuda::Context* context, cuda::DeviceOrdinal) {
+    *context = reinterpret_cast<cuda::Context>(&host_device);  // NOLINT: a handle
+    return Result::Success;
+  };
+  api->mem_get_info = [](std::size_t* free, std::size_t* total) {
+    *free = *total = std::size_t{1} << 30;
+    return Result::Success;
+  };
   api->func_get_attribute = [](int* value, cuda::FunctionAttribute, cuda::Function) {
     *value = 1024;
     return Result::Success;
@@ -171,6 +183,14 @@ std::shared_ptr<const cuda::DriverApi> make_host_driver() {
   api->module_get_function = get_function;
   api->module_get_global = get_variable;
   api->launch_kernel = launch;
+  api->profiler_start = [] {
+    host_device.profiled = true;
+    return Result::Success;
+  };
+  api->profiler_stop = [] {
+    host_device.profiled = false;
+    return Result::Success;
+  };
   set_memory_functions(*api);
   return api;
 }
@@ -180,6 +200,8 @@ const std::vector<float>& variable(const std::string& name) { return host_device
 std::array<DevicePtr, 2> last_pointers() { return host_device.last_pointers; }
 
 const std::map<std::string, int>& launched() { return host_device.launched; }
+
+const std::map<std::string, int>& launched_while_profiled() { return host_device.launched_while_profiled; }
 
 void limit_allocations(std::uint64_t count) { host_device.allocations_left = count; }
 

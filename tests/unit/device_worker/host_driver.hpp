@@ -20,6 +20,8 @@ const std::vector<float>& variable(const std::string& name);
 std::array<cuda::DevicePtr, 2> last_pointers();
 /// How often each kernel was launched since the driver was made.
 const std::map<std::string, int>& launched();
+/// The same, of those between profiler_start and profiler_stop.
+const std::map<std::string, int>& launched_while_profiled();
 /// Has memory for so many more allocations, whatever is freed.
 void limit_allocations(std::uint64_t count);
 /// The buffer that was filled last.

@@ -31,9 +31,10 @@ v1::DeviceReply ask(int fd, const v1::DeviceRequest& request) {
 }
 
 TEST_CASE("a command line that is wrong ends the worker with the usage status") {
-  const auto arguments = GENERATE(std::vector<std::string>{}, std::vector<std::string>{"serve", "--fd", "3"},
-                                  std::vector<std::string>{"device", "--fd", "x"},
-                                  std::vector<std::string>{"device", "--fd", "3", "--nonsense"});
+  const auto arguments =
+      GENERATE(std::vector<std::string>{}, std::vector<std::string>{"serve", "--fd", "3"},
+               std::vector<std::string>{"device", "--fd", "x"}, std::vector<std::string>{"launch"},
+               std::vector<std::string>{"device", "--fd", "3", "--nonsense"});
   CHECK(start(arguments).wait().code == static_cast<int>(ExitCode::Usage));
 }
 

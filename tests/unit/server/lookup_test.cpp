@@ -426,5 +426,28 @@ TEST_CASE("a snapshot stays as it is while the index goes on") {
   CHECK(f.index.snapshot()->generation().number == before->generation().number + 1);
 }
 
+TEST_CASE("what answers a locked question depends neither on the driver nor on the toolchain") {
+  LookupFixture f;
+  f.add({f.record(2500), f.record(4096)});
+  Question asked = f.ask(2500);
+  asked.driver = DriverVersion{13010, "590.10"};
+  asked.toolchain = CurrentToolchain{"nvrtc 13.1", {}};
+  CHECK(f.best(asked).match.has(Departure::Stale));
+  asked.is_locked = true;
+  CHECK(f.best(asked).match.exact());
+  CHECK(measured(f.best(asked)) == 2500);
+}
+
+TEST_CASE("neither a default nor another revision answers a locked question") {
+  LookupFixture f;
+  RecordRow edited = f.record(4096);
+  edited.trial = Digest::of("of an earlier source");
+  f.add({edited});
+  Question asked = f.ask(4096);
+  CHECK(f.best(asked).match == Match{Departure::OtherRevision});
+  asked.is_locked = true;
+  CHECK(f.rank(asked).empty());
+}
+
 }  // namespace
 }  // namespace cubind::test

@@ -74,5 +74,29 @@ TEST_CASE("of two pins of one job the first stands") {
   CHECK(generations == std::vector<std::uint64_t>{1, 1});
 }
 
+TEST_CASE("a job may pin an earlier generation by name and gets its records") {
+  PinFixture f;
+  const Generation first = f.index.snapshot()->generation();
+  f.measure(4096, 19);
+  CHECK(f.pins->snapshot("rollout", first)->all().front()->timing.median_us == 20.0);
+  f.restart();
+  CHECK(f.medians("rollout") == std::vector{20.0});
+  CHECK(f.pins->snapshot("rollout", first)->generation() == first);
+}
+
+TEST_CASE("a generation that the job cannot have is refused with the reason") {
+  PinFixture f;
+  const Generation now = f.index.snapshot()->generation();
+  CHECK_THROWS_WITH(f.pins->snapshot("job", Generation{now.store_id, now.number + 1}),
+                    Catch::Contains("generation 2 has not been yet, the newest is 1"));
+  CHECK_THROWS_WITH(f.pins->snapshot("job", Generation{"another store's", now.number}),
+                    Catch::Contains("is one of another store"));
+  f.measure(4096, 19);
+  f.pins->snapshot("job");
+  CHECK_THROWS_WITH(f.pins->snapshot("job", now), Catch::Contains("has pinned generation 2, not 1"));
+  f.restart();
+  CHECK_THROWS_WITH(f.pins->snapshot("job", now), Catch::Contains("has pinned generation 2, not 1"));
+}
+
 }  // namespace
 }  // namespace cubind::test

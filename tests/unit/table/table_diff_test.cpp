@@ -50,6 +50,18 @@ TEST_CASE("changed times come with what slowed down most first") {
   CHECK(diff.count_above(0) == 2);
 }
 
+TEST_CASE("other bytes of the same winner are a change where both tables know them") {
+  Table before = example_table(), after = example_table();
+  before.records[0].context.artifact = Digest::of("compiled before");
+  after.records[0].context.artifact = Digest::of("compiled after an upgrade");
+  const TableDiff diff = diff_tables(before, after);
+  REQUIRE(diff.changed.size() == 1);
+  CHECK(diff.changed[0].cubin_changed());
+  CHECK_FALSE(diff.changed[0].winner_changed());
+  after.records[0].context.artifact = {};
+  CHECK(diff_tables(before, after).empty());
+}
+
 TEST_CASE("another winner is a change also at the same time") {
   Table after = example_table();
   after.records[0].context.configuration.values[0].value = 256;
