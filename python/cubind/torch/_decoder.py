@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import torch
+from torch.compiler import is_compiling
 from torch.nn import functional as torch_functions
 
 from ._cross_entropy import cross_entropy
@@ -110,7 +111,13 @@ def loss_members(model: torch.nn.Module, chunked: bool) -> dict[str, Any] | None
     known = getattr(cls, "loss_function", None)
     if not has_causal_loss or not isinstance(known, property) or hasattr(model, "_loss_function"):
         return None
-    own = property(lambda self: self.__dict__.get("_loss_function", _causal_loss), known.fset)
+    theirs = cast(Callable[[Any], Any], known.fget)
+
+    # In a compiled graph it is theirs, which the compiler fuses with the projection.
+    def loss_function(self: Any) -> Any:
+        return theirs(self) if is_compiling() else self.__dict__.get("_loss_function", _causal_loss)
+
+    own = property(loss_function, known.fset)
     members: dict[str, Any] = {"loss_function": own}
     if chunked and cls.__name__ in _CHUNKED and getattr(cast(Any, model).lm_head, "bias", None) is None:
         members["forward"] = _chunked_forward(cls.forward)
