@@ -198,7 +198,7 @@ def read_arguments():
     parser.add_argument(
         "--samples", type=int, default=8000, help="of a kernel and key, over all configurations"
     )
-    parser.add_argument("--limit", type=float, default=240, help="seconds of one job, or of judging")
+    parser.add_argument("--limit", type=float, default=600, help="seconds of one job, or of judging")
     parser.add_argument("--work", type=pathlib.Path, help="folder of the nodes; default: a temporary one")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
     parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
