@@ -48,6 +48,19 @@ TEST_CASE("the counters of a launch are read from what ncu prints") {
   CHECK(launch.stalls == std::vector<Stall>{{"long_scoreboard", 31.75}, {"barrier", 9.5}, {"wait", 4.125}});
 }
 
+TEST_CASE("what ncu 2025.3 printed on an H100 is read") {
+  const auto launches = read(read_file(test::source_dir() / "tests/golden/ncu/h100_rmsnorm.csv"));
+  REQUIRE(launches.size() == 1);
+  const ProfiledLaunch& launch = launches.front();
+  CHECK(launch.entry_symbol ==
+        "_Z15rmsnorm_forwardI13__nv_bfloat16Li256ELi4ELi1ELi3ELi2ELi0ELx4096EEvPKT_S3_PS1_xf");
+  CHECK(launch.time_us == Approx(350.368));
+  CHECK(launch.moved_bytes() == 537'081'344 + 515'932'928);
+  CHECK(launch.memory_share == Approx(0.8966));
+  CHECK(launch.block_limits.front() == BlockLimit{"registers", 6});
+  CHECK(launch.stalls.front() == Stall{"long_scoreboard", 22.43});
+}
+
 TEST_CASE("every metric that is asked for by name is read") {
   for (const std::string& metric : ncu_metrics()) {
     CHECK_THAT(log_text(), Contains("\"" + metric + "\""));
