@@ -200,8 +200,8 @@ def _is_there(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, needs_g
 
 
 class LayerNorm(torch.nn.LayerNorm):
-    """torch.nn.LayerNorm by layer_norm(): the same arguments, parameters and state dict. In a compiled graph it
-    is torch's, which the compiler fuses with its neighbours."""
+    """torch.nn.LayerNorm by layer_norm(): the same arguments, parameters and state dict. In a compiled graph
+    it is torch's, which the compiler fuses with its neighbours."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """input: [..., D]."""

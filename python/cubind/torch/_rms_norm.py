@@ -206,8 +206,8 @@ def _is_there(x: torch.Tensor, weight: torch.Tensor, needs_gradients: bool) -> b
 
 
 class RMSNorm(torch.nn.RMSNorm):
-    """torch.nn.RMSNorm by rms_norm(): the same arguments, parameters and state dict. In a compiled graph it is
-    torch's, which the compiler fuses with its neighbours."""
+    """torch.nn.RMSNorm by rms_norm(): the same arguments, parameters and state dict. In a compiled graph it
+    is torch's, which the compiler fuses with its neighbours."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: [..., D]."""
