@@ -1,14 +1,19 @@
 #include "tests/support/postgres_server.hpp"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <thread>
 #include <utility>
 
+#include "base/digest.hpp"
 #include "base/error.hpp"
+#include "base/text.hpp"
+#include "base/unique_fd.hpp"
 
 namespace cubind::test {
 namespace {
@@ -16,6 +21,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kStarts{60};
+
+/// With its owner.
+void copy_folder(const fs::path& from, const fs::path& to) {
+  SubprocessOptions child;
+  child.program = "/bin/cp";
+  child.arguments = {"-a", from, to};
+  if (const ExitStatus status = Subprocess::spawn(child).wait(); !status.success()) {
+    throw Error(ErrorCode::Internal, to.string(), "cannot be copied: " + status.describe());
+  }
+}
 
 /// The newest version's.
 fs::path programs() {
@@ -41,10 +56,39 @@ PostgresServer::PostgresServer() : folder_("cubind-pg") {
       throw Error(ErrorCode::Internal, folder_.path().string(), "cannot be given to the user postgres");
     }
   }
-  // Texts of the store sort by their bytes whatever the database's own order is.
-  run("initdb", {"-D", folder_.path() / "data", "-U", "cubind", "-A", "trust", "-E", "UTF8", "--no-sync",
-                 "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US"});
+  make_cluster();
   start();
+}
+
+void PostgresServer::make_cluster() const {
+  // Texts of the store sort by their bytes whatever the database's own order is.
+  const std::vector<std::string> options{"-U",
+                                         "cubind",
+                                         "-A",
+                                         "trust",
+                                         "-E",
+                                         "UTF8",
+                                         "--no-sync",
+                                         "--wal-segsize=1",
+                                         "--locale=C.UTF-8",
+                                         "--locale-provider=icu",
+                                         "--icu-locale=en-US"};
+  const fs::path data = folder_.path() / "data";
+  const std::string digest = Digest::of(programs().string() + join(options, " ")).hex().substr(0, 8);
+  const fs::path made = fs::read_symlink("/proc/self/exe").parent_path() / ("postgresql-" + digest);
+  const UniqueFd lock(::open((made.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644));
+  ::flock(lock.get(), LOCK_EX);
+  if (fs::exists(made)) {
+    copy_folder(made, data);
+    return;
+  }
+  std::vector<std::string> arguments{"-D", data};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  run("initdb", std::move(arguments));
+  const fs::path copy = made.string() + ".copy";
+  fs::remove_all(copy);
+  copy_folder(data, copy);
+  fs::rename(copy, made);
 }
 
 PostgresServer::~PostgresServer() {
@@ -77,6 +121,10 @@ void PostgresServer::run(const std::string& program, std::vector<std::string> ar
 void PostgresServer::start() {
   server_ = spawn("postgres", {"-D", folder_.path() / "data", "-k", folder_.path(), "-c",
                                "listen_addresses=", "-c", "fsync=off"});
+  wait_until_ready();
+}
+
+void PostgresServer::wait_until_ready() {
   const auto deadline = std::chrono::steady_clock::now() + kStarts;
   while (
       !spawn("pg_isready", {"-q", "-h", folder_.path(), "-U", "cubind", "-d", "postgres"}).wait().success()) {
@@ -111,6 +159,13 @@ std::string PostgresServer::create_database(const std::string& clauses) {
 
 void PostgresServer::execute(const std::string& url, const std::string& sql) {
   run("psql", {"-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql});
+}
+
+std::string PostgresServer::ask(const std::string& url, const std::string& sql) {
+  const fs::path answer = folder_.path() / "answer";
+  run("psql", {"-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-d", url, "-o", answer, "-c", sql});
+  const std::string text = read_file(answer);
+  return text.substr(0, text.find('\n'));
 }
 
 }  // namespace cubind::test

@@ -21,6 +21,7 @@ class PostgresServer {
   PostgresServer& operator=(const PostgresServer&) = delete;
 
   void start();
+  void wait_until_ready();
   void stop();
   /// As a power loss would end it.
   void kill();
@@ -29,8 +30,12 @@ class PostgresServer {
   std::string create_database(const std::string& clauses = "");
   /// SQL in a session of its own.
   void execute(const std::string& url, const std::string& sql);
+  /// What a query of one row and column gives.
+  std::string ask(const std::string& url, const std::string& sql);
 
  private:
+  /// A copy of the one that initdb made for the first test of this build: initdb takes seconds.
+  void make_cluster() const;
   Subprocess spawn(const std::string& program, std::vector<std::string> arguments) const;
   void run(const std::string& program, std::vector<std::string> arguments) const;
   std::string url_of(const std::string& database) const;
