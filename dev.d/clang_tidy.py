@@ -10,7 +10,8 @@ shares with origin's main, else (where that is HEAD itself) the newest one that 
 Where BUILD_FOLDER compiles several sources as one file, that file is checked in their place: most of the time
 goes into headers that they share. A file is clean for good under a key of everything that decides the
 verdict: clang-tidy's version, the settings, the compile command and the text of the file and of all headers
-of ours that it reaches. The keys lie in CUBIND_CACHE. Exit status 1 if anything was found.
+of ours that it reaches. The keys lie in CUBIND_CACHE. After CUBIND_TIDY_SECONDS no other file is begun; the
+last line says how many were left. Exit status 1 if anything was found.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 TIDY = "clang-tidy-16"
@@ -137,7 +139,10 @@ def select(root: pathlib.Path, sources: Sources, files: list[pathlib.Path]) -> t
     return [file for file in files if sources.reaches(file, changed)], f"what has changed since {base[:12]}"
 
 
-def check(build: pathlib.Path, source: pathlib.Path, key: str) -> bool:
+def check(build: pathlib.Path, source: pathlib.Path, key: str, end: float) -> bool | None:
+    """Whether the file is clean; None: the time was over."""
+    if time.monotonic() > end:
+        return None
     run = subprocess.run(
         [TIDY, "--quiet", "-p", str(build), str(source)], capture_output=True, text=True, check=False
     )
@@ -186,10 +191,11 @@ def main() -> int:
         f"clang-tidy: {why}: {len(files)} of {len(commands)} files, {len(files) - len(todo)} were clean before",
         flush=True,
     )
+    end = time.monotonic() + float(os.environ.get("CUBIND_TIDY_SECONDS", "inf"))
     with ThreadPoolExecutor(int(os.environ.get("CUBIND_JOBS", os.cpu_count() or 1))) as pool:
-        verdicts = list(pool.map(lambda item: check(build, *item), todo))
-    bad = verdicts.count(False)
-    print(f"clang-tidy: {len(todo)} checked, {bad} with findings")
+        verdicts = list(pool.map(lambda item: check(build, *item, end), todo))
+    bad, left = verdicts.count(False), verdicts.count(None)
+    print(f"clang-tidy: {len(todo) - left} checked, {bad} with findings, {left} left since the time was over")
     return 1 if bad else 0
 
 
