@@ -123,7 +123,8 @@ def main():
         document["subjects"].append(result)
         found = faults(result, arguments.steps)
         told += [f"{subject}: {fault}" for fault in found]
-        print("\n".join([line(result)] if "steps_ms" in result else []), flush=True)
+        if result.get("steps_ms"):
+            print(line(result), flush=True)
         arguments.output.write_text(json.dumps(document, indent=1) + "\n")
     from machine import toolchain  # noqa: PLC0415  opens the GPU: after the processes that measure
 
