@@ -15,6 +15,7 @@ RuleParts rule_parts(const v1::GetVariantReply& reply) {
   for (const v1::Problem& problem : reply.rule().own_records()) {
     parts.own_records.push_back(problem_from_wire(problem, "rule.own_records"));
   }
+  parts.conditions.assign(reply.rule().conditions().begin(), reply.rule().conditions().end());
   parts.plan = plan_template_from_wire(reply.rule(), "rule");
   parts.device = device_constants_from_wire(reply.rule().device_constants(), "rule");
   return parts;

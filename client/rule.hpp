@@ -32,6 +32,7 @@ struct RuleParts {
   std::vector<Problem> own_records;    // not answered by this rule
   PlanTemplate plan;
   DeviceConstants device;
+  std::vector<std::string> conditions = {};  // where no other record of the bucket goes before this one
 };
 
 /// The values of a plan's expressions for one problem: its slots (tuner/plan/plan_program.hpp) in an array

@@ -62,7 +62,10 @@ OutputJson rule_json(const v1::Rule& rule) {
   for (const v1::Problem& problem : rule.own_records()) {
     own.push_back(json_of(problem_from_wire(problem, "rule.own_records")));
   }
-  return {{"intervals", intervals}, {"own_records", own}, {"constraints", rule.constraints()}};
+  return {{"intervals", intervals},
+          {"own_records", own},
+          {"constraints", rule.constraints()},
+          {"conditions", rule.conditions()}};
 }
 
 OutputJson departures_of(const Match& match) {

@@ -123,6 +123,7 @@ def rule_json(reply: Any) -> str:
             "intervals": [[i.dim, i.lower, i.upper] for i in rule.intervals],
             "own_records": [problem_json(problem) for problem in rule.own_records],
             "constraints": list(rule.constraints),
+            "conditions": list(rule.conditions),
             "launches": [_launch_template(launch) for launch in rule.launches],
             "device_constants": _pairs(rule.device_constants),
             "static_shared_bytes": rule.static_shared_bytes,

@@ -104,6 +104,7 @@ RuleParts parts_of(const Json& json) {
   }
   std::ranges::transform(json.at("own_records"), std::back_inserter(parts.own_records), problem_of);
   parts.plan.constraints = json.at("constraints");
+  parts.conditions = json.at("conditions");
   std::ranges::transform(json.at("launches"), std::back_inserter(parts.plan.launches), launch_of);
   parts.plan.static_shared_bytes = json.at("static_shared_bytes");
   parts.device = constants_of(json.at("device_constants"));

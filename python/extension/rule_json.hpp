@@ -10,8 +10,8 @@
 namespace cubind::python {
 
 /// {"kernel", "asked": PROBLEM, "configuration": PAIRS, "intervals": [[dim, lower, upper]], "own_records":
-/// [PROBLEM], "constraints": [text], "launches": [LAUNCH], "device_constants": PAIRS, "static_shared_bytes"}
-/// with PROBLEM
+/// [PROBLEM], "constraints": [text], "conditions": [text], "launches": [LAUNCH], "device_constants": PAIRS,
+/// "static_shared_bytes"} with PROBLEM
 /// {"dims": PAIRS, "types": PAIRS, "flags": PAIRS, "scenario"} and PAIRS [[name, value]]; LAUNCH has the
 /// fields of v1.LaunchTemplate. Throws Error(InvalidArgument) for anything else.
 RuleParts rule_from_json(std::string_view text);

@@ -41,15 +41,19 @@ std::vector<Problem> measured_in_bucket(const Question& question,
   return problems;
 }
 
-/// The answer's rule covers the bucket only if its record answers the bucket: any other departure is for the
-/// asked problem alone.
+/// The answer's rule covers what its record answers of the bucket: any other departure is for the asked
+/// problem alone.
 void add_rule(ServedAnswer& answer, const IndexSnapshot& index, const CarryOver& carry) {
   const Problem& asked = answer.question.key.problem;
   answer.intervals = the_problem_alone(asked);
-  if (!is_of_bucket(answer.candidate) ||
-      bucket_leader(answer.question, index, carry) != answer.candidate.record) {
+  if (!is_of_bucket(answer.candidate)) {
     return;
   }
+  auto conditions = bucket_conditions(answer.question, index, carry, *answer.candidate.record);
+  if (!conditions) {
+    return;
+  }
+  answer.conditions = std::move(*conditions);
   const auto bucket = answer.question.spec->bucket(asked);
   std::vector<Problem> measured = measured_in_bucket(answer.question, bucket, index);
   answer.intervals = bucket;

@@ -23,6 +23,7 @@ struct ServedAnswer {
   PlanTemplate plan_template;                   // the same as a rule
   std::vector<BucketRule::Interval> intervals;  // of the dims, in their order
   std::vector<Problem> own_records;             // inside the intervals: they have answers of their own
+  std::vector<std::string> conditions;          // where no other record of the bucket goes before this one
   Generation generation;
   std::string measured_device;  // label
   bool verified = false;        // with today's reference and tolerance

@@ -32,6 +32,7 @@ void add_rule(const ServedAnswer& from, v1::Rule& to) {
   for (const Problem& problem : from.own_records) {
     to_wire(problem, *to.add_own_records());
   }
+  to.mutable_conditions()->Assign(from.conditions.begin(), from.conditions.end());
 }
 
 void add_outcomes(const JobRow& job, google::protobuf::RepeatedPtrField<v1::OutcomeCount>& to) {

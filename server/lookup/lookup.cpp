@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "server/lookup/todays_trial.hpp"
+#include "tuner/spec/invalid_where.hpp"
 #include "tuner/spec/space.hpp"
 #include "tuner/spec/todays_terms.hpp"
 
@@ -143,20 +144,12 @@ class Ranking {
     return take();
   }
 
-  /// The view of a problem of the bucket without a record of its own.
-  RecordPtr bucket_leader() {
+  /// As own(), for a problem of the bucket without a record of its own.
+  std::vector<Ranked> of_bucket() {
     asks_for_bucket_ = true;
     consider_own();
     std::erase_if(ranked_, [](const Ranked& item) { return !item.match.has(Departure::Bucket); });
-    if (ranked_.empty()) {
-      return nullptr;
-    }
-    const Ranked& first = *std::ranges::min_element(ranked_, leads);
-    const bool tied = std::ranges::any_of(ranked_, [&](const Ranked& item) {
-      return item.match == first.match && item.evidence == first.evidence && item.size == first.size &&
-             item.record->question.problem != first.record->question.problem;
-    });
-    return tied ? nullptr : first.record;
+    return take();
   }
 
  private:
@@ -359,8 +352,36 @@ std::vector<AnswerCandidate> rank_candidates(const Question& question, const Ind
   return candidates;
 }
 
-RecordPtr bucket_leader(const Question& question, const IndexSnapshot& index, const CarryOver& carry) {
-  return Ranking(question, index, carry).bucket_leader();
+std::optional<std::vector<std::string>> bucket_conditions(const Question& question,
+                                                          const IndexSnapshot& index, const CarryOver& carry,
+                                                          const RecordRow& record) {
+  const std::vector<Ranked> ranked = Ranking(question, index, carry).of_bucket();
+  const auto own =
+      std::ranges::find_if(ranked, [&](const Ranked& item) { return item.record.get() == &record; });
+  if (own == ranked.end()) {
+    return std::nullopt;
+  }
+  // Which of two goes first by their distances differs from problem to problem.
+  const bool is_tied = std::ranges::any_of(ranked, [&](const Ranked& item) {
+    return item.match == own->match && item.evidence == own->evidence && item.size == own->size &&
+           item.record->question.problem != record.question.problem;
+  });
+  if (is_tied) {
+    return std::nullopt;
+  }
+  const DeviceConstants constants = device_constants(question.device.facts);
+  std::vector<std::string> conditions;
+  for (const Ranked& item : std::ranges::subrange(ranked.begin(), own)) {
+    const auto condition =
+        invalid_where(*question.spec, question.key.problem, item.carried.configuration, constants);
+    if (!condition) {
+      return std::nullopt;
+    }
+    if (std::ranges::find(conditions, *condition) == conditions.end()) {
+      conditions.push_back(*condition);
+    }
+  }
+  return conditions;
 }
 
 bool was_measured_here(const RecordRow& record) {

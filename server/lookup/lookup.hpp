@@ -105,9 +105,12 @@ void visit_candidates(const Question& question, const IndexSnapshot& index, cons
 std::vector<AnswerCandidate> rank_candidates(const Question& question, const IndexSnapshot& index,
                                              const CarryOver& carry, std::size_t limit = 8);
 
-/// The record that answers for the problems of the question's bucket that have none of their own. Null: none
-/// does for all of them.
-RecordPtr bucket_leader(const Question& question, const IndexSnapshot& index, const CarryOver& carry);
+/// Which problems of the question's bucket the record answers, of those that have no record of their own: all
+/// for which these expressions hold, and its own constraints. Each says where the configuration of a record
+/// that goes before it is not valid. Absent: other problems of the bucket may have another answer.
+std::optional<std::vector<std::string>> bucket_conditions(const Question& question,
+                                                          const IndexSnapshot& index, const CarryOver& carry,
+                                                          const RecordRow& record);
 
 /// Whether the dims lie within the bucket's intervals.
 bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims);

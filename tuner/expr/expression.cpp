@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/text.hpp"
+#include "tuner/expr/lexer.hpp"
 #include "tuner/expr/program.hpp"
 
 namespace cubind {
@@ -253,6 +254,23 @@ BoundExpression Expression::bind(const SymbolTable& symbols) const {
     slots.push_back(static_cast<std::uint32_t>(*slot));
   }
   return BoundExpression(program_, std::move(slots));
+}
+
+std::string Expression::text_with(const Scope& values) const {
+  std::string text;
+  const std::string& from = program_->text;
+  const auto& names = program_->variables;
+  std::size_t copied = 0;
+  for (expr::Lexer lexer(from); lexer.current().kind != expr::TokenKind::End; lexer.advance()) {
+    const expr::Token& token = lexer.current();
+    const auto value = token.kind == expr::TokenKind::Name ? values.find(token.text) : std::nullopt;
+    if (value && std::ranges::find(names, token.text) != names.end()) {
+      const std::size_t begin = token.column - 1;
+      text += from.substr(copied, begin - copied) + "(" + std::to_string(*value) + ")";
+      copied = begin + token.text.size();
+    }
+  }
+  return text + from.substr(copied);
 }
 
 std::int64_t Expression::evaluate(const Scope& scope) const {

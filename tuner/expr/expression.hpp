@@ -143,6 +143,9 @@ class Expression {
   /// is not literal is the name "sizeof(T)".
   const std::vector<std::string>& variables() const noexcept;
 
+  /// The text with each of these variables replaced by its value.
+  std::string text_with(const Scope& values) const;
+
   /// Resolves the names. Throws ExpressionError (UnknownName), with the nearest known name.
   BoundExpression bind(const SymbolTable& symbols) const;
 

@@ -59,6 +59,20 @@ TEST_CASE("a problem that violates a constraint is not answered by the rule") {
   CHECK_FALSE(sample().for_problem(problem(300)));
 }
 
+TEST_CASE("a problem for which another record of the bucket goes first is not answered by the rule") {
+  v1::GetVariantReply reply = test::sample_reply(problem(1024), "cubin");
+  reply.mutable_rule()->add_conditions("!(N % 8 == 1)");
+  const Answer answer = answer_of(reply, "cubin");
+  CHECK(answer.for_problem(problem(1000)));
+  CHECK_FALSE(answer.for_problem(problem(1001)));
+}
+
+TEST_CASE("a reply whose own problem does not meet the conditions of its rule is refused") {
+  v1::GetVariantReply reply = test::sample_reply(problem(1024), "cubin");
+  reply.mutable_rule()->add_conditions("N < 1000");
+  CHECK(code_of(reply) == ErrorCode::DataLoss);
+}
+
 TEST_CASE("a dim without an interval has to be equal") {
   CHECK_FALSE(sample().for_problem(problem(1000, 2048)));
 }

@@ -62,6 +62,14 @@ TEST_CASE("Python's words are names where no operator is expected") {
   CHECK(expression.variables() == std::vector<std::string>{"in", "not"});
 }
 
+TEST_CASE("names in a text are replaced by values") {
+  const Expression expression = Expression::parse("HEADS == 1 || cdiv(N, HEADS)*sizeof(T) > device.HEADS");
+  const std::string text = expression.text_with({{"HEADS", -4}, {"cdiv", 7}, {"T", 9}, {"device", 1}});
+  CHECK(text == "(-4) == 1 || cdiv(N, (-4))*sizeof(T) > device.HEADS");
+  CHECK(Expression::parse("N").text_with({{"N", 3}}) == "(3)");
+  CHECK(Expression::parse("1 + 2 ").text_with({{"N", 3}}) == "1 + 2 ");
+}
+
 TEST_CASE("the caret stays in place in a long text") {
   const ExpressionError error = error_of("1" + std::string(300, ' ') + "?");
   CHECK(error.column() == 303);

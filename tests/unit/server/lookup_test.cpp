@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "server/lookup/hints.hpp"
 #include "tests/unit/server/lookup_fixture.hpp"
@@ -36,11 +38,68 @@ TEST_CASE("the record that leads a bucket is the one that its other problems are
   const CarryOver carry = [&](const RecordRow& row, const DeviceFacts& facts) {
     return carry_over(*asked.spec, row, facts);
   };
-  const RecordPtr leader = bucket_leader(asked, *f.index.snapshot(), carry);
-  REQUIRE(leader);
+  const auto conditions = [&](const RecordPtr& record) {
+    return bucket_conditions(asked, *f.index.snapshot(), carry, *record);
+  };
   CHECK(measured(f.best(asked)) == 4096);
-  CHECK(leader == f.best(f.ask(2500)).record);
-  CHECK(leader->question.problem == problem_of(3000));
+  CHECK_FALSE(conditions(f.best(asked).record));
+  CHECK(measured(f.best(f.ask(2500))) == 3000);
+  CHECK(conditions(f.best(f.ask(2500)).record) == std::vector<std::string>{});
+}
+
+TEST_CASE("a record also leads where the configurations before it are not valid, whichever problem asks") {
+  LookupFixture f;
+  auto spec = std::make_shared<KernelSpec>(*f.spec);
+  spec->constraints.insert(spec->constraints.end(), {"UNROLL < 4 || N > 3600", "UNROLL == 1 || N % 2 == 0",
+                                                     "THREADS < 1024 || N == 0"});
+  f.spec = spec;
+  const auto with = [](std::int64_t threads, std::int64_t unroll) {
+    return Configuration{{{"THREADS", threads}, {"VECTOR", 4}, {"UNROLL", unroll}}};
+  };
+  f.add({f.record(4090, h200_class(), with(256, 4)), f.record(4080, h200_class(), with(512, 4)),
+         f.record(3998, h200_class(), with(256, 2)), f.record(3997, h200_class(), with(256, 1))});
+  const std::vector<std::int64_t> measured_problems{4090, 4080, 3998, 3997};
+  const auto of_rule = [&](std::int64_t asked_n, std::int64_t n) {
+    const Question asked = f.ask(asked_n);
+    const RecordPtr record = f.best(asked).record;
+    const auto conditions = bucket_conditions(
+        asked, *f.index.snapshot(),
+        [&](const RecordRow& row, const DeviceFacts& facts) { return carry_over(*asked.spec, row, facts); },
+        *record);
+    REQUIRE(conditions);
+    PlanTemplate plan = spec->plan_template(asked.key.problem, record->configuration);
+    plan.constraints.insert(plan.constraints.end(), conditions->begin(), conditions->end());
+    const PlanEvaluator evaluator(plan, asked.key.problem, record->configuration, device_constants(h200()));
+    return evaluator.evaluate(f.ask(n).key.problem, record->configuration).plan ? record : nullptr;
+  };
+  const auto is_measured = [&](std::int64_t n) { return std::ranges::count(measured_problems, n) != 0; };
+  std::set<std::int64_t> answered_by;
+  for (std::int64_t n = 2049; n <= 4096; n += 13) {
+    const RecordPtr best = f.best(f.ask(n)).record;
+    answered_by.insert(measured(f.best(f.ask(n))));
+    for (const std::int64_t asked : {2049, 2500, 3000, 3601, 3602, 3900, 4096}) {
+      INFO(n << " by the rule that " << asked << " got");
+      const bool is_covered = of_rule(asked, n) != nullptr;
+      CHECK((is_measured(n) || is_covered == (f.best(f.ask(asked)).record == best)));
+    }
+  }
+  CHECK(answered_by == std::set<std::int64_t>{4090, 3998, 3997});
+}
+
+TEST_CASE("where a launch limit refuses the configuration before a record, it answers its problem alone") {
+  LookupFixture f;
+  auto spec = std::make_shared<KernelSpec>(*f.spec);
+  spec->launches[0].shared_bytes = "UNROLL == 4 ? 1000 * (4096 - N) : 0";
+  f.spec = spec;
+  f.add({f.record(4096, h200_class(), {{{"THREADS", 256}, {"VECTOR", 4}, {"UNROLL", 4}}}),
+         f.record(4000, h200_class(), {{{"THREADS", 256}, {"VECTOR", 4}, {"UNROLL", 1}}})});
+  const Question asked = f.ask(2500);
+  const AnswerCandidate best = f.best(asked);
+  REQUIRE(measured(best) == 4000);
+  const CarryOver carry = [&](const RecordRow& row, const DeviceFacts& facts) {
+    return carry_over(*asked.spec, row, facts);
+  };
+  CHECK_FALSE(bucket_conditions(asked, *f.index.snapshot(), carry, *best.record));
 }
 
 TEST_CASE("beyond the bucket the nearest problem within distance 2 answers and beyond that the default") {
