@@ -4,14 +4,15 @@
 usage: clang_tidy.py [--all] BUILD_FOLDER [FILE...]
 
 BUILD_FOLDER has compile_commands.json and the generated headers. Without FILEs those of our files are checked
-that differ from a base, or include a file that does: the commit CUBIND_TIDY_BASE, else the last one that HEAD
-shares with origin's main, else (where that is HEAD itself) the newest one that is older than twelve hours.
+that differ from a base, and after them those that include a file that does. The base: the commit
+CUBIND_TIDY_BASE, else the last one that HEAD shares with origin's main, else (where that is HEAD itself) the
+newest one that is older than twelve hours.
 --all, a shallow clone or a tree without git: every file.
 Where BUILD_FOLDER compiles several sources as one file, that file is checked in their place: most of the time
 goes into headers that they share. A file is clean for good under a key of everything that decides the
 verdict: clang-tidy's version, the settings, the compile command and the text of the file and of all headers
 of ours that it reaches. The keys lie in CUBIND_CACHE. After CUBIND_TIDY_SECONDS no other file is begun; the
-last line says how many were left. Exit status 1 if anything was found.
+last line says how many are left. Exit status 1 if anything was found.
 """
 
 import argparse
@@ -59,6 +60,11 @@ class Sources:
     def reaches(self, source: pathlib.Path, changed: set[str]) -> bool:
         """Whether the file or what it includes is among the changed ones, named relative to the root."""
         return any(not self._origins(path).isdisjoint(changed) for path in self.closure(source))
+
+    def holds(self, source: pathlib.Path, changed: set[str]) -> bool:
+        """Whether the file itself, or a source of its batch, is among the changed ones."""
+        parts = [source, *(path for path in self._read(source)[1] if path.suffix == ".cpp")]
+        return any(not self._origins(path).isdisjoint(changed) for path in parts)
 
     def _origins(self, path: pathlib.Path) -> set[str]:
         """The files of the repository that decide what a file holds: those of a generated header are named as
@@ -136,7 +142,9 @@ def select(root: pathlib.Path, sources: Sources, files: list[pathlib.Path]) -> t
         return files, f"all files, since a header of {base[:12]} is gone"
     if any(name.endswith(".clang-tidy") for name in changed):
         return files, f"all files, since the settings have changed since {base[:12]}"
-    return [file for file in files if sources.reaches(file, changed)], f"what has changed since {base[:12]}"
+    reached = [file for file in files if sources.reaches(file, changed)]
+    reached.sort(key=lambda file: not sources.holds(file, changed))
+    return reached, f"what has changed since {base[:12]}"
 
 
 def check(build: pathlib.Path, source: pathlib.Path, key: str, end: float) -> bool | None:
@@ -195,7 +203,8 @@ def main() -> int:
     with ThreadPoolExecutor(int(os.environ.get("CUBIND_JOBS", os.cpu_count() or 1))) as pool:
         verdicts = list(pool.map(lambda item: check(build, *item, end), todo))
     bad, left = verdicts.count(False), verdicts.count(None)
-    print(f"clang-tidy: {len(todo) - left} checked, {bad} with findings, {left} left since the time was over")
+    late = f", {left} left since the time was over" if left else ""
+    print(f"clang-tidy: {len(todo) - left} checked, {bad} with findings{late}")
     return 1 if bad else 0
 
 

@@ -128,6 +128,16 @@ class Repository(unittest.TestCase):
         self.commit(hours=1)
         self.assertEqual(self.reached(), {"other.cpp"})
 
+    def test_what_itself_has_changed_is_checked_before_what_includes_a_change(self):
+        self.commit(hours=1)
+        self.write("base/other.hpp", "// changed\n")
+        self.write("base/text.cpp", '#include "base/text.hpp"\n// changed\n')
+        self.write("build/batches/all.cpp", '#include "base/text.cpp"\n')
+        names = ("base/other.cpp", "base/text.cpp", "build/batches/all.cpp")
+        sources = Sources(self.root, self.root / "build")
+        found, _ = select(self.root, sources, [self.root / name for name in names])
+        self.assertEqual([path.name for path in found], ["text.cpp", "all.cpp", "other.cpp"])
+
 
 if __name__ == "__main__":
     unittest.main()
