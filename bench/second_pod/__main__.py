@@ -39,6 +39,7 @@ from cubind import programs
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 from daemon import Daemon
+from gpus import visible_gpus
 
 HERE = pathlib.Path(__file__).parent
 PARTS = (*verdict.PARTS, "judge")
@@ -52,7 +53,7 @@ class Bench:
 
     def __init__(self, arguments, document, work):
         self.arguments, self.document, self.work = arguments, document, work
-        self.gpus = node.visible_gpus()
+        self.gpus = visible_gpus()
         paths = [*map(str, arguments.fla), os.environ.get("PYTHONPATH", "")]
         self.environment = {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 

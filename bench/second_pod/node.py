@@ -18,20 +18,6 @@ class RankFailedError(RuntimeError):
     """A process of a job ended with an error, or did not end."""
 
 
-def visible_gpus():
-    """What CUDA_VISIBLE_DEVICES may name, without a CUDA context."""
-    given = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if given is not None:
-        return [name for name in given.split(",") if name]
-    listed = subprocess.run(
-        ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return listed.stdout.split()
-
-
 class Node:
     """An empty home and temporary folder in `folder`. Rank r uses the GPU r modulo their number."""
 
