@@ -38,14 +38,20 @@ def tests(results, stem):
     file that could not be collected."""
     counts, failed = counted(), {}
     for case in ElementTree.parse(results).iter("testcase"):
+        if case.get("name") is None:  # it was interrupted
+            continue
         faults = [*case.findall("failure"), *case.findall("error")]
         if faults:
-            failed[_test(case, stem)] = faults[0].get("message", "")[:_MESSAGE]
+            failed[_test(case, stem)] = _first_line(faults[0].get("message", ""))
         elif case.find("skipped") is not None:
             counts["skipped"] += 1
         else:
             counts["passed"] += 1
     return counts | {"failed": len(failed)}, failed
+
+
+def _first_line(text):
+    return "".join(text.splitlines()[:1])[:_MESSAGE]
 
 
 def _test(case, stem):
