@@ -69,7 +69,8 @@ def faults_of(run):
     if "" in without["failed"]:
         return []
     ours = {test: message for test, message in run["failed"].items() if test not in without["failed"]}
-    return [f"{run['program']} {test}: {message}" for test, message in ours.items()]
+    doubt = " (without cubind the program was cut, perhaps before this test)" if without["is_cut"] else ""
+    return [f"{run['program']} {test}: {message}{doubt}" for test, message in ours.items()]
 
 
 def summary(document):

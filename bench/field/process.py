@@ -9,7 +9,7 @@ import tempfile
 
 from outcome import counted
 
-GRACE_S = 20  # from the interrupt to the kill: a compile ends first, and what was done is told
+GRACE_S = 20  # from the interrupt to the kill: a compile ends first, and the program reports
 _LAST = 300  # characters
 
 

@@ -131,8 +131,10 @@ class Outcome(unittest.TestCase):
 
     def test_what_fails_under_cubind_alone_is_a_fault(self):
         failing = {"failed": {"test_x": "wrong", "test_y": "wrong too"}}
-        found = self.faults(run(**failing, without={"failed": {"test_y": "there too"}}))
-        self.assertEqual(found, ["test_a.py test_x: wrong"])
+        without = {"failed": {"test_y": "there too"}, "is_cut": False}
+        self.assertEqual(self.faults(run(**failing, without=without)), ["test_a.py test_x: wrong"])
+        (found,) = self.faults(run(**failing, without=without | {"is_cut": True}))
+        self.assertIn("cut, perhaps before this test", found)
 
     def test_what_was_not_run_without_cubind_is_a_fault(self):
         self.assertIn("no time was left", self.faults(run(failed={"": "exit code 1"}))[0])
