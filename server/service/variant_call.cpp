@@ -4,7 +4,6 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "server/answer/freshness.hpp"
 #include "server/answer/signed_records.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
@@ -235,40 +234,13 @@ bool VariantCall::lends_to_job() const {
   return context_.scheduler.lent().serves(lend_, asked_.question.key.device_class);
 }
 
-std::optional<VariantCall::Wish> VariantCall::job_wish() const {
-  Wish wish{{asked_.question.key, asked_.question.device}};
-  wish.order.caller = open_->name();
-  wish.order.awaited = asked_.on_miss == OnMiss::Wait;
-  const bool is_invariant = asked_.question.key.numerics.kind == Numerics::Kind::Invariant;
-  if (is_invariant && !tuning_keeps_toolchain(asked_.question, *context_.fleet.agents())) {
-    return std::nullopt;
-  }
-  RecordQuestion& question = wish.order.question;
-  const auto candidates = context_.answerer.candidates(asked_.question, *context_.index.snapshot());
-  const bool in_bucket = !candidates.empty() && is_of_bucket(candidates.front());
-  if (in_bucket && candidates.front().match == Match{Departure::Bucket}) {
-    // The bucket has nothing better to offer: the caller wants its own problem measured.
-  } else if (in_bucket) {
-    // The old measurement is repeated under today's driver, toolchain or source.
-    const AnswerCandidate& best = candidates.front();
-    question.problem = best.record->question.problem;
-    wish.retune = best.match.has(Departure::Stale);
-    const bool is_only_stale = wish.retune && best.match.within(Match{Departure::Bucket, Departure::Stale});
-    if (is_only_stale && !tuning_refreshes(asked_.question, *context_.fleet.agents())) {
-      return std::nullopt;
-    }
-  } else {
-    question.problem = asked_.question.spec->representative(question.problem);
-    wish.order.for_bucket = true;
-  }
-  return wish;
-}
-
 void VariantCall::start_job() {
   if (asked_.question.spec->is_compiled_only()) {
     return;
   }
-  const auto wish = job_wish();
+  const auto candidates = context_.answerer.candidates(asked_.question, *context_.index.snapshot());
+  const AnswerCandidate* best = candidates.empty() ? nullptr : &candidates.front();
+  auto wish = job_wish(asked_.question, best, *context_.fleet.agents());
   job_ = wish ? context_.scheduler.find_open(wish->order.question) : std::nullopt;
   if (job_) {
     return;
@@ -280,6 +252,8 @@ void VariantCall::start_job() {
   } else if (!asked_.may_tune) {
     no_job_because_ = "the question starts no job (tune=never)";
   } else {
+    wish->order.caller = open_->name();
+    wish->order.awaited = asked_.on_miss == OnMiss::Wait;
     submit_job(*wish);
   }
   if (!job_) {
@@ -287,7 +261,7 @@ void VariantCall::start_job() {
   }
 }
 
-void VariantCall::submit_job(const Wish& wish) {
+void VariantCall::submit_job(const JobWish& wish) {
   const Digest key = job_key(wish.order.question);
   if (const auto failure = context_.scheduler.failed_lately(key, wish.order.for_bucket)) {
     no_job_because_ = "no job was started, the last one failed: " + *failure;

@@ -12,6 +12,7 @@
 #include "schemas/cubind.pb.h"
 #include "server/service/compile_wait.hpp"
 #include "server/service/context.hpp"
+#include "server/service/job_wish.hpp"
 #include "server/service/open_call.hpp"
 #include "server/service/reply_cache.hpp"
 
@@ -50,16 +51,10 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   /// Whether a question that the job's pinned generation does not answer has been measured since.
   bool measured_since_pinned();
   void start_job();
-  struct Wish {
-    TuneOrder order;
-    bool retune = false;
-  };
   /// Leaves job_, or the reason in no_job_because_.
-  void submit_job(const Wish& wish);
+  void submit_job(const JobWish& wish);
   /// The miss started no job: this one.
   void count_want(const RecordQuestion& wanted);
-  /// The problem to tune; absent: agents can measure nothing that would answer better.
-  std::optional<Wish> job_wish() const;
   void wait_for_job();
   /// Whether the caller lends a GPU that the job may run on.
   bool lends_to_job() const;
