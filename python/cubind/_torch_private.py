@@ -99,10 +99,15 @@ sleep: Callable[[int], None] | None = _found("cuda._sleep")
 
 
 def applied(
-    name: str, forward: Callable[..., Any], backward: Callable[..., Any], others: tuple[Any, ...] = ()
+    name: str,
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    others: tuple[Any, ...] = (),
+    quick: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """apply() of an autograd.Function, without the look for transforms, which the caller has taken. others:
-    the value of ctx.others. Only if is_known."""
+    the value of ctx.others. quick: what autograd calls instead of backward, which a compiler still reads.
+    Only if is_known."""
     body = {
         "forward": staticmethod(forward),
         "backward": staticmethod(backward),
@@ -110,6 +115,8 @@ def applied(
     }
     function: Any = type(name, (torch.autograd.Function,), body)
     function._backward_cls.others = others
+    if quick is not None:
+        function._backward_cls.apply = quick
     apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
     return apply
 

@@ -103,11 +103,11 @@ void OperatorCall::check(const Variant& variant) const {
   }
 }
 
-OperatorCall::Outcome OperatorCall::launch(std::span<PyObject* const> arguments,
-                                           std::optional<std::int64_t> last, Outputs& outputs) const {
+OperatorCall::Outcome OperatorCall::launch(std::span<PyObject* const> arguments, const Conditions& conditions,
+                                           Outputs& outputs) const {
   Problem problem;
   if (variants_.empty() || arguments.size() != this->arguments() || !read(arguments, problem) ||
-      (last && *last != problem.dims[dims_ - 1])) {
+      (conditions.last && *conditions.last != problem.dims[dims_ - 1])) {
     return Outcome::NotSimple;
   }
   const std::shared_ptr<const Variants> variants =
@@ -115,11 +115,21 @@ OperatorCall::Outcome OperatorCall::launch(std::span<PyObject* const> arguments,
   if (variants == nullptr) {
     return Outcome::NotSimple;
   }
-  const Outcome outcome = are_missing(*variants, problem)                           ? Outcome::Missing
-                          : run_any(*variants, arguments.front(), problem, outputs) ? Outcome::Launched
-                                                                                    : Outcome::NotSimple;
-  ++counts_[static_cast<std::size_t>(outcome)];
-  return outcome;
+  if (are_missing(*variants, problem)) {
+    return Outcome::Missing;
+  }
+  if ((conditions.also != nullptr && !conditions.also->is_known(problem)) ||
+      !run_any(*variants, arguments.front(), problem, outputs)) {
+    return Outcome::NotSimple;
+  }
+  ++launched_;
+  return Outcome::Launched;
+}
+
+bool OperatorCall::is_known(const Problem& problem) const {
+  const std::shared_ptr<const Variants> variants = find(problem);
+  return variants != nullptr && !variants->empty() &&
+         std::ranges::none_of(*variants, [](const Known& known) { return known.variant.yields; });
 }
 
 bool OperatorCall::is_missing(std::span<PyObject* const> arguments) const {
@@ -128,9 +138,7 @@ bool OperatorCall::is_missing(std::span<PyObject* const> arguments) const {
     return false;
   }
   const std::shared_ptr<const Variants> variants = find(problem);
-  const bool missing = variants != nullptr && are_missing(*variants, problem);
-  counts_[static_cast<std::size_t>(Outcome::Missing)] += missing ? 1 : 0;
-  return missing;
+  return variants != nullptr && are_missing(*variants, problem);
 }
 
 bool OperatorCall::are_missing(const Variants& variants, const Problem& problem) const {
@@ -244,38 +252,61 @@ bool OperatorCall::allocate(PyObject* like, Problem& problem, Outputs& outputs) 
 
 bool OperatorCall::run(const Known& known, PyObject* like, const Problem& problem,
                        cuda::Stream stream) const {
-  const Variant& variant = known.variant;
-  const std::span dims = std::span(problem.dims).first(dims_);
-  std::array<std::uint64_t, BoundKernel::kMaxParameters> extents;  // NOLINT: filled where it is read
-  const bool has_scratch = std::ranges::find(variant.order, -1) != variant.order.end();
-  if (has_scratch && !variant.kernel.extents(dims, extents)) {
-    return false;
-  }
+  const std::vector<int>& order = known.variant.order;
   std::array<ArgumentValue, kMaxValues> values;
-  std::vector<Object> scratch;  // memory that later work on the stream may have
-  for (std::size_t i = 0; i < variant.order.size(); ++i) {
-    const int place = variant.order[i];
-    if (place >= 0) {
-      values[i] = problem.values[static_cast<std::size_t>(place)];
-      continue;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    values[i] =
+        order[i] < 0 ? ArgumentValue(cuda::DevicePtr{0}) : problem.values[static_cast<std::size_t>(order[i])];
+  }
+  Object scratch;  // memory that later work on the stream may have
+  if (std::ranges::find(order, -1) != order.end()) {
+    const Scratch* needed = known.scratch_for(problem.dims, dims_, *torch_);
+    if (needed == nullptr) {
+      return false;
     }
-    values[i] = cuda::DevicePtr{0};
-    if (extents[i] > 0) {
-      const TorchAccess::Form bytes =
-          torch_->form({static_cast<std::int64_t>(extents[i])}, torch_->dtype(DType::U8));
-      std::optional<TorchAccess::Memory> made = torch_->empty(like, problem.first, bytes);
-      values[i] = made ? address_of(made->view) : ArgumentValue();
-      scratch.push_back(made ? std::move(made->tensor) : Object());
+    const auto offsets = needed->offsets;  // another call may come in between, while memory is allocated
+    std::optional<TorchAccess::Memory> made = torch_->empty(like, problem.first, needed->bytes);
+    if (!made) {
+      return false;
+    }
+    scratch = std::move(made->tensor);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (offsets[i]) {
+        values[i] = address_of(made->view) + *offsets[i];
+      }
     }
   }
   try {
-    return known.run(problem.dims, dims_, std::span(values).first(variant.order.size()), stream);
+    return known.run(problem.dims, dims_, std::span(values).first(order.size()), stream);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::InvalidArgument) {
       return false;
     }
     throw;
   }
+}
+
+const OperatorCall::Scratch* OperatorCall::Known::scratch_for(const Dims& now, std::size_t count,
+                                                              const TorchAccess& torch) const {
+  if (scratch && scratch->dims == now) {
+    return &*scratch;
+  }
+  constexpr std::uint64_t kAlignment = 256;                        // bytes: more than any kernel asks
+  std::array<std::uint64_t, BoundKernel::kMaxParameters> extents;  // NOLINT: filled where it is read
+  if (!variant.kernel.extents(std::span(now).first(count), extents)) {
+    return nullptr;
+  }
+  Scratch made{now, {}, {}};
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < variant.order.size(); ++i) {
+    if (variant.order[i] < 0 && extents[i] > 0) {
+      made.offsets[i] = bytes;
+      bytes += (extents[i] + kAlignment - 1) / kAlignment * kAlignment;
+    }
+  }
+  made.bytes = torch.form({static_cast<std::int64_t>(bytes)}, torch.dtype(DType::U8));
+  scratch = std::move(made);
+  return &*scratch;
 }
 
 bool OperatorCall::Known::run(const Dims& now, std::size_t count, std::span<const ArgumentValue> values,

@@ -65,16 +65,23 @@ class OperatorCall {
     NotSimple,
   };
 
-  /// Allocates the outputs and launches on the current stream of the tensors' GPU. Unless the outcome is
-  /// Launched, nothing was launched. `last`: the value that the last dim has to have.
-  Outcome launch(std::span<PyObject* const> arguments, std::optional<std::int64_t> last,
-                 Outputs& outputs) const;
+  /// Without them the outcome is NotSimple.
+  struct Conditions {
+    std::optional<std::int64_t> last = {};  // the value that the last dim has to have
+    const OperatorCall* also = nullptr;     // has to have variants, none of which yields, for these dims too
+  };
 
-  /// Whether launch() would have the outcome Missing, which then counts as one.
+  /// Allocates the outputs and launches on the current stream of the tensors' GPU. Unless the outcome is
+  /// Launched, nothing was launched.
+  Outcome launch(std::span<PyObject* const> arguments, const Conditions& conditions, Outputs& outputs) const;
+
+  /// Whether launch() would have the outcome Missing.
   bool is_missing(std::span<PyObject* const> arguments) const;
 
-  /// How many calls of launch() had this outcome; of Launched and Missing alone.
-  std::uint64_t count(Outcome outcome) const { return counts_[static_cast<std::size_t>(outcome)]; }
+  /// Torch's function takes the place of a call.
+  void count_missing() const { ++missing_; }
+  std::uint64_t launched() const { return launched_; }
+  std::uint64_t missing() const { return missing_; }
 
  private:
   using Dims = std::array<std::int64_t, kMaxDims>;
@@ -84,6 +91,12 @@ class OperatorCall {
     Dims known;
     auto operator<=>(const Key&) const = default;
   };
+  // One tensor for all scratch memory of a launch.
+  struct Scratch {
+    Dims dims;
+    std::array<std::optional<std::uint64_t>, kMaxValues> offsets;  // by the kernel's arguments; absent: empty
+    TorchAccess::Form bytes;
+  };
   // A variant, and its launch for the dims of its last call: they are seldom others in the next one.
   struct Known {
     Variant variant;
@@ -91,8 +104,11 @@ class OperatorCall {
     mutable std::optional<PreparedLaunch> launch = {};
     mutable std::optional<Dims> asked = {};  // the dims that `covered` is about
     mutable bool covered = false;
+    mutable std::optional<Scratch> scratch = {};  // of its last dims
 
     bool covers(const Dims& now, std::size_t count) const;
+    /// Null if the variant does not cover the dims; valid until the next call.
+    const Scratch* scratch_for(const Dims& now, std::size_t count, const TorchAccess& torch) const;
     bool run(const Dims& now, std::size_t count, std::span<const ArgumentValue> values,
              cuda::Stream stream) const;
   };
@@ -101,6 +117,7 @@ class OperatorCall {
 
   /// Whether the variants say that torch's function is to be called.
   bool are_missing(const Variants& variants, const Problem& problem) const;
+  bool is_known(const Problem& problem) const;
   Key key_of(DType type, int device, std::span<const std::int64_t> known) const;
   bool run_any(const Variants& variants, PyObject* like, Problem& problem, Outputs& outputs) const;
   bool read(std::span<PyObject* const> arguments, Problem& problem) const;
@@ -120,7 +137,7 @@ class OperatorCall {
   std::vector<std::size_t> known_;                              // numbers of dims
   mutable std::array<TorchAccess::Form, kMaxOutputs> forms_{};  // of the outputs of the last call
   std::map<Key, std::shared_ptr<const Variants>> variants_;
-  mutable std::array<std::uint64_t, 3> counts_{};
+  mutable std::uint64_t launched_ = 0, missing_ = 0;
 };
 
 }  // namespace cubind::python

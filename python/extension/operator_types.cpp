@@ -13,6 +13,7 @@ namespace {
 using TorchPointer = std::shared_ptr<const TorchAccess>;
 
 PyTypeObject* torch_type = nullptr;
+PyTypeObject* operator_type = nullptr;
 
 // A call, and what autograd has to know of it. No cycle leads through it that Python's collector would have
 // to see: the operators live as long as their modules.
@@ -20,6 +21,7 @@ struct Operator {
   OperatorCall call;
   Object differentiated;  // from a tuple of constants and numbers to the apply() of an autograd.Function
   std::vector<std::size_t> saved;  // of the inputs and outputs
+  Object also;                     // an OperatorCall, without whose kernel no call needs gradients directly
   Object constants;                // a tuple
   Object to_save;                  // a name
 
@@ -108,6 +110,7 @@ int init_operator(PyObject* self, PyObject* arguments, PyObject*) {
               std::make_unique<Operator>(Operator{OperatorCall(torch_access(torch), layout),
                                                   {},
                                                   {},
+                                                  {},
                                                   Object::share(constants),
                                                   Object::take(PyUnicode_InternFromString("to_save"))}));
     return Object::share(Py_None);
@@ -166,9 +169,8 @@ PyObject* operator_forget(PyObject* self, PyObject* arguments) {
 PyObject* operator_counts(PyObject* self, PyObject*) {
   return guarded([&] {
     const OperatorCall& call = unbox<Operator>(self).call;
-    using enum OperatorCall::Outcome;
-    return Object::take(Py_BuildValue("KK", static_cast<unsigned long long>(call.count(Launched)),
-                                      static_cast<unsigned long long>(call.count(Missing))));
+    return Object::take(Py_BuildValue("KK", static_cast<unsigned long long>(call.launched()),
+                                      static_cast<unsigned long long>(call.missing())));
   });
 }
 
@@ -180,8 +182,8 @@ PyObject* operator_clear(PyObject* self, PyObject*) {
 }
 
 PyObject* operator_differentiate(PyObject* self, PyObject* arguments) {
-  PyObject *differentiated = nullptr, *saved = nullptr;
-  if (PyArg_ParseTuple(arguments, "OO", &differentiated, &saved) == 0) {
+  PyObject *differentiated = nullptr, *saved = nullptr, *also = nullptr;
+  if (PyArg_ParseTuple(arguments, "OOO", &differentiated, &saved, &also) == 0) {
     return nullptr;
   }
   return guarded([&] {
@@ -190,6 +192,10 @@ PyObject* operator_differentiate(PyObject* self, PyObject* arguments) {
     if (std::ranges::any_of(op.saved,
                             [&](std::size_t i) { return i >= op.call.inputs() + op.call.outputs(); })) {
       throw Error(ErrorCode::InvalidArgument, "saved", "there are not as many inputs and outputs");
+    }
+    if (also != Py_None) {
+      unbox<Operator>(also, operator_type, "OperatorCall");
+      op.also = Object::share(also);
     }
     op.differentiated = Object::share(differentiated);
     op.applied.clear();
@@ -208,17 +214,21 @@ Object tuple_of(const OperatorCall& call, const OperatorCall::Outputs& outputs) 
 using Outcome = OperatorCall::Outcome;
 
 // NotImplemented is a promise: without another look, torch's own takes its place.
-Object not_launched(Outcome outcome) {
-  return Object::share(outcome == Outcome::Missing ? Py_NotImplemented : Py_None);
+Object not_launched(const OperatorCall& call, Outcome outcome) {
+  if (outcome != Outcome::Missing) {
+    return Object::share(Py_None);
+  }
+  call.count_missing();
+  return Object::share(Py_NotImplemented);
 }
 
 PyObject* operator_launch(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   return guarded([&] {
     const OperatorCall& call = unbox<Operator>(self).call;
     OperatorCall::Outputs outputs;
-    const Outcome outcome = call.launch({given, static_cast<std::size_t>(count)}, std::nullopt, outputs);
+    const Outcome outcome = call.launch({given, static_cast<std::size_t>(count)}, {}, outputs);
     if (outcome != Outcome::Launched) {
-      return not_launched(outcome);
+      return not_launched(call, outcome);
     }
     return call.outputs() == 1 ? outputs[0] : tuple_of(call, outputs);
   });
@@ -227,7 +237,11 @@ PyObject* operator_launch(PyObject* self, PyObject* const* given, Py_ssize_t cou
 PyObject* operator_is_missing(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   return guarded([&] {
     const OperatorCall& call = unbox<Operator>(self).call;
-    return Object::share(call.is_missing({given, static_cast<std::size_t>(count)}) ? Py_True : Py_False);
+    const bool is_missing = call.is_missing({given, static_cast<std::size_t>(count)});
+    if (is_missing) {
+      call.count_missing();
+    }
+    return Object::share(is_missing ? Py_True : Py_False);
   });
 }
 
@@ -285,6 +299,12 @@ Object with_gradients(Operator& op, std::span<PyObject* const> given, const Oper
   return Object::take(PyObject_Call(apply.get(), arguments.get(), nullptr));
 }
 
+// Whether a call of the kernel itself does what a call through the dispatcher would.
+bool is_direct(const TorchAccess& torch, std::span<PyObject* const> tensors) {
+  return std::ranges::all_of(tensors, [&](PyObject* tensor) { return torch.is_plain(tensor); }) &&
+         torch.is_quiet();
+}
+
 PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   return guarded([&]() -> Object {
     Operator& op = unbox<Operator>(self);
@@ -295,9 +315,7 @@ PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t cou
     const std::span<PyObject* const> arguments(given + 1, op.call.arguments());
     const std::span<PyObject* const> tensors = arguments.first(op.call.inputs());
     const std::optional<std::int64_t> last = only_size(given[0]);
-    if ((given[0] != Py_None && !last) ||
-        !std::ranges::all_of(tensors, [&](PyObject* tensor) { return torch.is_plain(tensor); }) ||
-        !torch.is_quiet()) {
+    if ((given[0] != Py_None && !last) || !is_direct(torch, tensors)) {
       return Object::share(Py_None);
     }
     const bool needs_gradients = torch.needs_gradients(tensors);
@@ -305,9 +323,10 @@ PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t cou
     if (needs_gradients && !op.differentiated) {
       return Object::share(Py_None);
     }
-    const Outcome outcome = op.call.launch(arguments, last, outputs);
+    const OperatorCall* also = needs_gradients && op.also ? &unbox<Operator>(op.also.get()).call : nullptr;
+    const Outcome outcome = op.call.launch(arguments, {last, also}, outputs);
     if (outcome != Outcome::Launched) {
-      return not_launched(outcome);
+      return not_launched(op.call, outcome);
     }
     return needs_gradients ? with_gradients(op, arguments, outputs) : outputs[0];
   });
@@ -339,6 +358,32 @@ PyObject* operator_forward(PyObject* self, PyObject* const* given, Py_ssize_t co
   });
 }
 
+// The outputs are the gradients. Torch's function, where it takes their place, is called and counted by the
+// longer way.
+PyObject* operator_gradients(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return guarded([&]() -> Object {
+    const OperatorCall& call = unbox<Operator>(self).call;
+    const TorchAccess& torch = call.torch();
+    if (call.is_empty() || count != static_cast<Py_ssize_t>(call.arguments()) + 1 ||
+        size_of(given[0]) != call.outputs()) {
+      return Object::share(Py_None);
+    }
+    const std::span<PyObject* const> arguments(given + 1, call.arguments());
+    OperatorCall::Outputs outputs;
+    if (torch.records_gradients() || !is_direct(torch, arguments.first(call.inputs())) ||
+        call.launch(arguments, {}, outputs) != Outcome::Launched) {
+      return Object::share(Py_None);
+    }
+    for (std::size_t i = 0; i < call.outputs(); ++i) {
+      const Object needed = Object::take(PySequence_GetItem(given[0], static_cast<Py_ssize_t>(i)));
+      if (needed.get() != Py_True) {
+        outputs[i] = Object::share(Py_None);
+      }
+    }
+    return tuple_of(call, outputs);
+  });
+}
+
 PyObject* torch_is_quiet(PyObject* self, PyObject*) {
   return guarded([&] { return Object::share(unbox<TorchPointer>(self)->is_quiet() ? Py_True : Py_False); });
 }
@@ -367,8 +412,9 @@ void add_operator_types(PyObject* module) {
       {"counts", operator_counts, METH_NOARGS, "counts(): (launches, calls that found no kernel)."},
       {"clear", operator_clear, METH_NOARGS, "clear(): no variant is known any more."},
       {"differentiate", operator_differentiate, METH_VARARGS,
-       "differentiate(differentiated, saved): where gradients are needed direct() calls "
-       "differentiated(others)(*tensors). others: the constants and numbers. saved: numbers of tensors."},
+       "differentiate(differentiated, saved, also): where gradients are needed direct() calls "
+       "differentiated(others)(*tensors). others: the constants and numbers. saved: numbers of tensors. "
+       "also: an OperatorCall that has to have a kernel then, or None."},
       {"launch", fast_method(operator_launch), METH_FASTCALL,
        "launch(*arguments): the output, or a tuple of them; NotImplemented if there is no kernel; None if "
        "the call is not as simple."},
@@ -380,11 +426,16 @@ void add_operator_types(PyObject* module) {
        "that of the last dim, or None."},
       {"forward", fast_method(operator_forward), METH_FASTCALL,
        "forward(ctx, *tensors): that of direct()'s autograd.Function."},
+      {"gradients", fast_method(operator_gradients), METH_FASTCALL,
+       "gradients(needed, *arguments): a tuple of all outputs, with None for those that are not needed. "
+       "None: "
+       "not launched, for a reason of direct()'s, or since gradients are recorded here too."},
       {nullptr, nullptr, 0, nullptr}};
   torch_type = boxed_type<TorchPointer>(module, "cubind._core.Torch", torch_methods, init_torch,
                                         "Torch(fields): what operators ask torch for");
-  boxed_type<Operator>(module, "cubind._core.OperatorCall", methods, init_operator,
-                       "OperatorCall(torch, dims, inputs, outputs, known, numbers, constants)");
+  operator_type =
+      boxed_type<Operator>(module, "cubind._core.OperatorCall", methods, init_operator,
+                           "OperatorCall(torch, dims, inputs, outputs, known, numbers, constants)");
 }
 
 }  // namespace cubind::python

@@ -108,8 +108,10 @@ bool TorchAccess::is_quiet() const {
   return integer_of(level.get()) < 0 && std::ranges::none_of(watchers_, is_true);
 }
 
+bool TorchAccess::records_gradients() const { return is_true(is_grad_enabled_); }
+
 bool TorchAccess::needs_gradients(std::span<PyObject* const> tensors) const {
-  return is_true(is_grad_enabled_) && std::ranges::any_of(tensors, [this](PyObject* tensor) {
+  return records_gradients() && std::ranges::any_of(tensors, [this](PyObject* tensor) {
            return Object::take(PyObject_GetAttr(tensor, requires_grad_.get())).get() == Py_True;
          });
 }

@@ -31,6 +31,7 @@ class TorchAccess {
   bool is_plain(PyObject* object) const;
   /// Nothing watches: no watcher, no forward-mode gradients.
   bool is_quiet() const;
+  bool records_gradients() const;
   /// Gradients are recorded, and one of the tensors needs them.
   bool needs_gradients(std::span<PyObject* const> tensors) const;
 

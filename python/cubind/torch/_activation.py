@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch.compiler import is_compiling, is_dynamo_compiling
 from torch.nn import functional
 
 from .._switch import IS_OFF
-from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of
+from ._dispatch import Backward, Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of
 from ._operator import Operator, is_there
 from ._variants import Call, has_kernel
 
@@ -148,10 +149,17 @@ _gated_backward_operator = Dispatched(
     lambda dy, x, up, _: (contiguous_like(x), contiguous_like(up)),
     tensors=3,
 )
-_operator.differentiate((0,), _gradients, *(call for (_, gate), call in _forward_calls.items() if not gate))
-_gated_operator.differentiate(
-    (0, 1), _gated_gradients, *(call for (_, gate), call in _forward_calls.items() if gate)
-)
+
+
+# Each call with the kernel of its gradients, which takes the saved tensors and the slope.
+def _pairs(has_gate: bool, places: tuple[int, ...]) -> Iterator[tuple[Call, Backward]]:
+    for key, call in _forward_calls.items():
+        if key[1] == has_gate:
+            yield call, Backward(_backward_calls[key], places)
+
+
+_operator.differentiate((0,), _gradients, *_pairs(False, (0, -1)))
+_gated_operator.differentiate((0, 1), _gated_gradients, *_pairs(True, (0, 1, -1)))
 _backward_operator.differentiate_by_formula()
 _gated_backward_operator.differentiate_by_formula()
 

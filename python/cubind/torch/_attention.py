@@ -23,6 +23,7 @@ from ._attention_formula import (
 )
 from ._dispatch import (
     HALF,
+    Backward,
     Dispatched,
     Gradients,
     applies,
@@ -161,7 +162,14 @@ _backward_operator = Dispatched(
     _backward_fake,
     tensors=6,
 )
-_operator.differentiate((0, 1, 2, 3, 4), _gradients, *_calls.values())
+_operator.differentiate(
+    (0, 1, 2, 3, 4),
+    _gradients,
+    *(
+        (_calls[causal], Backward(by, (0, 1, 2, 3, -1, 4), needed=True))
+        for causal, by in _backward_calls.items()
+    ),
+)
 
 
 # What the kernels compute, and torch means the same by it. With a causal mask torch aligns the first query
@@ -197,13 +205,12 @@ def _is_square(q: torch.Size, k: torch.Size, enable_gqa: bool) -> bool:
 def _plain(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool, scale: float | None, enable_gqa: bool
 ) -> torch.Tensor | None:
-    if type(q) not in PLAIN or q.is_nested or q.dim() != 4 or not _is_square(q.shape, k.shape, enable_gqa):
+    if type(q) not in PLAIN or q.is_nested:
         return None
-    factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        key, _ = _problem(q, k, is_causal)
-        if not _backward.knows(key):
-            return NotImplemented if _calls[is_causal].is_missing(q, k, v, factor) else None
+    shape = q.shape
+    if len(shape) != 4 or not _is_square(shape, k.shape, enable_gqa):
+        return None
+    factor = 1 / math.sqrt(shape[3]) if scale is None else scale
     return _calls[is_causal].direct(None, q, k, v, factor)
 
 

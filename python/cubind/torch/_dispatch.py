@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -85,6 +87,17 @@ def is_direct(*tensors: torch.Tensor | None) -> bool:
 Gradients = tuple[torch.Tensor | None, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Backward:
+    """The kernel whose outputs are the gradients of a call, all of them, which a backward pass calls without
+    the dispatcher. call: it takes the last numbers of that call. places: of each of its tensors among the
+    saved ones, and -1 for the slope. needed: no call with gradients is direct unless this kernel is there."""
+
+    call: Call
+    places: tuple[int, ...]
+    needed: bool = False
+
+
 def no_derivative(what: str) -> NotImplementedError:
     """The error where a backward pass that cannot be differentiated is."""
     return NotImplementedError(
@@ -161,7 +174,11 @@ class Dispatched:
         )
 
     def differentiate(
-        self, saved: tuple[int, ...], gradients: Callable[..., Gradients], *calls: Call, outputs: int = 1
+        self,
+        saved: tuple[int, ...],
+        gradients: Callable[..., Gradients],
+        *calls: tuple[Call, Backward | None],
+        outputs: int = 1,
     ) -> None:
         """Gives it and the calls of its kernel gradients: those of the first outputs, as many as are said
         (calls: of the first alone); the others have none. saved: which of the input and output tensors
@@ -187,16 +204,21 @@ class Dispatched:
         if not private.is_known:  # then no call is direct
             return
         self._apply = private.applied(self._name, forward, backward)
-        for call in calls:
-            self.differentiate_call(call, saved, gradients)
+        for call, kernel in calls:
+            self.differentiate_call(call, saved, gradients, kernel)
 
     def differentiate_call(
-        self, call: Call, saved: tuple[int, ...], gradients: Callable[..., Gradients]
+        self,
+        call: Call,
+        saved: tuple[int, ...],
+        gradients: Callable[..., Gradients],
+        kernel: Backward | None = None,
     ) -> None:
-        """Gives a call gradients of its own, as differentiate() says."""
+        """Gives a call gradients of its own, as differentiate() says; by the kernel where it is there."""
         if private.is_known:  # else no call is direct
             own = tuple(i if i < self._tensors else i - self._tensors + call.inputs for i in saved)
-            call.native.differentiate(_differentiated(self._name, call, gradients), own)
+            also = kernel.call.native if kernel is not None and kernel.needed else None
+            call.native.differentiate(_differentiated(self._name, call, gradients, kernel), own, also)
 
     def __call__(self, *inputs: Any) -> Any:
         """Through the dispatcher, unless the kernel itself does the same and no gradients are needed."""
@@ -211,9 +233,36 @@ class Dispatched:
 
 # From a call's constants and numbers to a Function's apply(), whose inputs are the operator's first ones.
 def _differentiated(
-    name: str, call: Call, gradients: Callable[..., Gradients]
+    name: str, call: Call, gradients: Callable[..., Gradients], kernel: Backward | None
 ) -> Callable[[tuple[Any, ...]], Callable[..., Any]]:
     def backward(ctx: Any, slope: torch.Tensor) -> Gradients:
         return gradients(ctx, slope)[: call.inputs]
 
-    return lambda others: private.applied(name, call.native.forward, backward, others)
+    def differentiated(others: tuple[Any, ...]) -> Callable[..., Any]:
+        quick = None if kernel is None else _by_kernel(kernel, others, backward)
+        return private.applied(name, call.native.forward, backward, others, quick)
+
+    return differentiated
+
+
+class _Unpacked(NamedTuple):
+    """What gradients() reads of ctx. A saved tensor is unpacked once: a hook may compute it."""
+
+    saved_tensors: tuple[torch.Tensor, ...]
+    needs_input_grad: tuple[bool, ...]
+    others: tuple[Any, ...]
+
+
+# The backward pass by its kernel; by `longer` where that is not known, or not the same.
+def _by_kernel(
+    kernel: Backward, others: tuple[Any, ...], longer: Callable[..., Gradients]
+) -> Callable[..., Gradients]:
+    launch, in_order = kernel.call.native.gradients, operator.itemgetter(*kernel.places)
+    numbers = others[len(others) - kernel.call.numbers :]
+
+    def quick(ctx: Any, slope: torch.Tensor) -> Gradients:
+        saved, needed = ctx.saved_tensors, ctx.needs_input_grad
+        found = launch(needed, *in_order((*saved, slope)), *numbers)
+        return longer(_Unpacked(saved, needed, others), slope) if found is None else found
+
+    return quick

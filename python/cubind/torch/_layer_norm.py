@@ -13,6 +13,7 @@ from .. import _torch_private as private
 from .._switch import IS_OFF
 from ._dispatch import (
     HALF,
+    Backward,
     Dispatched,
     Gradients,
     applies,
@@ -132,7 +133,7 @@ _backward_operator = Dispatched(
     _backward_fake,
     tensors=5,
 )
-_operator.differentiate((0, 1, 4, 5), _gradients, _call)
+_operator.differentiate((0, 1, 4, 5), _gradients, (_call, Backward(_backward_call, (0, 1, -1, 2, 3))))
 
 
 def layer_norm(

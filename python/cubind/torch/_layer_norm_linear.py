@@ -135,7 +135,7 @@ _operator = Dispatched(
     _fake,
     tensors=5,
 )
-_operator.differentiate((0, 1, 2, 3, 6, 7), _gradients, *_calls)
+_operator.differentiate((0, 1, 2, 3, 6, 7), _gradients, *((call, None) for call in _calls))
 
 
 def layer_norm_linear(

@@ -114,7 +114,7 @@ _operator = Dispatched(
     _fake,
     tensors=3,
 )
-_operator.differentiate((0, 1), _gradients, *_calls.values())
+_operator.differentiate((0, 1), _gradients, *((call, None) for call in _calls.values()))
 
 
 def _rows_gradients(ctx: Any, dy: torch.Tensor) -> Gradients:

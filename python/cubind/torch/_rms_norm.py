@@ -127,7 +127,7 @@ def _vmap(info: Any, in_dims: tuple[Any, ...], x: torch.Tensor, weight: torch.Te
 _operator = Dispatched(
     "rms_norm(Tensor x, Tensor weight, float eps) -> Tensor", _forward_cuda, _formula, _fake, tensors=2
 )
-_operator.differentiate((0, 1), _gradients, _call)
+_operator.differentiate((0, 1), _gradients, (_call, None))
 _backward_operator = Dispatched(
     "rms_norm_backward(Tensor dy, Tensor x, Tensor weight, float eps) -> (Tensor, Tensor)",
     _backward_cuda,

@@ -10,7 +10,16 @@ from torch.nn import functional
 
 from .. import _torch_private as private
 from .._switch import IS_OFF
-from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of, wide
+from ._dispatch import (
+    Backward,
+    Dispatched,
+    Gradients,
+    applies,
+    contiguous_like,
+    is_direct,
+    stream_of,
+    wide,
+)
 from ._dtensor import are_distributed, run_locally
 from ._operator import Operator, is_there
 from ._variants import has_kernel
@@ -73,7 +82,7 @@ _backward_operator = Dispatched(
     lambda dy, y: contiguous_like(y),
     tensors=2,
 )
-_operator.differentiate((1,), _gradients, _call)
+_operator.differentiate((1,), _gradients, (_call, Backward(_backward_call, (0, -1))))
 _backward_operator.differentiate_by_formula()
 
 

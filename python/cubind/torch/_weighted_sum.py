@@ -8,7 +8,7 @@ import torch
 from torch.compiler import is_compiling, is_dynamo_compiling
 
 from .._switch import IS_OFF
-from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of
+from ._dispatch import Backward, Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of
 from ._dtensor import are_distributed, run_locally
 from ._operator import Operator, is_there
 from ._variants import has_kernel
@@ -74,7 +74,7 @@ def _gradients(ctx: Any, dy: torch.Tensor) -> Gradients:
 _operator = Dispatched(
     "weighted_sum(Tensor x, Tensor weight) -> Tensor", _forward_cuda, _formula, _fake, tensors=2
 )
-_operator.differentiate((0, 1), _gradients, _call)
+_operator.differentiate((0, 1), _gradients, (_call, Backward(_backward_call, (0, 1, -1))))
 _backward_operator = Dispatched(
     "weighted_sum_backward(Tensor dy, Tensor x, Tensor weight) -> (Tensor, Tensor)",
     _backward_cuda,
