@@ -103,11 +103,12 @@ void OperatorCall::check(const Variant& variant) const {
   }
 }
 
-OperatorCall::Outcome OperatorCall::launch(std::span<PyObject* const> arguments, const Conditions& conditions,
+OperatorCall::Outcome OperatorCall::launch(std::span<PyObject* const> arguments,
+                                           std::optional<std::int64_t> last, const Condition& condition,
                                            Outputs& outputs) const {
   Problem problem;
   if (variants_.empty() || arguments.size() != this->arguments() || !read(arguments, problem) ||
-      (conditions.last && *conditions.last != problem.dims[dims_ - 1])) {
+      (last && *last != problem.dims[dims_ - 1])) {
     return Outcome::NotSimple;
   }
   const std::shared_ptr<const Variants> variants =
@@ -118,8 +119,7 @@ OperatorCall::Outcome OperatorCall::launch(std::span<PyObject* const> arguments,
   if (are_missing(*variants, problem)) {
     return Outcome::Missing;
   }
-  if ((conditions.also != nullptr && !conditions.also->is_known(problem)) ||
-      !run_any(*variants, arguments.front(), problem, outputs)) {
+  if ((condition && !condition(problem)) || !run_any(*variants, arguments.front(), problem, outputs)) {
     return Outcome::NotSimple;
   }
   ++launched_;

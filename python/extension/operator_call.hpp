@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -65,15 +66,18 @@ class OperatorCall {
     NotSimple,
   };
 
-  /// Without them the outcome is NotSimple.
-  struct Conditions {
-    std::optional<std::int64_t> last = {};  // the value that the last dim has to have
-    const OperatorCall* also = nullptr;     // has to have variants, none of which yields, for these dims too
-  };
+  /// What a call is about. Only is_known() of an operator with the same dims takes one.
+  struct Problem;
+  using Condition = std::function<bool(const Problem&)>;
 
   /// Allocates the outputs and launches on the current stream of the tensors' GPU. Unless the outcome is
-  /// Launched, nothing was launched.
-  Outcome launch(std::span<PyObject* const> arguments, const Conditions& conditions, Outputs& outputs) const;
+  /// Launched, nothing was launched. `last`: the value that the last dim has to have. `condition`, where there
+  /// is one, is asked once it is known that the outcome is not Missing; false is NotSimple.
+  Outcome launch(std::span<PyObject* const> arguments, std::optional<std::int64_t> last,
+                 const Condition& condition, Outputs& outputs) const;
+
+  /// Whether there are variants for the problem's values of the known dims, of which none yields.
+  bool is_known(const Problem& problem) const;
 
   /// Whether launch() would have the outcome Missing.
   bool is_missing(std::span<PyObject* const> arguments) const;
@@ -113,11 +117,9 @@ class OperatorCall {
              cuda::Stream stream) const;
   };
   using Variants = std::vector<Known>;
-  struct Problem;
 
   /// Whether the variants say that torch's function is to be called.
   bool are_missing(const Variants& variants, const Problem& problem) const;
-  bool is_known(const Problem& problem) const;
   Key key_of(DType type, int device, std::span<const std::int64_t> known) const;
   bool run_any(const Variants& variants, PyObject* like, Problem& problem, Outputs& outputs) const;
   bool read(std::span<PyObject* const> arguments, Problem& problem) const;

@@ -226,7 +226,7 @@ PyObject* operator_launch(PyObject* self, PyObject* const* given, Py_ssize_t cou
   return guarded([&] {
     const OperatorCall& call = unbox<Operator>(self).call;
     OperatorCall::Outputs outputs;
-    const Outcome outcome = call.launch({given, static_cast<std::size_t>(count)}, {}, outputs);
+    const Outcome outcome = call.launch({given, static_cast<std::size_t>(count)}, {}, {}, outputs);
     if (outcome != Outcome::Launched) {
       return not_launched(call, outcome);
     }
@@ -299,10 +299,8 @@ Object with_gradients(Operator& op, std::span<PyObject* const> given, const Oper
   return Object::take(PyObject_Call(apply.get(), arguments.get(), nullptr));
 }
 
-// Whether a call of the kernel itself does what a call through the dispatcher would.
-bool is_direct(const TorchAccess& torch, std::span<PyObject* const> tensors) {
-  return std::ranges::all_of(tensors, [&](PyObject* tensor) { return torch.is_plain(tensor); }) &&
-         torch.is_quiet();
+bool are_plain(const TorchAccess& torch, std::span<PyObject* const> tensors) {
+  return std::ranges::all_of(tensors, [&](PyObject* tensor) { return torch.is_plain(tensor); });
 }
 
 PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t count) {
@@ -315,16 +313,20 @@ PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t cou
     const std::span<PyObject* const> arguments(given + 1, op.call.arguments());
     const std::span<PyObject* const> tensors = arguments.first(op.call.inputs());
     const std::optional<std::int64_t> last = only_size(given[0]);
-    if ((given[0] != Py_None && !last) || !is_direct(torch, tensors)) {
+    if ((given[0] != Py_None && !last) || !are_plain(torch, tensors)) {
       return Object::share(Py_None);
     }
-    const bool needs_gradients = torch.needs_gradients(tensors);
+    bool needs_gradients = false;
+    const auto is_direct = [&](const OperatorCall::Problem& problem) {
+      if (!torch.is_quiet()) {
+        return false;
+      }
+      needs_gradients = torch.needs_gradients(tensors);
+      return !needs_gradients ||
+             (op.differentiated && (!op.also || unbox<Operator>(op.also.get()).call.is_known(problem)));
+    };
     OperatorCall::Outputs outputs;
-    if (needs_gradients && !op.differentiated) {
-      return Object::share(Py_None);
-    }
-    const OperatorCall* also = needs_gradients && op.also ? &unbox<Operator>(op.also.get()).call : nullptr;
-    const Outcome outcome = op.call.launch(arguments, {last, also}, outputs);
+    const Outcome outcome = op.call.launch(arguments, last, std::ref(is_direct), outputs);
     if (outcome != Outcome::Launched) {
       return not_launched(op.call, outcome);
     }
@@ -370,8 +372,8 @@ PyObject* operator_gradients(PyObject* self, PyObject* const* given, Py_ssize_t 
     }
     const std::span<PyObject* const> arguments(given + 1, call.arguments());
     OperatorCall::Outputs outputs;
-    if (torch.records_gradients() || !is_direct(torch, arguments.first(call.inputs())) ||
-        call.launch(arguments, {}, outputs) != Outcome::Launched) {
+    if (torch.records_gradients() || !are_plain(torch, arguments.first(call.inputs())) || !torch.is_quiet() ||
+        call.launch(arguments, {}, {}, outputs) != Outcome::Launched) {
       return Object::share(Py_None);
     }
     for (std::size_t i = 0; i < call.outputs(); ++i) {
