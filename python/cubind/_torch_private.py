@@ -106,8 +106,8 @@ def applied(
     quick: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """apply() of an autograd.Function, without the look for transforms, which the caller has taken. others:
-    the value of ctx.others. quick: what autograd calls instead of backward, which a compiler still reads.
-    Only if is_known."""
+    the value of ctx.others. quick: what autograd calls instead of backward, which compiled autograd still
+    reads. Only if is_known."""
     body = {
         "forward": staticmethod(forward),
         "backward": staticmethod(backward),
@@ -115,8 +115,7 @@ def applied(
     }
     function: Any = type(name, (torch.autograd.Function,), body)
     function._backward_cls.others = others
-    if quick is not None:
-        function._backward_cls.apply = quick
+    function._backward_cls.apply = quick or backward  # else a method of torch's looks for backward each time
     apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
     return apply
 

@@ -70,7 +70,7 @@ def _backward_cuda(
         return _backward_formula(dy, x, weight, eps)
     x = x.contiguous()
     norm = torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
-    rstd = torch.rsqrt(norm.square() / weight.shape[0] + eps)
+    rstd = norm.square_().div_(weight.shape[0]).add_(eps).rsqrt_()
     gradients = launch_backward(dy, x, weight, rstd)
     return gradients if gradients is not None else backward_formula(dy, x, weight, rstd)
 
