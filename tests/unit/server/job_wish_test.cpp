@@ -48,20 +48,25 @@ TEST_CASE("what the bucket answers is wished for exactly") {
 TEST_CASE("a stale record is measured again where agents have what the caller has") {
   WishFixture f;
   RecordRow old = f.record(4096);
-  old.driver.version = "570.1";
+  old.timing.power_limit_mw = 600'000;
   f.add({old});
-  const auto wish = f.wish(f.asked(3000));
+  Question question = f.asked(3000);
+  question.power_limit_mw = 700'000;
+  const auto with_limit = [](std::uint32_t milliwatts) {
+    AgentProfile agent = agent_with();
+    agent.devices[0].device.facts.power_limit_mw = milliwatts;
+    return AgentProfiles{agent};
+  };
+  const auto wish = f.wish(question, with_limit(700'000));
   REQUIRE(wish);
   CHECK(wish->order.question.problem == problem_of(4096));
   CHECK(wish->retune);
   CHECK_FALSE(wish->order.for_bucket);
-  AgentProfile behind = agent_with();
-  behind.devices[0].driver.version = "570.1";
-  CHECK_FALSE(f.wish(f.asked(3000), {behind}));
-  CHECK(f.wish(f.asked(3000), {}));  // an agent may come
+  CHECK_FALSE(f.wish(question, with_limit(600'000)));
+  CHECK(f.wish(question, {}));  // an agent may come
 }
 
-TEST_CASE("a record of another revision of the source is measured anew also where it is stale for good") {
+TEST_CASE("a record of another revision of the source is measured anew whatever driver agents have") {
   WishFixture f;
   RecordRow edited = f.record(4096);
   edited.trial = Digest::of("of an earlier source");
