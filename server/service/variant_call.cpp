@@ -190,7 +190,14 @@ void VariantCall::find_fallback() {
 
 void VariantCall::resolve() {
   const auto index = pinned_ ? pinned_ : context_.index.snapshot();
-  resolution_ = context_.answerer.resolve(asked_.question, *index, asked_.accepted, compile_wait_.failed());
+  try {
+    resolution_ = context_.answerer.resolve(asked_.question, *index, asked_.accepted, compile_wait_.failed());
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Unavailable && !job_) {
+      count_unanswered();
+    }
+    throw;
+  }
 }
 
 bool VariantCall::measured_since_pinned() {
@@ -277,11 +284,17 @@ void VariantCall::submit_job(const JobWish& wish) {
 }
 
 void VariantCall::count_want(const RecordQuestion& wanted) {
-  if (context_.store.read_only_reason()) {
-    return;
+  context_.wants.count(context_.store, wanted, context_.clock.wall_text());
+}
+
+void VariantCall::count_unanswered() {
+  const Question& question = asked_.question;
+  const auto known = context_.answerer.candidates(question, *context_.index.snapshot());
+  if (known.empty() || !is_of_bucket(known.front())) {
+    RecordQuestion wanted = question.key;
+    wanted.problem = question.spec->representative(wanted.problem);
+    context_.wants.keep(wanted, context_.clock.wall_text());
   }
-  const std::string now = context_.clock.wall_text();
-  context_.store.write_behind([wanted, now](StoreWriter& writer) { writer.count_want(wanted, now); });
 }
 
 void VariantCall::wait_for_job() {

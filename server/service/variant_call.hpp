@@ -55,6 +55,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void submit_job(const JobWish& wish);
   /// The miss started no job: this one.
   void count_want(const RecordQuestion& wanted);
+  /// The store cannot be read, so that nothing answers: that is a miss, too.
+  void count_unanswered();
   void wait_for_job();
   /// Whether the caller lends a GPU that the job may run on.
   bool lends_to_job() const;
