@@ -37,6 +37,8 @@
 #include "server/service/idle_verification.hpp"
 #include "server/service/reply_cache.hpp"
 #include "server/service/table_call.hpp"
+#include "server/store/location.hpp"
+#include "server/store/peers.hpp"
 #include "server/store/store.hpp"
 #include "server/tls_credentials.hpp"
 #include "server/user_watch.hpp"
@@ -71,6 +73,33 @@ StoreOptions store_options(const Config& config, const std::string& address) {
   options.max_pages =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(config.database_bytes / kPageBytes, UINT32_MAX));
   return options;
+}
+
+/// Where callers' definitions lie, and the lock of that place.
+struct DefinitionsPlace {
+  fs::path folder;
+  UniqueFd lock;
+};
+
+/// A file of SQLite is one daemon's, and so is what lies next to it. Daemons of one machine may share a
+/// database of PostgreSQL: each has a folder of its own.
+DefinitionsPlace definitions_place(const Config& config, const std::string& address) {
+  constexpr int kMostDaemons = 64;
+  if (config.store_url.empty()) {
+    return {config.database.string() + ".kernels", {}};
+  }
+  store::make_folder(config.database.parent_path(), "set XDG_DATA_HOME to a folder that it can write to");
+  for (int number = 1;; ++number) {
+    const std::string place = config.database.string() + (number > 1 ? "-" + std::to_string(number) : "");
+    try {
+      UniqueFd lock = store::lock_file(place, address);
+      return {place + ".kernels", std::move(lock)};
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::FailedPrecondition || number == kMostDaemons) {
+        throw;
+      }
+    }
+  }
 }
 
 /// The choice of the winners that are compiled ahead depends on these: the classes on offer with their
@@ -150,7 +179,8 @@ struct Daemon::Parts {
         gate(config.tokens, clock, role_of_members(config)),
         audit(config.audit_log, clock),
         store(Store::open(store_options(config, place.address()))),
-        defined(config.database.string() + ".kernels"),
+        definitions(definitions_place(config, place.address())),
+        defined(definitions.folder),
         kernels(with(config.kernels, defined.folder()), clock, config.headers),
         artifacts(*store),
         pins(*store, index),
@@ -169,6 +199,7 @@ struct Daemon::Parts {
   void prepare();
   void remove_unreadable_definitions();
   void load_bundle();
+  void follow_peers();
   void import_tables();
   void listen();
   void start_agent();
@@ -191,6 +222,7 @@ struct Daemon::Parts {
   std::unique_ptr<Store> store;
   Index index;
   Fleet fleet;
+  const DefinitionsPlace definitions;
   DefinedKernels defined;
   KernelLibrary kernels;
   ArtifactFinder artifacts;
@@ -209,6 +241,7 @@ struct Daemon::Parts {
   ServiceContext context;
   CubindService service;
   AgentService agent_service;
+  std::unique_ptr<store::Following> following;  // null: no other daemon can use the store
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<GroupSocket> members;  // null: the socket is its owner's alone
   std::unique_ptr<MetricsPage> metrics;  // null: off
@@ -242,6 +275,7 @@ void Daemon::Parts::prepare() {
     }
     scheduler.load();
   });
+  follow_peers();
   import_tables();
   context.prebuild = [this] { prebuild(context); };
   if (config.idle_verify) {
@@ -250,6 +284,27 @@ void Daemon::Parts::prepare() {
     idle_verification = std::make_shared<IdleVerification>(context, options);
   }
   schedule_tick();
+}
+
+void Daemon::Parts::follow_peers() {
+  if (store->peers() == nullptr) {
+    return;
+  }
+  scheduler.on_job_ended_elsewhere([this] { artifacts.note_others(); });
+  const auto is_due = std::make_shared<std::atomic<bool>>(false);
+  const auto catch_up = [this, is_due] {
+    *is_due = false;
+    try {
+      scheduler.catch_up();
+    } catch (const Error& error) {
+      log_debug(std::string("other daemons' changes are not read: ") + error.what());
+    }
+  };
+  following = std::make_unique<store::Following>(*store->peers(), [this, is_due, catch_up] {
+    if (!is_due->exchange(true)) {
+      jobs.post(catch_up);
+    }
+  });
 }
 
 void Daemon::Parts::load_bundle() {
@@ -501,6 +556,7 @@ void Daemon::stop() {
   parts_->server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
   parts_->server->Wait();
   parts_->agent.reset();
+  parts_->following.reset();
   // Each posts to the other: what comes after this is dropped.
   parts_->walks.close();
   parts_->background.close();

@@ -76,6 +76,11 @@ void print(const v1::GetStatusReply& status, const std::string& address) {
             << "\n";
   print_line("store", status.store_path() + ", " + size_text(status.store_bytes()) + ", generation " +
                           count(status.generation().number()));
+  if (status.store_lag_ms() > 0) {
+    print_line("shared with", (status.peers().empty() ? "no other daemon now" : join(status.peers(), ", ")) +
+                                  "; their changes were read " + duration_text(status.store_lag_ms()) +
+                                  " ago");
+  }
   print_line("cubins", cubins_text(status));
   print_line("holds", count(status.kernels()) + " kernels, " + count(status.records()) + " records, " +
                           count(status.artifacts()) + " artifacts");

@@ -238,6 +238,8 @@ OutputJson json_of(const v1::GetStatusReply& status) {
           {"cubin_bytes", status.cubin_bytes()},
           {"cubin_limit_bytes", status.cubin_limit_bytes()},
           {"cubins_evicted", status.cubins_evicted()},
+          {"store_lag_ms", status.store_lag_ms()},
+          {"peers", strings(status.peers())},
           {"read_only", status.read_only()},
           {"read_only_reason", status.read_only_reason()},
           {"damaged_rows", status.damaged_rows()},

@@ -110,6 +110,12 @@ void ArtifactFinder::note(const ArtifactRow& artifact) {
   ++noted_;  // after the change: who reads the old count and the old list keeps nothing under the new count
 }
 
+void ArtifactFinder::note_others() {
+  const std::lock_guard lock(mutex_);
+  known_.clear();
+  ++noted_;
+}
+
 std::vector<ToolchainIdentity> ArtifactFinder::toolchains(const Question& question) {
   if (const auto& triton = question.spec->triton) {
     return {triton_identity(*triton)};  // the artifact may have been compiled for another kernel

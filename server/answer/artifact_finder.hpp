@@ -39,6 +39,8 @@ class ArtifactFinder {
 
   /// A new artifact: its toolchain may not have been seen with this kernel.
   void note(const ArtifactRow& artifact);
+  /// Other daemons have stored artifacts.
+  void note_others();
   /// How many were noted.
   std::uint64_t noted() const { return noted_; }
 

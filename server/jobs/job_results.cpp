@@ -87,6 +87,7 @@ bool store_job_batch(const OpenJob& job, WorkBatch& batch, Store& store) {
   stamp(job, batch);
   bool is_new = false;
   store.write([&](StoreWriter& writer) {
+    writer.require_fence(job.row.id, job.row.fence);
     check_against_store(job, batch, writer);
     is_new = holds_something_new(batch, writer);
     put_artifacts(batch.artifacts, writer);

@@ -57,6 +57,9 @@ struct OpenJob {
   std::uint32_t refusals = 0;     // of results. Not stored
   bool is_awaited = false;        // a caller waits for it, or did. Not stored
   std::string caller;             // who started it; empty: the daemon. Not stored
+  bool is_asked_here = false;     // its kernel is known to this daemon, or it has failed. Not stored
+  std::uint64_t change = 0;       // as SharedJob has both; 0: the row has to be read again
+  std::string owner;
   CallerLimits::Hold counted;
   std::map<std::uint64_t, Watcher> watchers;
 

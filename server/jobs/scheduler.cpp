@@ -31,6 +31,24 @@ Scheduler::Scheduler(Store& store, Index& index, KernelLibrary& kernels, const C
       placement_(agents_, jobs_, failures_, lent_, options.compile_leases) {}
 
 void Scheduler::load() {
+  if (is_shared()) {
+    take_changes();
+  } else {
+    load_jobs();
+  }
+  const auto devices = index_.snapshot()->devices();
+  for (const RecordPtr& record : index_.snapshot()->all()) {
+    const auto device = devices.find(record->question.device_class);
+    if (device != devices.end() && knows(record->question)) {
+      measure_again_when_idle(record->question, device->second);
+    }
+  }
+  forget_old_jobs();
+  load_failures();
+  dispatch();
+}
+
+void Scheduler::load_jobs() {
   fail_damaged_jobs();
   std::vector<JobRow> rows;
   std::map<Digest, DeviceClass> devices;
@@ -50,15 +68,6 @@ void Scheduler::load() {
     const ToolchainNeed needs = needs_of(row);
     jobs_.add(std::move(row), device->second, needs);
   }
-  for (const RecordPtr& record : index_.snapshot()->all()) {
-    const auto device = devices.find(record->question.device_class);
-    if (device != devices.end() && knows(record->question)) {
-      measure_again_when_idle(record->question, device->second);
-    }
-  }
-  forget_old_jobs();
-  load_failures();
-  dispatch();
 }
 
 void Scheduler::forget_old_jobs() {
@@ -83,7 +92,7 @@ void Scheduler::fail_before_loaded(JobRow row, std::string error) {
   row.error = std::move(error);
   row.finished_at = clock_.wall_text();
   try {
-    persist(row);
+    store_.write([&](StoreWriter& writer) { writer.put_job(row); });
   } catch (const Error& fault) {
     log_warning("job " + row.id + ": its end is not stored: " + fault.what());
   }
@@ -121,7 +130,7 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
         row.budget = open->row.budget;
         row.listed = open->row.listed;
       }
-      OpenJob& job = enqueue(std::move(row), order.device, order.caller);
+      OpenJob& job = enqueue(row, order.device, order.caller);
       ids.push_back(job.row.id);
       if (order.awaited) {
         await(job);
@@ -142,12 +151,28 @@ JobEvent Scheduler::submit_compile(const CompileOrder& order, const std::string&
   row.listed = order.configurations;
   row.architecture = order.architecture;
   row.driver_cuda = order.driver_cuda;
-  return dispatched({enqueue(std::move(row), order.device, caller).row.id}).front();
+  return dispatched({enqueue(row, order.device, caller).row.id}).front();
 }
 
-OpenJob& Scheduler::enqueue(JobRow row, const DeviceClass& device, const std::string& caller) {
+OpenJob& Scheduler::enqueue(const JobRow& row, const DeviceClass& device, const std::string& caller) {
+  constexpr int kMostAttempts = 5;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return try_to_enqueue(row, device, caller);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::Aborted || attempt == kMostAttempts) {
+        throw;
+      }
+      take_changes();
+    }
+  }
+}
+
+OpenJob& Scheduler::try_to_enqueue(JobRow row, const DeviceClass& device, const std::string& caller) {
   if (OpenJob* job = jobs_.find_key(row.key)) {
+    job->device = device;
     ask_again(*job, row);
+    job->is_asked_here = true;
     return *job;
   }
   if (draining_) {
@@ -164,14 +189,26 @@ OpenJob& Scheduler::enqueue(JobRow row, const DeviceClass& device, const std::st
   }
   row.id = new_job_id();
   row.created_at = clock_.wall_text();
+  std::optional<SharedJob> open;
+  const std::string owner = resting_owner(row);
+  std::uint64_t change = 0;
   store_.write([&](StoreWriter& writer) {
-    row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
-    writer.put_job(row);
+    open = writer.open_job(row.key);
+    if (!open) {
+      row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
+      change = writer.put_job(row, owner);
+    }
   });
   const ToolchainNeed needs = needs_of(row);
-  OpenJob& job = jobs_.add(std::move(row), device, needs);
+  OpenJob& job = jobs_.add(open ? open->job : row, device, needs);
+  job.change = open ? open->change : change;
+  job.owner = open ? open->owner : owner;
+  job.is_asked_here = true;
   job.caller = caller;
   job.counted = std::move(counted);
+  if (open) {
+    ask_again(job, row);
+  }
   return job;
 }
 
@@ -197,7 +234,7 @@ void Scheduler::ask_again(OpenJob& job, const JobRow& asked) {
   } else if (only_exactly) {
     JobRow exact = job.row;
     exact.for_bucket = false;
-    persist(exact);
+    persist(job, exact, job.owner);
     job.row = std::move(exact);
   }
 }
@@ -213,13 +250,20 @@ void Scheduler::begin_anew(OpenJob& job, const JobRow& asked) {
   }
   row.note.clear();
   row.state = JobState::Queued;
+  // The holder of its lease writes nothing more. A job that was never leased still gets its hints.
+  row.fence += is_shared() && row.fence > 0 ? 1 : 0;
+  const std::string owner = resting_owner(row);
+  std::uint64_t change = 0;
   store_.write([&](StoreWriter& writer) {
+    writer.require_unchanged(row.id, job.change);
     // A search that only goes on keeps what it has measured.
     if ((asked.retune && !job.row.retune) || job.smaller) {
       row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
     }
-    writer.put_job(row);
+    change = writer.put_job(row, owner);
   });
+  job.change = change;
+  job.owner = owner;
   if (job.lease) {
     agents_.at(job.lease->agent)
         .link->end_lease(job.lease->id, "a Tune asks for a new measurement of its problem");
@@ -238,15 +282,20 @@ std::vector<JobEvent> Scheduler::dispatched(const std::vector<std::string>& ids)
   const auto last = std::make_shared<std::map<std::string, JobEvent>>();
   std::vector<std::uint64_t> watching;
   for (const std::string& id : ids) {
-    watching.push_back(
-        jobs_.watch(*jobs_.find(id), [last](const JobEvent& event) { (*last)[event.job.id] = event; }));
+    if (OpenJob* job = jobs_.find(id)) {
+      watching.push_back(jobs_.watch(*job, [last](const JobEvent& event) { (*last)[event.job.id] = event; }));
+    } else {
+      (*last)[id] = ended_elsewhere(id);  // while the next ones were submitted
+    }
   }
   dispatch();
+  for (const std::uint64_t watch : watching) {
+    jobs_.unwatch(watch);
+  }
   std::vector<JobEvent> events;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    jobs_.unwatch(watching[i]);
-    const OpenJob* open = jobs_.find(ids[i]);
-    events.push_back(open ? jobs_.event(*open) : last->at(ids[i]));
+  for (const std::string& id : ids) {
+    const OpenJob* open = jobs_.find(id);
+    events.push_back(open ? jobs_.event(*open) : last->at(id));
   }
   return events;
 }
@@ -293,6 +342,9 @@ void Scheduler::await(OpenJob& job) {
 }
 
 JobEvent Scheduler::cancel(const std::string& id) {
+  if (is_shared()) {
+    take_changes();
+  }
   OpenJob* job = jobs_.find(id);
   if (!job) {
     bool known = false;
@@ -308,6 +360,9 @@ JobEvent Scheduler::cancel(const std::string& id) {
   JobEvent event = jobs_.event(*job);
   event.job.state = JobState::Cancelled;
   end(*job, JobState::Cancelled, "cancelled", nullptr);
+  if (jobs_.find(id) != nullptr) {
+    throw Error(ErrorCode::Aborted, "job " + id, "another daemon has changed it meanwhile: cancel it again");
+  }
   dispatch();
   return event;
 }
@@ -357,11 +412,12 @@ std::string Scheduler::device_state(const std::string& uuid) const {
   return "idle";
 }
 
-std::uint32_t Scheduler::queued() const {
-  return static_cast<std::uint32_t>(jobs_.all().size() - jobs_.leased().size());
-}
+std::uint32_t Scheduler::queued() const { return static_cast<std::uint32_t>(jobs_.all().size()) - running(); }
 
-std::uint32_t Scheduler::running() const { return static_cast<std::uint32_t>(jobs_.leased().size()); }
+std::uint32_t Scheduler::running() const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      jobs_.all(), [this](const OpenJob& job) { return job.lease || is_elsewhere(job); }));
+}
 
 void Scheduler::on_artifact(std::function<void(const ArtifactRow&)> listener) {
   artifact_listeners_.push_back(std::move(listener));
@@ -369,8 +425,14 @@ void Scheduler::on_artifact(std::function<void(const ArtifactRow&)> listener) {
 
 void Scheduler::on_agents(std::function<void()> listener) { agent_listeners_.push_back(std::move(listener)); }
 
-void Scheduler::persist(const JobRow& row) {
-  store_.write([&](StoreWriter& writer) { writer.put_job(row); });
+void Scheduler::persist(OpenJob& job, const JobRow& row, const std::string& owner) {
+  std::uint64_t change = 0;
+  store_.write([&](StoreWriter& writer) {
+    writer.require_unchanged(row.id, job.change);
+    change = writer.put_job(row, owner);
+  });
+  job.change = change;
+  job.owner = owner;
 }
 
 bool Scheduler::is_passing(const Error& error) {
@@ -381,25 +443,34 @@ void Scheduler::end(OpenJob& job, JobState state, std::string error, RecordPtr r
   job.row.state = state;
   job.row.error = std::move(error);
   job.row.finished_at = clock_.wall_text();
+  jobs_.end_lease(job);
+  if (state != JobState::Done && !store_end(job)) {
+    return;
+  }
   failures_.note(job.row);
   ++ended_since_;
   ++totals_.ended[state];
   for (const OutcomeCount& count : job.row.outcomes) {
     totals_.trials[count.outcome] += count.count;
   }
-  jobs_.end_lease(job);
+  JobEvent last = jobs_.event(job);
+  last.record = std::move(record);
+  jobs_.remove(job, last);
+}
+
+bool Scheduler::store_end(OpenJob& job) {
   try {
-    if (state != JobState::Done) {
-      persist(job.row);
-    }
+    persist(job, job.row, "");
   } catch (const Error& fault) {
+    if (fault.code() == ErrorCode::Aborted) {
+      lose(job, fault.what());
+      return false;
+    }
     // The store is read-only: the job is over for all who wait, and begins again with the next start of the
     // daemon.
     log_warning("job " + job.row.id + ": its end is not stored: " + fault.what());
   }
-  JobEvent last = jobs_.event(job);
-  last.record = std::move(record);
-  jobs_.remove(job, last);
+  return true;
 }
 
 bool Scheduler::knows(const RecordQuestion& question) const {

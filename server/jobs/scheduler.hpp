@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -133,6 +134,12 @@ class Scheduler {
   /// Throws InvalidArgument if another agent compiles it.
   void check_done(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome);
 
+  /// Takes over what other daemons on the same database have done with the jobs, the index first. Throws what
+  /// the store does. Nothing happens where one daemon alone has the store.
+  void catch_up();
+  /// When that was done last.
+  std::optional<std::chrono::steady_clock::time_point> caught_up_at() const { return caught_up_at_; }
+
   /// Expires leases, grants what can be granted. Call it every few hundred milliseconds.
   void tick();
 
@@ -151,6 +158,8 @@ class Scheduler {
 
   /// Called on the job thread for every artifact that was stored.
   void on_artifact(std::function<void(const ArtifactRow&)> listener);
+  /// Called after another daemon has ended a job, which may have brought artifacts.
+  void on_job_ended_elsewhere(std::function<void()> listener);
   /// Called after agents or their devices have changed.
   void on_agents(std::function<void()> listener);
 
@@ -158,7 +167,8 @@ class Scheduler {
   // ---- scheduler.cpp ----
   // The open job with the row's key, or a new one; it is not placed yet. A retune turns an open job that is
   // not one into a retune.
-  OpenJob& enqueue(JobRow row, const DeviceClass& device, const std::string& caller);
+  OpenJob& enqueue(const JobRow& row, const DeviceClass& device, const std::string& caller);
+  OpenJob& try_to_enqueue(JobRow row, const DeviceClass& device, const std::string& caller);
   ToolchainNeed needs_of(const JobRow& row) const;
   /// A caller asks for the open job again, perhaps with other wishes.
   void ask_again(OpenJob& job, const JobRow& asked);
@@ -167,9 +177,12 @@ class Scheduler {
   void begin_anew(OpenJob& job, const JobRow& asked);
   /// Dispatches, then gives the state of these open jobs: the last event of a job that has ended meanwhile.
   std::vector<JobEvent> dispatched(const std::vector<std::string>& ids);
-  void persist(const JobRow& row);
+  /// Stores the row of an open job, if no other daemon has changed it (else Aborted), and whose it is then.
+  void persist(OpenJob& job, const JobRow& row, const std::string& owner);
   /// The store keeps a limited number of ended jobs.
   void forget_old_jobs();
+  /// Those of a store that one daemon alone has.
+  void load_jobs();
   /// Ends the store's open jobs that no agent can continue.
   void fail_damaged_jobs();
   void fail_before_loaded(JobRow row, std::string error);
@@ -179,6 +192,8 @@ class Scheduler {
   static bool is_passing(const Error& error);
   /// Ends the job in the store, tells its watchers and forgets it.
   void end(OpenJob& job, JobState state, std::string error, RecordPtr record);
+  /// False: another daemon has changed the job, and it has not ended.
+  bool store_end(OpenJob& job);
   /// Whether there is such a kernel with this interface today.
   bool knows(const RecordQuestion& question) const;
   /// Whether agents offer the device class under another power limit alone than that of the latest
@@ -242,7 +257,41 @@ class Scheduler {
   /// A leased job that waits for its GPU to be idle is granted again, on a lent GPU that no other job holds.
   void move_to_a_lent_gpu();
 
+  // ---- scheduler_shared.cpp ----
+  bool is_shared() const;
+  /// Empty where one daemon alone has the store.
+  const std::string& self() const;
+  /// The owner of a job without a lease: none, or this daemon where no other can tell its callers the result.
+  std::string resting_owner(const JobRow& row) const;
+  /// A living daemon has leased it.
+  bool is_elsewhere(const OpenJob& job) const;
+  /// No other daemon has it, and this one knows the kernel or is the one to say that it is gone.
+  bool may_run_here(const OpenJob& job) const;
+  bool is_offered_elsewhere(const OpenJob& job) const;
+  void take_changes();
+  void take_change(SharedJob& changed);
+  void adopt(OpenJob& job, SharedJob& changed);
+  void add_of_another(SharedJob& changed);
+  /// Another daemon's job may name a class that is known here by its digest alone, until an agent offers it.
+  void find_device(OpenJob& job) const;
+  /// That agents of other daemons have brought.
+  void add_classes(const std::map<Digest, DeviceClass>& classes);
+  /// Of the jobs here, those that the database no longer has among its open ones.
+  void end_missing(const std::vector<SharedJob>& open);
+  void end_elsewhere(OpenJob& job, JobRow ended);
+  JobEvent ended_elsewhere(const std::string& id);
+  /// What another daemon has made of the job.
+  RecordPtr record_of(const JobRow& ended) const;
+  /// The job's row is read again before this daemon does anything with it; its lease is over.
+  void lose(OpenJob& job, const std::string& why);
+  /// The job has no lease any more: other daemons may take it. A store that takes no writes leaves it to this
+  /// one.
+  void release(OpenJob& job);
+  void tell_offer() const;
+
   // ---- scheduler_results.cpp ----
+  /// Other daemons tell their callers that the job waits, or goes on. False: one of them has it by now.
+  bool store_state(OpenJob& job);
   void complete_tune(OpenJob& job, WorkResult& result);
   /// A choice among the best of an earlier search is one of that search, while nothing has changed since.
   void keep_search(const OpenJob& job, RecordRow& record) const;
@@ -275,13 +324,17 @@ class Scheduler {
   Placement placement_;
   PendingChecks checks_;
   std::vector<std::function<void(const ArtifactRow&)>> artifact_listeners_;
-  std::vector<std::function<void()>> agent_listeners_;
+  std::vector<std::function<void()>> agent_listeners_, elsewhere_listeners_;
   std::uint64_t last_agent_ = 0;
   std::uint32_t ended_since_ = 0;  // jobs, since old ones were forgotten
   JobTotals totals_;
   std::chrono::steady_clock::time_point agent_expected_until_{};
   bool draining_ = false;
   bool dispatching_ = false;
+  std::uint64_t last_change_ = 0;  // of jobs, that was read
+  std::uint64_t interruptions_ = 0;
+  bool reads_all_ = true;  // with the next changes
+  std::optional<std::chrono::steady_clock::time_point> caught_up_at_;
 };
 
 }  // namespace cubind

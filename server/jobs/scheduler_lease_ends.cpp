@@ -27,6 +27,7 @@ void Scheduler::requeue(OpenJob& job, const std::string& reason) {
   job.not_before = clock_.steady_now() + std::min<std::chrono::milliseconds>(step, kLongestRetry);
   job.row.state = JobState::Queued;
   log_info("job " + job.row.id + " is queued again: " + reason);
+  release(job);
   jobs_.tell(job);
 }
 
@@ -35,6 +36,7 @@ void Scheduler::hand_on(OpenJob& job) {
   job.stage.clear();
   job.row.state = JobState::Queued;
   log_info("job " + job.row.id + " is queued again: its agent leaves");
+  release(job);
   jobs_.tell(job);
 }
 
@@ -49,6 +51,7 @@ void Scheduler::wait_for_idle_gpu(OpenJob& job) {
       other.not_before = std::max(other.not_before, later);
     }
   }
+  release(job);
   jobs_.tell(job);
 }
 

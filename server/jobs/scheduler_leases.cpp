@@ -111,6 +111,8 @@ void Scheduler::store_offered_classes() {
 
 void Scheduler::agents_changed() {
   store_offered_classes();
+  tell_offer();
+  std::ranges::for_each(jobs_.all(), [this](OpenJob& job) { find_device(job); });
   for (const auto& listener : agent_listeners_) {
     listener();
   }
@@ -176,7 +178,7 @@ int Scheduler::rank(const OpenJob& job) const {
 
 void Scheduler::dispatch() {
   // Jobs that watchers submit while jobs are placed are placed by the next tick.
-  if (draining_ || dispatching_) {
+  if (draining_ || dispatching_ || (is_shared() && store_.read_only_reason())) {
     return;
   }
   const Raised placing(dispatching_);
@@ -197,7 +199,7 @@ std::vector<std::string> Scheduler::ranked_jobs() const {
   const auto now = clock_.steady_now();
   std::vector<std::tuple<int, std::uint32_t, std::string>> ranked;
   for (const OpenJob& job : jobs_.all()) {
-    if (!job.lease && now >= job.not_before) {
+    if (!job.lease && now >= job.not_before && may_run_here(job)) {
       const std::uint32_t turn = job.row.kind == JobKind::CompileWinner ? turns[job.caller]++ : 0;
       ranked.emplace_back(rank(job), turn, job.row.id);
     }
@@ -217,12 +219,15 @@ void Scheduler::place(OpenJob& job) {
     try_to_grant(job, *places.free);
     return;
   }
-  if (!places.any_exists) {
+  if (!places.any_exists && !job.owner.empty() && job.owner == self() && !job.row.from_scratch) {
+    release(job);
+  }
+  if (!places.any_exists && !is_offered_elsewhere(job)) {
     mark_without_device(job);
     return;
   }
-  const JobState state =
-      placement_.waits_behind_foreign_use(job) ? JobState::WaitingForIdleGpu : JobState::Queued;
+  const bool waits = places.any_exists && placement_.waits_behind_foreign_use(job);
+  const JobState state = waits ? JobState::WaitingForIdleGpu : JobState::Queued;
   if (std::exchange(job.row.state, state) != state) {
     jobs_.tell(job);
   }
@@ -234,6 +239,10 @@ void Scheduler::try_to_grant(OpenJob& job, const JobPlace& place) {
   } catch (const std::exception& fault) {
     // Any error is this job's alone: the queue goes on.
     const auto* error = dynamic_cast<const Error*>(&fault);
+    if (error && error->code() == ErrorCode::Aborted) {
+      lose(job, error->what());
+      return;
+    }
     log_warning("job " + job.row.id + " cannot be granted: " + fault.what());
     if (error && is_passing(*error)) {
       try_later(job);
@@ -297,7 +306,14 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
   lease.job.fence = lease.fence = row.fence;
   lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
   // The fence is stored before an agent gets it: after a crash the next one is higher still.
-  persist(row);
+  std::uint64_t change = 0;
+  store_.write([&](StoreWriter& writer) {
+    writer.claim_job(row.id, job.change, self());
+    change = writer.put_job(row, self());
+  });
+  job.change = change;
+  job.owner = self();
+  job.row.fence = row.fence;
   // Read before the agent can begin: what its stages take is part of what the job takes.
   const auto now = clock_.steady_now();
   agents_.at(place.agent).link->grant(lease);
@@ -318,7 +334,8 @@ OpenJob* Scheduler::next_behind(const OpenJob& leased) {
   OpenJob* next = nullptr;
   for (OpenJob& job : jobs_.all()) {
     const bool is_queued = !job.lease && !job.is_announced && job.row.kind == JobKind::Tune &&
-                           now >= job.not_before && may_tune(agent->second.profile, job.needs) &&
+                           may_run_here(job) && now >= job.not_before &&
+                           may_tune(agent->second.profile, job.needs) &&
                            job.row.question.device_class == leased.row.question.device_class;
     if (is_queued && (next == nullptr || rank(job) < rank(*next))) {
       next = &job;

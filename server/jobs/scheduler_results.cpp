@@ -49,8 +49,24 @@ bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::
   }
   note_use_of_lent_gpu(*job, progress.is_lent);
   jobs_.tell(*job);
+  if (changed && is_shared() && !store_state(*job)) {
+    return false;
+  }
   if (changed) {
     dispatch();  // the jobs queued behind it wait for the same
+  }
+  return true;
+}
+
+bool Scheduler::store_state(OpenJob& job) {
+  try {
+    persist(job, job.row, self());
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Aborted) {
+      lose(job, error.what());
+      return false;
+    }
+    log_info("job " + job.row.id + ": its state is not stored: " + error.what());
   }
   return true;
 }
@@ -68,6 +84,10 @@ bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, st
   } catch (const Error& error) {
     if (error.code() == ErrorCode::InvalidArgument) {
       refuse(*job, error);
+      return false;
+    }
+    if (error.code() == ErrorCode::Aborted) {
+      lose(*job, error.what());
       return false;
     }
     // Nothing of the batch is stored and nothing is acknowledged: the work is done again when the store takes
@@ -141,6 +161,11 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
         dispatch();
         return false;
       }
+      if (error.code() == ErrorCode::Aborted) {
+        lose(*job, error.what());
+        dispatch();
+        return false;
+      }
       give_up(*job, error);
     }
   }
@@ -156,6 +181,7 @@ void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
   const bool is_tune = row.kind == JobKind::Tune;
   const bool has_record = is_tune && !row.from_scratch;
   store_.write([&](StoreWriter& writer) {
+    writer.require_fence(row.id, row.fence);
     if (is_tune) {
       check_result(job, result, writer);
       complete_record(job, row, record, writer);
@@ -250,7 +276,7 @@ void Scheduler::measure_again_when_idle(const RecordQuestion& question, const De
   row.question = question;
   row.key = tuning_key(row);
   try {
-    enqueue(std::move(row), device, "");
+    enqueue(row, device, "");
   } catch (const Error& error) {
     // The next start of the daemon tries again.
     log_warning("a provisional record is not measured again: " + std::string(error.what()));

@@ -168,6 +168,7 @@ void Index::load(Store& store) {
     next->generation_ = reader.generation();
     next->devices_ = reader.device_classes();
     next->add(reader.records({}));
+    change_ = reader.last_record_change();
   });
   publish(std::move(next));
 }
@@ -180,29 +181,62 @@ void Index::add_devices(const std::vector<DeviceClass>& devices) {
   publish(std::move(next));
 }
 
-void Index::refresh(Store& store, const RecordQuestion& question) {
-  auto next = std::make_shared<IndexSnapshot>(*snapshot());
-  std::vector<RecordPtr> added;
-  store.read([&](StoreReader& reader) {
-    next->generation_ = reader.generation();
-    for (RecordRow& row : reader.records_of(question)) {
-      added.push_back(std::make_shared<const RecordRow>(std::move(row)));
-    }
-    next->devices_.merge(reader.device_classes());
-  });
+void IndexSnapshot::put(const RecordQuestion& question, std::vector<RecordRow> rows) {
   const std::string key = group_key(question);
-  const auto old = next->groups_.find(key);
-  auto group = old == next->groups_.end() ? std::make_shared<RecordGroup>()
-                                          : std::make_shared<RecordGroup>(*old->second);
+  const auto old = groups_.find(key);
+  auto group =
+      old == groups_.end() ? std::make_shared<RecordGroup>() : std::make_shared<RecordGroup>(*old->second);
   auto& known = (*group)[question.device_class];
   const auto records = known ? std::make_shared<ClassRecords>(*known) : std::make_shared<ClassRecords>();
   records->drop(question);
-  for (const RecordPtr& record : added) {
-    records->add(record);
+  for (RecordRow& row : rows) {
+    records->add(std::make_shared<const RecordRow>(std::move(row)));
   }
   known = records;
-  next->groups_[key] = std::move(group);
+  groups_[key] = std::move(group);
+}
+
+void Index::refresh(Store& store, const RecordQuestion& question) {
+  if (store.peers() != nullptr) {
+    catch_up(store);  // a generation is that of all records
+    return;
+  }
+  auto next = std::make_shared<IndexSnapshot>(*snapshot());
+  store.read([&](StoreReader& reader) {
+    next->generation_ = reader.generation();
+    next->put(question, reader.records_of(question));
+    next->devices_.merge(reader.device_classes());
+  });
   publish(std::move(next));
+}
+
+void Index::catch_up(Store& store) {
+  constexpr std::size_t kMostQuestions = 64;  // else all is read again: each costs a copy of its group
+  auto next = std::make_shared<IndexSnapshot>(*snapshot());
+  std::map<Digest, RecordQuestion> changed;  // by record key
+  bool is_other_store = false;
+  std::uint64_t last = 0;
+  store.read([&](StoreReader& reader) {
+    for (const RecordRow& row : reader.records_since(change_)) {
+      changed.emplace(row.key, row.question);
+    }
+    is_other_store = reader.generation().store_id != next->generation_.store_id;
+    if (changed.empty() || changed.size() > kMostQuestions || is_other_store) {
+      return;
+    }
+    next->generation_ = reader.generation();
+    last = reader.last_record_change();
+    for (const auto& [key, question] : changed) {
+      next->put(question, reader.records_of(question));
+    }
+    next->devices_.merge(reader.device_classes());
+  });
+  if (is_other_store || changed.size() > kMostQuestions) {
+    load(store);
+  } else if (!changed.empty()) {
+    change_ = last;
+    publish(std::move(next));
+  }
 }
 
 }  // namespace cubind

@@ -67,6 +67,8 @@ class IndexSnapshot {
  private:
   friend class Index;
   void add(std::vector<RecordRow> rows);
+  /// In place of those of the question.
+  void put(const RecordQuestion& question, std::vector<RecordRow> rows);
 
   Generation generation_;
   std::unordered_map<std::string, std::shared_ptr<const RecordGroup>> groups_;
@@ -88,8 +90,11 @@ class Index {
   void load(Store& store);
   /// Classes that are known from now on.
   void add_devices(const std::vector<DeviceClass>& devices);
-  /// Reads the records of one question again.
+  /// Reads the records of one question again, and what other daemons have changed.
   void refresh(Store& store, const RecordQuestion& question);
+  /// Reads what other daemons have changed since the last call of any of these. Nothing happens where one
+  /// daemon alone has the store.
+  void catch_up(Store& store);
 
  private:
   void publish(std::shared_ptr<const IndexSnapshot> snapshot);
@@ -97,6 +102,7 @@ class Index {
   mutable std::mutex mutex_;
   std::shared_ptr<const IndexSnapshot> snapshot_;  // guarded by mutex_
   std::atomic<std::uint64_t> published_{0};        // grows under mutex_
+  std::uint64_t change_ = 0;                       // of the records, up to which the snapshot has them
 };
 
 }  // namespace cubind

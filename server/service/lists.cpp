@@ -9,6 +9,7 @@
 #include "server/defined_kernels.hpp"
 #include "server/service/job_list.hpp"
 #include "server/service/reply_cache.hpp"
+#include "server/store/peers.hpp"
 #include "server/store/store.hpp"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/spec/wire.hpp"
@@ -35,6 +36,18 @@ void add_kernels(ServiceContext& context, v1::GetStatusReply& reply) {
       reply.add_kernel_errors(entry->error);
     }
   }
+}
+
+void add_peers(ServiceContext& context, v1::GetStatusReply& reply) {
+  if (context.store.peers() == nullptr) {
+    return;
+  }
+  for (const Peer& peer : context.store.peers()->alive()) {
+    reply.add_peers(peer.name);
+  }
+  const auto lag = context.clock.steady_now() - context.scheduler.caught_up_at().value_or(context.started_at);
+  reply.set_store_lag_ms(std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(lag).count())));
 }
 
 void add_agents(ServiceContext& context, v1::GetStatusReply& reply) {
@@ -130,6 +143,7 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   const auto reason = context.store.read_only_reason();
   reply.set_read_only(reason.has_value());
   reply.set_read_only_reason(reason.value_or(""));
+  add_peers(context, reply);
   reply.set_damaged_rows(context.store.damaged_rows());
   list_devices(context, *reply.mutable_devices());
   reply.set_misses_wanted(counts.wants);

@@ -55,6 +55,10 @@ std::optional<std::string> Statement::optional_text() {
   return skip_null() ? std::nullopt : std::optional(text());
 }
 
+std::optional<std::string> Statement::optional_blob() {
+  return skip_null() ? std::nullopt : std::optional(blob());
+}
+
 std::optional<std::uint64_t> Statement::optional_unsigned() {
   return skip_null() ? std::nullopt : std::optional(unsigned_integer());
 }

@@ -73,6 +73,7 @@ class Statement {
   Digest digest();
   std::optional<Digest> optional_digest();
   std::optional<std::string> optional_text();
+  std::optional<std::string> optional_blob();
   std::optional<std::uint64_t> optional_unsigned();
 
   /// What names the row: its first column, a number, a text or a digest.

@@ -7,6 +7,7 @@
 
 #include "base/unique_fd.hpp"
 #include "server/store/connection.hpp"
+#include "server/store/peers.hpp"
 #include "server/store/store_writer.hpp"
 
 namespace cubind::store {
@@ -33,6 +34,8 @@ class Engine {
   virtual void probe() = 0;
   /// Whether the last write failed for the database's sake; writes are still tried. The writer thread.
   virtual void set_read_only(bool is_read_only) = 0;
+  /// Null: no other daemon can use the database.
+  virtual Peers* peers() { return nullptr; }
 };
 
 }  // namespace cubind::store

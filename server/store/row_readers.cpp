@@ -135,6 +135,12 @@ JobRow read_job(Statement& row) {
   return job;
 }
 
+SharedJob read_shared_job(Statement& row) {
+  SharedJob shared{.job = read_job(row), .change = row.unsigned_integer(), .owner = {}};
+  shared.owner = row.optional_blob().value_or("");
+  return shared;
+}
+
 WantRow read_want(Statement& row) {
   const Key stored{row.digest(), row.blob()};
   WantRow want;

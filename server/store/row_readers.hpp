@@ -26,6 +26,7 @@ DeviceClass read_device_class(Statement& row);
 WantRow read_want(Statement& row);
 RecordRow read_record(Statement& row);
 JobRow read_job(Statement& row);
+SharedJob read_shared_job(Statement& row);
 
 /// The error of damage, with table, row and column.
 Error damage_in(std::string_view table, Statement& row, const Error& error);

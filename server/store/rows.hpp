@@ -202,6 +202,13 @@ struct JobRow {
   std::vector<StageTime> stages;     // of the leases that have ended
 };
 
+/// A job among several daemons on one database.
+struct SharedJob {
+  JobRow job;
+  std::uint64_t change = 0;  // number of the row's last change
+  std::string owner;         // id of the daemon that has leased it; empty: none
+};
+
 /// The key of a job that tunes.
 inline Digest tuning_key(const JobRow& job) {
   return job.from_scratch ? from_scratch_key(job.question) : job_key(job.question);

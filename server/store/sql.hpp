@@ -287,6 +287,27 @@ inline const DialectText kFailJob =
 inline const std::string kInsertJob = insert<JobRow>("jobs", "ended");
 inline const DialectText kSumJob = set_sum<JobRow>("jobs", "id = ?");
 
+// ---- What several daemons share; only PostgreSQL has more than one ----
+inline const std::string kSharedJobs =
+    "SELECT " + listed("", column_names<JobRow>()) + ", TRUE, change, owner FROM jobs ";
+inline const std::string kJobsSince =
+    kSharedJobs + "WHERE change > ? OR (ended = 0 AND CAST(? AS BIGINT) = 1) ORDER BY change";
+inline const std::string kLastJobChange = "SELECT coalesce(max(change), 0) FROM jobs";
+inline const std::string kOpenJobOfKey = kSharedJobs + "WHERE key = ? AND ended = 0";
+inline const DialectText kRecordsSince = kRecordColumns + "WHERE change > ? ORDER BY change";
+inline const std::string kLastRecordChange = "SELECT coalesce(max(change), 0) FROM records";
+inline const std::string kClaimJob =
+    "SELECT 1 FROM jobs WHERE id = ? AND change = ? AND ended = 0 AND (owner IS NULL OR owner = ? OR NOT "
+    "EXISTS "
+    "(SELECT 1 FROM daemons WHERE daemons.id = jobs.owner AND alive_until > clock_timestamp())) FOR UPDATE "
+    "OF "
+    "jobs SKIP LOCKED";
+inline const std::string kUnchangedJob =
+    "SELECT 1 FROM jobs WHERE id = ? AND change = ? AND ended = 0 FOR UPDATE";
+inline const std::string kFencedJob =
+    "SELECT 1 FROM jobs WHERE id = ? AND fence = ? AND ended = 0 FOR UPDATE";
+inline const std::string kSetOwner = "UPDATE jobs SET owner = ? WHERE id = ? RETURNING change";
+
 inline const std::string kPin = "SELECT generation FROM pins WHERE job = ?";
 inline const std::string kInsertPin =
     "INSERT INTO pins (job, generation, created_at, last_used_at) VALUES (?,?,?,?) ON CONFLICT (job) DO "

@@ -68,6 +68,8 @@ void Store::write(const std::function<void(StoreWriter&)>& body) { writer_->writ
 
 void Store::write_behind(std::function<void(StoreWriter&)> body) { writer_->write_behind(std::move(body)); }
 
+store::Peers* Store::peers() const { return engine_->peers(); }
+
 UniqueFd Store::snapshot() const { return engine_->snapshot(); }
 
 std::optional<std::string> Store::read_only_reason() const { return writer_->read_only_reason(); }

@@ -1,4 +1,4 @@
-// The one database of a daemon: artifacts, trials with their samples, records, jobs.
+// The database of a daemon, or of several: artifacts, trials with their samples, records, jobs.
 //
 // Thread rule: a Store is used from any thread. Writes run on its one writer thread, one transaction at a
 // time; reads run on the calling thread with a connection of their own and see the last committed state. A
@@ -32,6 +32,7 @@ namespace cubind {
 
 namespace store {
 class Engine;
+class Peers;
 class ReaderPool;
 class WriterThread;
 }  // namespace store
@@ -65,6 +66,9 @@ class Store {
   void write(const std::function<void(StoreWriter&)>& body);
   /// Like write() without waiting; a failure is logged.
   void write_behind(std::function<void(StoreWriter&)> body);
+
+  /// The daemons that have the same database open; null: none can.
+  store::Peers* peers() const;
 
   /// A copy of one committed state, in a file without a name: closing it removes it. Takes as much room next
   /// to the store. One at a time. FailedPrecondition: PostgreSQL has its own means.

@@ -301,6 +301,51 @@ std::vector<JobRow> StoreReader::out_of_memory_jobs() {
   return read_sound(query, "jobs", damaged_, store::read_job);
 }
 
+bool StoreReader::is_shared() const { return database_.dialect() == store::Dialect::Postgresql; }
+
+std::vector<SharedJob> StoreReader::jobs_since(std::uint64_t change, bool all_open) {
+  if (!is_shared()) {
+    return {};
+  }
+  Statement query = database_.query(sql::kJobsSince);
+  query.bind(change, all_open);
+  return read_sound(query, "jobs", damaged_, store::read_shared_job);
+}
+
+std::uint64_t StoreReader::last_job_change() {
+  if (!is_shared()) {
+    return 0;
+  }
+  Statement query = database_.query(sql::kLastJobChange);
+  query.step();
+  return query.unsigned_integer();
+}
+
+std::optional<SharedJob> StoreReader::open_job(const Digest& key) {
+  if (!is_shared()) {
+    return std::nullopt;
+  }
+  Statement query = database_.query(sql::kOpenJobOfKey);
+  return query.bind(key).step() ? sound_row(query, "jobs", damaged_, store::read_shared_job) : std::nullopt;
+}
+
+std::vector<RecordRow> StoreReader::records_since(std::uint64_t change) {
+  if (!is_shared()) {
+    return {};
+  }
+  Statement query = database_.query(sql::kRecordsSince);
+  return read_sound(query.bind(change), "records", damaged_, store::read_record);
+}
+
+std::uint64_t StoreReader::last_record_change() {
+  if (!is_shared()) {
+    return 0;
+  }
+  Statement query = database_.query(sql::kLastRecordChange);
+  query.step();
+  return query.unsigned_integer();
+}
+
 std::optional<JobRow> StoreReader::job(const std::string& id) {
   Statement query = database_.query(sql::kJob);
   return query.bind(id).step() ? sound_row(query, "jobs", damaged_, store::read_job) : std::nullopt;

@@ -113,6 +113,15 @@ class StoreReader {
   /// Those of them that are stored, each once.
   std::vector<ArtifactRow> artifacts_of(std::span<const TrialGroup> groups);
 
+  /// Of a database that several daemons may use: the jobs whose rows have changed after that number, oldest
+  /// change first, and with `all_open` the other open ones. Empty where one daemon alone has the store.
+  std::vector<SharedJob> jobs_since(std::uint64_t change, bool all_open);
+  std::uint64_t last_job_change();  // 0: there are none
+  std::optional<SharedJob> open_job(const Digest& key);
+  /// The same of records; 0: there are none, or one daemon alone has the store.
+  std::vector<RecordRow> records_since(std::uint64_t change);
+  std::uint64_t last_record_change();
+
   std::optional<JobRow> job(const std::string& id);
   std::vector<JobRow> open_jobs();   // oldest first
   std::vector<JobRow> ended_jobs();  // oldest first
@@ -127,6 +136,8 @@ class StoreReader {
   std::optional<std::uint64_t> pinned_generation(const std::string& job);
 
  protected:
+  bool is_shared() const;
+
   store::Connection& database_;
   store::DamagedRows& damaged_;
 };

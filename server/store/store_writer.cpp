@@ -294,11 +294,45 @@ void StoreWriter::insert_record(const RecordRow& record, const Key& key,
 
 // Two statements: an INSERT that replaced rows would drop another open job with the same key instead of
 // refusing this one.
-void StoreWriter::put_job(const JobRow& job) {
+std::uint64_t StoreWriter::put_job(const JobRow& job, const std::string& owner) {
   database_.query(sql::kDeleteJob).bind(job.id).run();
   database_.query(sql::kSettleOutOfMemory).bind(job.key).run();
   insert(database_.query(sql::kInsertJob), job, has_ended(job.state));
   set_sum(sql::kSumJob, job.id);
+  if (!is_shared()) {
+    return 0;
+  }
+  Statement query = database_.query(sql::kSetOwner);
+  const auto id = owner.empty() ? std::nullopt : std::optional(Statement::bytes(owner));
+  query.bind(id, job.id).step();
+  return query.unsigned_integer();
+}
+
+void StoreWriter::require_row(Statement& query, const std::string& id) {
+  if (!query.step()) {
+    throw Error(ErrorCode::Aborted, "job " + id, "another daemon has changed it meanwhile");
+  }
+}
+
+void StoreWriter::claim_job(const std::string& id, std::uint64_t change, const std::string& daemon) {
+  if (is_shared()) {
+    Statement query = database_.query(sql::kClaimJob);
+    require_row(query.bind(id, change, Statement::bytes(daemon)), id);
+  }
+}
+
+void StoreWriter::require_unchanged(const std::string& id, std::uint64_t change) {
+  if (is_shared()) {
+    Statement query = database_.query(sql::kUnchangedJob);
+    require_row(query.bind(id, change), id);
+  }
+}
+
+void StoreWriter::require_fence(const std::string& id, std::uint64_t fence) {
+  if (is_shared()) {
+    Statement query = database_.query(sql::kFencedJob);
+    require_row(query.bind(id, fence), id);
+  }
 }
 
 void StoreWriter::forget_jobs(const std::string& ended_before) {

@@ -13,6 +13,10 @@
 
 namespace cubind {
 
+namespace store {
+class Statement;
+}
+
 inline constexpr std::uint32_t kMaxWants = 10'000;
 inline constexpr std::uint32_t kMaxEndedJobs = 10'000;
 
@@ -57,7 +61,17 @@ class StoreWriter : public StoreReader {
   /// Keeps a comparison with a current record, within its generation. False: the record is current no longer.
   bool put_comparison(std::int64_t record, const LibraryComparison& comparison);
 
-  void put_job(const JobRow& job);  // inserts or replaces
+  /// Inserts or replaces. `owner`: the daemon that has leased it; empty: none. Gives the number of the row's
+  /// change (SharedJob); 0 where one daemon alone has the store.
+  std::uint64_t put_job(const JobRow& job, const std::string& owner = {});
+  /// Each holds the open job's row for this transaction, and throws Aborted where another daemon has changed
+  /// it. Nothing happens where one daemon alone has the store.
+  /// The row is as it was at that change, and no living daemon but `daemon` has leased it.
+  void claim_job(const std::string& id, std::uint64_t change, const std::string& daemon);
+  /// The row is as it was at that change.
+  void require_unchanged(const std::string& id, std::uint64_t change);
+  /// The lease with that fence is the job's last one: stands before each write of what it has measured.
+  void require_fence(const std::string& id, std::uint64_t fence);
   /// Forgets jobs that ended before that date, and of the others all but the last kMaxEndedJobs. A job whose
   /// record holds stays.
   void forget_jobs(const std::string& ended_before);
@@ -93,6 +107,7 @@ class StoreWriter : public StoreReader {
   /// Nothing where the engine keeps no sums.
   template <typename... Values>
   void set_sum(const store::DialectText& statement, const Values&... values);
+  static void require_row(store::Statement& query, const std::string& id);
   void set_comparisons(std::int64_t record, const std::vector<LibraryComparison>& comparisons);
 
   std::string now_;

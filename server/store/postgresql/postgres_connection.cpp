@@ -1,6 +1,7 @@
 #include "server/store/postgresql/postgres_connection.hpp"
 
 #include <libpq-fe.h>
+#include <poll.h>
 
 #include <array>
 #include <bit>
@@ -318,6 +319,20 @@ bool PostgresConnection::is_usable() const {
   PQconsumeInput(connection_.get());
   return PQstatus(connection_.get()) == CONNECTION_OK &&
          PQtransactionStatus(connection_.get()) == PQTRANS_IDLE;
+}
+
+bool PostgresConnection::wait_for_notification(std::chrono::milliseconds longest, int wake) {
+  std::array<pollfd, 2> ready{pollfd{PQsocket(connection_.get()), POLLIN, 0}, pollfd{wake, POLLIN, 0}};
+  ::poll(ready.data(), ready.size(), static_cast<int>(longest.count()));
+  if (PQconsumeInput(connection_.get()) == 0) {
+    throw error_of(connection_.get(), nullptr, "");
+  }
+  bool any = false;
+  while (PGnotify* notification = PQnotifies(connection_.get())) {
+    PQfreemem(notification);
+    any = true;
+  }
+  return any;
 }
 
 }  // namespace cubind::store

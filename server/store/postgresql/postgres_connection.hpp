@@ -1,6 +1,7 @@
 // PostgreSQL as a driver of the store, by libpq.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -71,6 +72,9 @@ class PostgresConnection final : public Connection {
   void transaction(Access access, const std::function<void()>& body) override;
   Dialect dialect() const override { return Dialect::Postgresql; }
   bool is_usable() const override;
+  /// Waits until a channel that was listened to is notified (true), `wake` can be read, or the time is over.
+  /// Throws Unavailable where the connection is lost.
+  bool wait_for_notification(std::chrono::milliseconds longest, int wake);
 
  private:
   friend class PostgresStatement;

@@ -21,15 +21,23 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kBetweenAttempts{1};
 constexpr std::chrono::milliseconds kBetweenQuestions{200};
 
-// "cubind"; of advisory locks, which each database has its own of.
-const std::string kTakeLock = "SELECT pg_advisory_lock(109355813400164)";
-const std::string kHolder =
-    "SELECT coalesce(min(a.application_name), 'unknown'), coalesce(min(a.pid), 0) FROM pg_locks l JOIN "
-    "pg_stat_activity a ON a.pid = l.pid WHERE l.locktype = 'advisory' AND l.granted AND "
-    "(l.classid::bigint << 32) + l.objid::bigint = 109355813400164 AND l.database = (SELECT oid FROM "
-    "pg_database WHERE datname = current_database())";
-const std::string kForgetWriters = "DELETE FROM commits";
-const std::string kInsertWriter = "INSERT INTO commits (writer, number) VALUES (?, 0)";
+// "cubind"; of advisory locks, which each database has its own of. The next number is the lock of writers.
+const std::string kLockSchema = "SELECT pg_advisory_lock_shared(109355813400164)";
+const std::string kLockSchemaAlone = "SELECT pg_advisory_lock(109355813400164)";
+const std::string kUnlockSchema = "SELECT pg_advisory_unlock(109355813400164)";
+const std::string kLockWriters = "SELECT pg_advisory_xact_lock(109355813400165)";
+const std::string kHolders =
+    "SELECT coalesce(string_agg(DISTINCT a.application_name, ', '), 'unknown') FROM pg_locks l JOIN "
+    "pg_stat_activity a ON a.pid = l.pid WHERE l.locktype = 'advisory' AND l.granted AND l.pid <> "
+    "pg_backend_pid() AND (l.classid::bigint << 32) + l.objid::bigint = 109355813400164 AND l.database = "
+    "(SELECT oid FROM pg_database WHERE datname = current_database())";
+/// A writer that stands still within a transaction must not stop all others, who wait a little longer.
+const std::string kWriterLimits = "SET idle_in_transaction_session_timeout = '8s'; SET lock_timeout = '12s'";
+const std::string kForgetDaemons =
+    "DELETE FROM daemons WHERE alive_until < clock_timestamp() - interval '1 day'";
+const std::string kForgetWriters = "DELETE FROM commits WHERE writer NOT IN (SELECT id FROM daemons)";
+const std::string kEnterWriter =
+    "INSERT INTO commits (writer, number) VALUES (?, ?) ON CONFLICT (writer) DO NOTHING";
 const std::string kNoteCommit = "UPDATE commits SET number = ? WHERE writer = ?";
 /// Waits for a transaction of a lost session that is still in progress.
 const std::string kLastCommit = "SELECT number FROM commits WHERE writer = ? FOR UPDATE";
@@ -58,7 +66,6 @@ PostgresEngine::PostgresEngine(PostgresOptions options, DamagedRows& damaged)
       damaged_(damaged),
       connection_(connect()),
       writer_(new_store_id()) {
-  lock(*connection_);
   set_up();
 }
 
@@ -85,44 +92,64 @@ UniqueFd PostgresEngine::snapshot() const {
               "lies in PostgreSQL: back it up by the means of its server, such as pg_dump " + options_.url);
 }
 
-void PostgresEngine::lock(PostgresConnection& connection) {
+void PostgresEngine::lock_schema(PostgresConnection& connection, bool exclusive) {
   connection.execute("SET lock_timeout = " + std::to_string(options_.patience.count()));
   try {
-    connection.query(kTakeLock).run();
+    connection.query(exclusive ? kLockSchemaAlone : kLockSchema).run();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::Unavailable || !connection.is_usable()) {
       throw;  // not for the wait
     }
-    Statement holder = connection.query(kHolder);
-    holder.step();
-    const std::string name = holder.text();
-    throw Error(
-        ErrorCode::FailedPrecondition, "store",
-        "another cubind has " + options_.url + " open (\"" + name + "\", PostgreSQL's process " +
-            std::to_string(holder.integer()) +
-            "): end it, or give this one a database of its own. One daemon at a time uses a database");
+    throw Error(ErrorCode::FailedPrecondition, "store",
+                "daemons of another version of cubind have " + options_.url + " open (" +
+                    first_text(connection, kHolders) + "): end them, or give this one a database of its own");
   }
 }
 
+/// Of a session that writes.
+void PostgresEngine::prepare(PostgresConnection& connection) {
+  lock_schema(connection, false);
+  connection.execute(kWriterLimits);
+}
+
 void PostgresEngine::set_up() {
-  PostgresConnection& connection = *connection_;
-  migrate_postgres(connection, postgres_schema_steps(), [&] {
-    const std::string id = new_store_id();
-    connection.query(sql::kInsertMeta)
-        .bind(Statement::bytes(id), first_text(connection, kIdentity), RealClock().wall_text())
-        .run();
-  });
-  connection.transaction(Access::Write, [&] {
-    redraw_if_restored();
-    connection.query(kForgetWriters).run();
-    connection.query(kInsertWriter).bind(Statement::bytes(writer_)).run();
+  if (!has_newest_schema(*connection_, postgres_schema_steps())) {
+    migrate();
+  }
+  prepare(*connection_);
+  // First: a daemon that starts forgets the writers without a presence.
+  presence_ = std::make_unique<PostgresPresence>(writer_, name_, [this] { return connect(); });
+  connection_->transaction(Access::Write, [&] {
+    connection_->query(kLockWriters).run();
+    redraw_if_restored(*connection_);
+    connection_->query(kForgetDaemons).run();
+    connection_->query(kForgetWriters).run();
+    connection_->query(kEnterWriter).bind(Statement::bytes(writer_), committed_).run();
   });
 }
 
-void PostgresEngine::redraw_if_restored() {
-  const std::string identity = first_text(*connection_, kIdentity);
+void PostgresEngine::migrate() {
+  try {
+    lock_schema(*connection_, true);
+  } catch (const Error&) {
+    if (has_newest_schema(*connection_, postgres_schema_steps())) {
+      return;  // by a daemon that has started at the same time
+    }
+    throw;
+  }
+  migrate_postgres(*connection_, postgres_schema_steps(), [&] {
+    const std::string id = new_store_id();
+    connection_->query(sql::kInsertMeta)
+        .bind(Statement::bytes(id), first_text(*connection_, kIdentity), RealClock().wall_text())
+        .run();
+  });
+  connection_->query(kUnlockSchema).run();
+}
+
+void PostgresEngine::redraw_if_restored(PostgresConnection& connection) {
+  const std::string identity = first_text(connection, kIdentity);
   {
-    Statement meta = connection_->query(sql::kMeta);
+    Statement meta = connection.query(sql::kMeta);
     meta.step();
     meta.blob();
     meta.integer();
@@ -131,27 +158,33 @@ void PostgresEngine::redraw_if_restored() {
     }
   }
   const std::string id = new_store_id();
-  connection_->query(sql::kRedrawStoreId).bind(Statement::bytes(id), identity).run();
-  log_info("store: the database was restored: its generations get a new id");
+  connection.query(sql::kRedrawStoreId).bind(Statement::bytes(id), identity).run();
+  log_info(
+      "store: the database was restored, or another server has taken over: its generations get a new id");
 }
 
 PostgresConnection& PostgresEngine::writing() {
-  if (forsaken_) {
-    throw Error(ErrorCode::Unavailable, "store", *forsaken_);
-  }
   if (!connection_ || !connection_->is_usable()) {
-    connection_.reset();  // its session's lock ends with it
+    connection_.reset();
     auto connection = connect();
     try {
-      lock(*connection);
+      prepare(*connection);
+      require_newest_schema(*connection);
     } catch (const Error& error) {
       throw Error(ErrorCode::Unavailable, "store", error.cause());
     }
-    require_own_store(*connection);
+    enter_again(*connection);
     connection_ = std::move(connection);
     log_info("store: is connected again");
   }
   return *connection_;
+}
+
+void PostgresEngine::require_newest_schema(PostgresConnection& connection) {
+  if (!has_newest_schema(connection, postgres_schema_steps())) {
+    throw Error(ErrorCode::FailedPrecondition, "store",
+                "was replaced by an older one meanwhile: start this daemon again");
+  }
 }
 
 std::optional<std::uint64_t> PostgresEngine::last_commit(PostgresConnection& connection) {
@@ -165,25 +198,37 @@ std::optional<std::uint64_t> PostgresEngine::last_commit(PostgresConnection& con
   return number;
 }
 
-/// While the connection was lost the lock was, too: another daemon may have written.
-void PostgresEngine::require_own_store(PostgresConnection& connection) {
+/// A write whose outcome could not be asked may have been done: it counts, and who holds it in memory reads
+/// again what is there (interruptions()).
+void PostgresEngine::enter_again(PostgresConnection& connection) {
+  presence_->note_interruption();
   const std::optional<std::uint64_t> number = last_commit(connection);
-  if (number == committed_) {
-    return;
-  }
-  forsaken_ =
-      number
-          ? "a write that was reported as lost is in the database: start this daemon again, which reads it"
-          : "another daemon has written to the database meanwhile: start this daemon again, which reads it";
-  throw Error(ErrorCode::Unavailable, "store", *forsaken_);
+  committed_ = number.value_or(committed_);
+  connection.transaction(Access::Write, [&] {
+    connection.query(kLockWriters).run();
+    redraw_if_restored(connection);
+    connection.query(kEnterWriter).bind(Statement::bytes(writer_), committed_).run();
+  });
 }
 
 void PostgresEngine::write(const std::function<void(StoreWriter&)>& body) {
+  try {
+    run(body);
+  } catch (const Error& error) {
+    if (error.where() == "store" && error.code() == ErrorCode::Unavailable) {
+      presence_->note_interruption();
+    }
+    throw;
+  }
+}
+
+void PostgresEngine::run(const std::function<void(StoreWriter&)>& body) {
   PostgresConnection& connection = writing();
   const std::uint64_t number = committed_ + 1;
   bool is_committing = false;
   try {
     connection.transaction(Access::Write, [&] {
+      connection.query(kLockWriters).run();
       StoreWriter writer(connection, damaged_, RealClock().wall_text());
       body(writer);
       connection.query(kNoteCommit).bind(number, Statement::bytes(writer_)).run();
@@ -215,10 +260,10 @@ std::optional<bool> PostgresEngine::is_committed(std::uint64_t number) {
     try {
       connection_.reset();
       auto connection = connect();
-      lock(*connection);
+      prepare(*connection);
       const std::optional<std::uint64_t> last = last_commit(*connection);
       if (!last) {
-        return std::nullopt;  // another daemon has the database by now
+        return std::nullopt;
       }
       connection_ = std::move(connection);
       return *last == number;

@@ -12,22 +12,25 @@
 #include "server/store/damaged_rows.hpp"
 #include "server/store/engine.hpp"
 #include "server/store/postgresql/postgres_connection.hpp"
+#include "server/store/postgresql/postgres_presence.hpp"
 
 namespace cubind::store {
 
 struct PostgresOptions {
   std::string url;                            // postgresql://, without a password
-  std::string address;                        // of the daemon, for another one that wants the store
-  std::chrono::milliseconds patience{2000};   // for another session's end, which has the store's lock
+  std::string address;                        // of the daemon, for the others
+  std::chrono::milliseconds patience{2000};   // for daemons that use another version of the schema
   std::chrono::milliseconds settling{10000};  // for the answer to a COMMIT whose connection was lost
 };
 
-/// One daemon at a time has the store, by an advisory lock of the session that writes. A lost connection
+/// Daemons share a database. All of them write one after the other, by an advisory lock that each transaction
+/// takes: what StoreWriter reads stays as it is until it has written. The session that writes also holds a
+/// lock that says which schema it uses: shared, or exclusive while it upgrades the schema. A lost connection
 /// makes the call that needs it fail with Unavailable, and is made again for the next one.
 class PostgresEngine final : public Engine {
  public:
-  /// Takes the lock and brings the schema to today's. Throws Unavailable where the server cannot be reached,
-  /// and FailedPrecondition where another daemon has the store or the database is of no use for one.
+  /// Brings the schema to today's. Throws Unavailable where the server cannot be reached, and
+  /// FailedPrecondition where daemons of another version use the database or it is of no use for a store.
   PostgresEngine(PostgresOptions options, DamagedRows& damaged);
 
   std::string place() const override { return options_.url; }
@@ -37,17 +40,23 @@ class PostgresEngine final : public Engine {
   void write(const std::function<void(StoreWriter&)>& body) override;
   void probe() override;
   void set_read_only(bool) override {}
+  Peers* peers() override { return presence_.get(); }
 
  private:
   std::unique_ptr<PostgresConnection> connect();
-  void lock(PostgresConnection& connection);
+  /// For the session; `exclusive`: no other daemon has the database open.
+  void lock_schema(PostgresConnection& connection, bool exclusive);
+  void prepare(PostgresConnection& connection);
   void set_up();
-  void redraw_if_restored();
+  void migrate();
+  static void redraw_if_restored(PostgresConnection& connection);
   /// The writing connection, made again where it was lost.
   PostgresConnection& writing();
-  /// Of this engine's transactions. Absent: another daemon has opened the store since.
+  static void require_newest_schema(PostgresConnection& connection);
+  /// Of this engine's transactions. Absent: it was away for days, and forgotten.
   std::optional<std::uint64_t> last_commit(PostgresConnection& connection);
-  void require_own_store(PostgresConnection& connection);
+  void enter_again(PostgresConnection& connection);
+  void run(const std::function<void(StoreWriter&)>& body);
   /// Whether the transaction with that number was committed; absent: the server cannot be asked in time.
   std::optional<bool> is_committed(std::uint64_t number);
   void settle(std::uint64_t number, const Error& lost);
@@ -65,7 +74,7 @@ class PostgresEngine final : public Engine {
   // Each transaction stores its number (table commits) under this engine's own key.
   const std::string writer_;
   std::uint64_t committed_ = 0;
-  std::optional<std::string> forsaken_;  // why this engine writes no more
+  std::unique_ptr<PostgresPresence> presence_;
 };
 
 }  // namespace cubind::store

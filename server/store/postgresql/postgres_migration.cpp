@@ -46,6 +46,13 @@ std::int64_t version_of(Connection& connection, std::int64_t newest) {
 
 }  // namespace
 
+bool has_newest_schema(Connection& connection, std::span<const std::string> steps) {
+  const auto newest = static_cast<std::int64_t>(steps.size());
+  bool has = false;
+  connection.transaction(Access::Read, [&] { has = version_of(connection, newest) == newest; });
+  return has;
+}
+
 void migrate_postgres(Connection& connection, std::span<const std::string> steps,
                       const std::function<void()>& fill) {
   const auto newest = static_cast<std::int64_t>(steps.size());

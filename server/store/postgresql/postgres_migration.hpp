@@ -9,8 +9,11 @@
 
 namespace cubind::store {
 
+/// Throws as migrate_postgres().
+bool has_newest_schema(Connection& connection, std::span<const std::string> steps);
+
 /// Brings the database from its version (table cubind_schema; none: new) to `steps.size()`, where step i
-/// leads from version i to i + 1, all in one transaction. The caller has the store's lock. If the database
+/// leads from version i to i + 1, all in one transaction. No other daemon has it open. If the database
 /// was new, `fill` has then run within the transaction. Throws FailedPrecondition where the schema has
 /// tables of another application, or is that of a newer cubind; then nothing has changed.
 void migrate_postgres(Connection& connection, std::span<const std::string> steps,

@@ -404,7 +404,7 @@ TEST_CASE("what others have named moves no cursor in any command's output") {
   }
 }
 
-TEST_CASE("status tells store and jobs and a read only store and damaged rows") {
+TEST_CASE("status tells store and jobs and other daemons and a read only store and damaged rows") {
   FakeDaemon daemon;
   daemon.scripts.get_status = [] {
     v1::GetStatusReply status;
@@ -414,13 +414,16 @@ TEST_CASE("status tells store and jobs and a read only store and damaged rows") 
     status.set_read_only(true);
     status.set_read_only_reason("disk full");
     status.set_damaged_rows(2);
+    status.add_peers("cubind pid 7 at 10.0.0.2:7400");
+    status.set_store_lag_ms(3400);
     *status.add_devices() = h200();
     return status;
   };
-  CHECK_THAT(ctl(daemon, {"status"}).out, Catch::Contains("cubind 0.1.0") && Catch::Contains("1 running") &&
-                                              Catch::Contains("READ ONLY   disk full") &&
-                                              Catch::Contains("DAMAGED     2 rows") &&
-                                              Catch::Contains("nvidia-h200"));
+  CHECK_THAT(ctl(daemon, {"status"}).out,
+             Catch::Contains("cubind 0.1.0") && Catch::Contains("1 running") &&
+                 Catch::Contains("READ ONLY   disk full") && Catch::Contains("DAMAGED     2 rows") &&
+                 Catch::Contains("shared with cubind pid 7 at 10.0.0.2:7400") &&
+                 Catch::Contains("read 3 s ago") && Catch::Contains("nvidia-h200"));
   CHECK(Json::parse(ctl(daemon, {"status", "--json"}).out)["store_path"] == "/var/lib/cubind/cubind.db");
 }
 

@@ -22,7 +22,7 @@ std::string describe(const BlockName& block) {
 
 class Evidence {
  public:
-  Evidence(const Table& stored, const Table& played) {
+  Evidence(const Table& stored, const Table& played, std::size_t kills) : kills_(kills) {
     for (const TableTrial& trial : played.trials) {
       played_[name_of(trial)] = &trial;
     }
@@ -58,7 +58,7 @@ class Evidence {
     }
     for (const auto& [problem, measurements] : repeated_) {
       by_problem_[problem].measurements = measurements.size();
-      if (measurements.size() > kMostLost) {
+      if (measurements.size() > kMostLost * kills_) {
         by_problem_[problem].faults.push_back("measured again: " + std::to_string(measurements.size()) +
                                               " times; a kill costs at most " + std::to_string(kMostLost));
       }
@@ -98,7 +98,7 @@ class Evidence {
     if (!stored_.contains(block)) {
       fault(block, "measured and lost");
     }
-    if (times > 2) {
+    if (times > kills_ + 1) {
       fault(block, "measured " + std::to_string(times) + " times");
     }
     if (times < 2) {
@@ -128,6 +128,7 @@ class Evidence {
     by_problem_[problems_.at(std::get<0>(block))].faults.push_back(describe(block) + ": " + what);
   }
 
+  const std::size_t kills_;
   std::map<std::string, const TableTrial*> played_;
   std::map<std::string, std::string> problems_;  // by trial key
   std::map<BlockName, std::size_t> measured_;
@@ -141,8 +142,9 @@ class Evidence {
 
 std::map<std::string, KillEvidence> gather_evidence(const std::vector<std::string>& log,
                                                     const std::vector<std::string>& acknowledged,
-                                                    const Table& stored, const Table& played) {
-  Evidence evidence(stored, played);
+                                                    const Table& stored, const Table& played,
+                                                    std::size_t kills) {
+  Evidence evidence(stored, played, kills);
   for (const std::string& line : log) {
     evidence.add_measured(line);
   }

@@ -34,10 +34,11 @@ inline constexpr std::size_t kMostLost = (kBatchesInFlight + 1) * kMostInBatch +
 /// whose acknowledgement an agent got, `stored` is an export of all trials with samples,
 /// `played` the table that the device plays. Promises: every stored trial holds the samples that the device
 /// plays, from the first on, none missing and none twice; what was measured is stored; what was measured
-/// again came in at most kMostLost measurements (a screening block, or the blocks of a round). None of it had
-/// been acknowledged.
+/// again came in at most kMostLost measurements (a screening block, or the blocks of a round) for each of the
+/// `kills`. None of it had been acknowledged.
 std::map<std::string, KillEvidence> gather_evidence(const std::vector<std::string>& log,
                                                     const std::vector<std::string>& acknowledged,
-                                                    const Table& stored, const Table& played);
+                                                    const Table& stored, const Table& played,
+                                                    std::size_t kills = 1);
 
 }  // namespace cubind::test

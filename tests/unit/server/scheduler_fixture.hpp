@@ -1,4 +1,4 @@
-// A scheduler over a store in a temporary folder, the shipped kernels and agents that are only recorded.
+// A scheduler over a store of its own, the shipped kernels and agents that are only recorded.
 #pragma once
 
 #include "base/error.hpp"
@@ -44,9 +44,13 @@ inline AgentProfile agent_with(const std::string& consent = "idle") {
 }
 
 struct SchedulerFixture {
+  /// `url`: of a database of PostgreSQL, in place of a file.
+  explicit SchedulerFixture(const std::string& url = "")
+      : store(Store::open({.path = folder.path() / "store.db", .url = url})) {}
+
   TempDir folder;
   ManualClock clock;
-  std::unique_ptr<Store> store = Store::open({folder.path() / "store.db"});
+  std::unique_ptr<Store> store;
   Index index;
   VectorAddLibrary kernels{clock};
   SchedulerOptions options;

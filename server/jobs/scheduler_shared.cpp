@@ -1,0 +1,264 @@
+// Several daemons on one database: the open jobs of all are open here too, and each daemon leases what its
+// agents can take. A job's row says which daemon has leased it. The database refuses what a daemon writes for
+// a job that another one has changed meanwhile (Aborted); then the row is read again.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "server/jobs/latest_measurement.hpp"
+#include "server/jobs/scheduler.hpp"
+#include "server/store/peers.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind {
+
+bool Scheduler::is_shared() const { return store_.peers() != nullptr; }
+
+const std::string& Scheduler::self() const {
+  static const std::string nobody;
+  return is_shared() ? store_.peers()->self() : nobody;
+}
+
+std::string Scheduler::resting_owner(const JobRow& row) const { return row.from_scratch ? self() : ""; }
+
+bool Scheduler::is_elsewhere(const OpenJob& job) const {
+  return !job.owner.empty() && job.owner != self() && !store_.peers()->is_gone(job.owner);
+}
+
+bool Scheduler::may_run_here(const OpenJob& job) const {
+  if (!is_shared()) {
+    return true;
+  }
+  return job.change != 0 && !job.device.full.empty() && !is_elsewhere(job) &&
+         (job.is_asked_here || knows(job.row.question) || store_.peers()->alive().empty());
+}
+
+bool Scheduler::is_offered_elsewhere(const OpenJob& job) const {
+  const auto may_take = [&](const Peer& peer) {
+    return job.row.kind == JobKind::Tune
+               ? std::ranges::count(peer.offer.classes, job.row.question.device_class) > 0
+               : peer.offer.compiles;
+  };
+  return is_shared() && std::ranges::any_of(store_.peers()->alive(), may_take);
+}
+
+void Scheduler::tell_offer() const {
+  if (!is_shared()) {
+    return;
+  }
+  Offer offer;
+  offer.compiles = !agents_.empty();
+  for (const OfferedDevice& device : devices_of(agents_)) {
+    if (may_measure(device) && std::ranges::count(offer.classes, device.device.digest) == 0) {
+      offer.classes.push_back(device.device.digest);
+    }
+  }
+  store_.peers()->offer(offer);
+}
+
+void Scheduler::catch_up() {
+  if (is_shared()) {
+    take_changes();
+    dispatch();
+  }
+}
+
+void Scheduler::take_changes() {
+  const std::uint64_t interruptions = store_.peers()->interruptions();
+  const bool all = std::exchange(reads_all_, false) || interruptions != interruptions_;
+  std::vector<SharedJob> changed;
+  std::map<Digest, DeviceClass> classes;
+  std::uint64_t last = last_change_;
+  try {
+    store_.read([&](StoreReader& reader) {
+      // Numbers of a database that was restored begin earlier.
+      last = all ? reader.last_job_change() : last;
+      changed = reader.jobs_since(last, all);
+      classes = changed.empty() ? classes : reader.device_classes();
+    });
+    index_.catch_up(store_);  // has the records of the jobs that have ended by then
+  } catch (const Error&) {
+    reads_all_ = reads_all_ || all;
+    throw;
+  }
+  interruptions_ = interruptions;
+  add_classes(classes);
+  if (all) {
+    end_missing(changed);
+  }
+  for (SharedJob& one : changed) {
+    last = std::max(last, one.change);
+    take_change(one);
+  }
+  last_change_ = last;
+  const auto is_unread = [](const OpenJob& job) { return job.change == 0; };
+  reads_all_ = reads_all_ || std::ranges::any_of(jobs_.all(), is_unread);
+  caught_up_at_ = clock_.steady_now();
+}
+
+void Scheduler::add_classes(const std::map<Digest, DeviceClass>& classes) {
+  std::vector<DeviceClass> unknown;
+  const auto index = index_.snapshot();
+  for (const auto& [digest, device] : classes) {
+    if (index->device(digest) == nullptr) {
+      unknown.push_back(device);
+    }
+  }
+  if (!unknown.empty()) {
+    index_.add_devices(unknown);
+  }
+}
+
+void Scheduler::end_missing(const std::vector<SharedJob>& open) {
+  std::set<std::string> ids;
+  for (const SharedJob& one : open) {
+    ids.insert(one.job.id);
+  }
+  std::vector<OpenJob*> missing;
+  for (OpenJob& job : jobs_.all()) {
+    if (!ids.contains(job.row.id)) {
+      missing.push_back(&job);
+    }
+  }
+  for (OpenJob* job : missing) {
+    JobRow ended = ended_elsewhere(job->row.id).job;
+    if (!has_ended(ended.state)) {
+      ended = job->row;
+      ended.state = JobState::Cancelled;
+      ended.error = "it has ended, and the database has forgotten how";
+    }
+    end_elsewhere(*job, std::move(ended));
+  }
+}
+
+void Scheduler::take_change(SharedJob& changed) {
+  OpenJob* job = jobs_.find(changed.job.id);
+  if (changed.job.state == JobState::NoDevice) {
+    changed.job.state = JobState::Queued;  // of another daemon's agents
+  }
+  if (has_ended(changed.job.state)) {
+    if (job != nullptr) {
+      end_elsewhere(*job, std::move(changed.job));
+    }
+  } else if (job == nullptr) {
+    add_of_another(changed);
+  } else if (job->change != changed.change) {
+    adopt(*job, changed);
+  }
+}
+
+void Scheduler::adopt(OpenJob& job, SharedJob& changed) {
+  // A Tune may ask for exactly the job's problem. All else that is asked of a leased job raises its fence.
+  const bool is_too_small = job.smaller && !changed.job.for_bucket;
+  if (job.lease && changed.job.fence == job.row.fence && !is_too_small) {
+    job.row.for_bucket = changed.job.for_bucket;
+  } else {
+    if (job.lease) {
+      lose(job, "it was asked for again, or another daemon has taken it over");
+    }
+    job.row = std::move(changed.job);
+    job.smaller.reset();
+    job.needs_bytes = 0;
+    job.not_before = {};
+  }
+  job.change = changed.change;
+  job.owner = std::move(changed.owner);
+  jobs_.tell(job);
+}
+
+void Scheduler::add_of_another(SharedJob& changed) {
+  if (jobs_.find_key(changed.job.key) != nullptr) {
+    reads_all_ = true;  // the one before it has ended
+    return;
+  }
+  DeviceClass device;
+  device.digest = changed.job.question.device_class;
+  device.label = "@" + device.digest.hex().substr(0, 8);
+  const ToolchainNeed needs = needs_of(changed.job);
+  OpenJob& job = jobs_.add(std::move(changed.job), device, needs);
+  find_device(job);
+  job.change = changed.change;
+  job.owner = std::move(changed.owner);
+}
+
+void Scheduler::find_device(OpenJob& job) const {
+  const auto index = index_.snapshot();
+  const DeviceClass* known = job.device.full.empty() ? index->device(job.device.digest) : nullptr;
+  if (known != nullptr) {
+    job.device = *known;
+  }
+}
+
+RecordPtr Scheduler::record_of(const JobRow& ended) const {
+  if (ended.state != JobState::Done || ended.kind != JobKind::Tune || ended.from_scratch) {
+    return nullptr;
+  }
+  const auto index = index_.snapshot();
+  if (const ClassRecords* records = index->records(ended.question)) {
+    const auto made =
+        std::ranges::find(records->records, ended.id, [](const RecordPtr& record) { return record->job_id; });
+    if (made != records->records.end()) {
+      return *made;
+    }
+  }
+  return latest_measurement(ended.question, *index);  // a better one was there
+}
+
+void Scheduler::end_elsewhere(OpenJob& job, JobRow ended) {
+  if (job.lease) {
+    lose(job, "another daemon has ended the job");
+  }
+  job.row = std::move(ended);
+  failures_.note(job.row);
+  for (const auto& listener : elsewhere_listeners_) {
+    listener();
+  }
+  JobEvent last = jobs_.event(job);
+  last.record = record_of(job.row);
+  jobs_.remove(job, last);
+}
+
+JobEvent Scheduler::ended_elsewhere(const std::string& id) {
+  JobEvent event;
+  store_.read([&](StoreReader& reader) { event.job = reader.job(id).value_or(JobRow{}); });
+  event.job.id = id;
+  const auto index = index_.snapshot();
+  const DeviceClass* device = index->device(event.job.question.device_class);
+  event.device = device ? device->label : "";
+  event.record = record_of(event.job);
+  return event;
+}
+
+void Scheduler::lose(OpenJob& job, const std::string& why) {
+  if (job.lease) {
+    log_info("job " + job.row.id + " is no longer this daemon's: " + why);
+    end_lease_at_agent(job, why);
+    jobs_.end_lease(job);
+  }
+  job.stage.clear();
+  job.change = 0;
+}
+
+void Scheduler::release(OpenJob& job) {
+  if (!is_shared() || job.change == 0) {
+    return;
+  }
+  try {
+    persist(job, job.row, resting_owner(job.row));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Aborted) {
+      lose(job, error.what());
+    } else {
+      log_info("job " + job.row.id + " stays this daemon's: " + error.what());
+    }
+  }
+}
+
+void Scheduler::on_job_ended_elsewhere(std::function<void()> listener) {
+  elsewhere_listeners_.push_back(std::move(listener));
+}
+
+}  // namespace cubind
