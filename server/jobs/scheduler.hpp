@@ -164,19 +164,25 @@ class Scheduler {
   void on_agents(std::function<void()> listener);
 
  private:
-  // ---- scheduler.cpp ----
-  // The open job with the row's key, or a new one; it is not placed yet. A retune turns an open job that is
-  // not one into a retune.
+  // ---- scheduler_submits.cpp ----
+  /// The open job with the row's key, or a new one; it is not placed yet. A retune turns an open job that is
+  /// not one into a retune.
   OpenJob& enqueue(const JobRow& row, const DeviceClass& device, const std::string& caller);
+  /// The same. Throws Aborted where another daemon has changed the job since this one has read it.
   OpenJob& try_to_enqueue(JobRow row, const DeviceClass& device, const std::string& caller);
+  void refuse_more_jobs() const;
+  /// The row with its series, or the open job with its key that another daemon was asked for.
+  SharedJob store_new(JobRow row);
   ToolchainNeed needs_of(const JobRow& row) const;
   /// A caller asks for the open job again, perhaps with other wishes.
   void ask_again(OpenJob& job, const JobRow& asked);
-  void await(OpenJob& job);
   /// The job starts again as `asked`. Its measurements so far count only where it merely searches on.
   void begin_anew(OpenJob& job, const JobRow& asked);
   /// Dispatches, then gives the state of these open jobs: the last event of a job that has ended meanwhile.
   std::vector<JobEvent> dispatched(const std::vector<std::string>& ids);
+
+  // ---- scheduler.cpp ----
+  void await(OpenJob& job);
   /// Stores the row of an open job, if no other daemon has changed it (else Aborted), and whose it is then.
   void persist(OpenJob& job, const JobRow& row, const std::string& owner);
   /// The store keeps a limited number of ended jobs.
