@@ -101,8 +101,9 @@ Subprocess PostgresServer::spawn(const std::string& program, std::vector<std::st
   SubprocessOptions child;
   child.program = programs() / program;
   if (::getuid() == 0) {
-    arguments.insert(arguments.begin(),
-                     {"--reuid", "postgres", "--regid", "postgres", "--clear-groups", child.program});
+    // Another user's process would outlive a test that crashes.
+    arguments.insert(arguments.begin(), {"--reuid", "postgres", "--regid", "postgres", "--clear-groups",
+                                         "--pdeathsig", "INT", child.program});
     child.program = "/usr/bin/setpriv";
   }
   child.arguments = std::move(arguments);
