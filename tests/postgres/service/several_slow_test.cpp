@@ -16,7 +16,7 @@ TEST_CASE("over 1024 connections three daemons tune each of 200 cold keys once a
 TEST_CASE("200 killed daemons and 20 restarts of the database and a minute without it lose nothing") {
   const char* wanted = std::getenv("CUBIND_KILLS");
   const std::size_t kills = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 200;
-  check_blows(200, {.kills = kills, .restarts = kills / 10, .cut_off = std::chrono::minutes(1)}, 7);
+  check_blows(100, {.kills = kills, .restarts = kills / 10, .cut_off = std::chrono::minutes(1)}, 7);
 }
 
 }  // namespace
