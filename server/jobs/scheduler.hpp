@@ -165,13 +165,14 @@ class Scheduler {
 
  private:
   // ---- scheduler_submits.cpp ----
-  /// The open job with the row's key, or a new one; it is not placed yet. A retune turns an open job that is
-  /// not one into a retune.
-  OpenJob& enqueue(const JobRow& row, const DeviceClass& device, const std::string& caller);
+  /// The id of the open job with the row's key, or of a new one; it is not placed yet. A retune turns an open
+  /// job that is not one into a retune. The job has ended where another daemon has just done it.
+  std::string enqueue(const JobRow& row, const DeviceClass& device, const std::string& caller);
   /// The same. Throws Aborted where another daemon has changed the job since this one has read it.
-  OpenJob& try_to_enqueue(JobRow row, const DeviceClass& device, const std::string& caller);
+  std::string try_to_enqueue(JobRow row, const DeviceClass& device, const std::string& caller);
   void refuse_more_jobs() const;
-  /// The row with its series, or the open job with its key that another daemon was asked for.
+  /// The row with its series, or the job with its key that another daemon was asked for: an open one, or one
+  /// that is done and of which this daemon has not read yet.
   SharedJob store_new(JobRow row);
   ToolchainNeed needs_of(const JobRow& row) const;
   /// A caller asks for the open job again, perhaps with other wishes.

@@ -15,6 +15,12 @@ std::string new_job_id() {
   return Digest::of(seed).hex().substr(0, 16);
 }
 
+/// Whether a job that is done has measured what this one would.
+bool does(const JobRow& done, const JobRow& asked) {
+  return asked.kind == JobKind::Tune && !asked.retune && (asked.for_bucket || !done.for_bucket) &&
+         (done.listed.empty() || !asked.listed.empty()) && allows_as_much(done.budget, asked.budget);
+}
+
 }  // namespace
 
 JobEvent Scheduler::submit_tune(const RecordQuestion& question, const DeviceClass& device, bool retune) {
@@ -41,10 +47,9 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
         row.budget = open->row.budget;
         row.listed = open->row.listed;
       }
-      OpenJob& job = enqueue(row, order.device, order.caller);
-      ids.push_back(job.row.id);
+      ids.push_back(enqueue(row, order.device, order.caller));
       if (order.awaited) {
-        await(job);
+        await(ids.back());
       }
     }
   } catch (const std::exception&) {
@@ -62,10 +67,10 @@ JobEvent Scheduler::submit_compile(const CompileOrder& order, const std::string&
   row.listed = order.configurations;
   row.architecture = order.architecture;
   row.driver_cuda = order.driver_cuda;
-  return dispatched({enqueue(row, order.device, caller).row.id}).front();
+  return dispatched({enqueue(row, order.device, caller)}).front();
 }
 
-OpenJob& Scheduler::enqueue(const JobRow& row, const DeviceClass& device, const std::string& caller) {
+std::string Scheduler::enqueue(const JobRow& row, const DeviceClass& device, const std::string& caller) {
   constexpr int kMostAttempts = 5;
   for (int attempt = 1;; ++attempt) {
     try {
@@ -79,12 +84,12 @@ OpenJob& Scheduler::enqueue(const JobRow& row, const DeviceClass& device, const 
   }
 }
 
-OpenJob& Scheduler::try_to_enqueue(JobRow row, const DeviceClass& device, const std::string& caller) {
+std::string Scheduler::try_to_enqueue(JobRow row, const DeviceClass& device, const std::string& caller) {
   if (OpenJob* job = jobs_.find_key(row.key)) {
     job->device = device;
     ask_again(*job, row);
     job->is_asked_here = true;
-    return *job;
+    return job->row.id;
   }
   refuse_more_jobs();
   CallerLimits::Hold counted;
@@ -94,6 +99,10 @@ OpenJob& Scheduler::try_to_enqueue(JobRow row, const DeviceClass& device, const 
   row.id = new_job_id();
   row.created_at = clock_.wall_text();
   SharedJob stored = store_new(row);
+  if (has_ended(stored.job.state)) {
+    take_changes();  // with its record
+    return stored.job.id;
+  }
   const bool is_of_another = stored.job.id != row.id;
   const ToolchainNeed needs = needs_of(row);
   OpenJob& job = jobs_.add(std::move(stored.job), device, needs);
@@ -105,7 +114,7 @@ OpenJob& Scheduler::try_to_enqueue(JobRow row, const DeviceClass& device, const 
   if (is_of_another) {
     ask_again(job, row);
   }
-  return job;
+  return job.row.id;
 }
 
 void Scheduler::refuse_more_jobs() const {
@@ -125,6 +134,12 @@ SharedJob Scheduler::store_new(JobRow row) {
   store_.write([&](StoreWriter& writer) {
     if (auto open = writer.open_job(stored.job.key)) {
       stored = *std::move(open);
+      return;
+    }
+    // This daemon, which has not read of it yet, would measure it again.
+    if (auto done = writer.job_done_since(stored.job.key, last_change_);
+        done && does(done->job, stored.job)) {
+      stored = *std::move(done);
       return;
     }
     stored.job.series = writer.last_series(stored.job.question) + (stored.job.retune ? 1 : 0);

@@ -189,9 +189,10 @@ void VariantCall::find_fallback() {
 }
 
 void VariantCall::resolve() {
-  const auto index = pinned_ ? pinned_ : context_.index.snapshot();
+  looked_up_in_ = pinned_ ? pinned_ : context_.index.snapshot();
   try {
-    resolution_ = context_.answerer.resolve(asked_.question, *index, asked_.accepted, compile_wait_.failed());
+    resolution_ =
+        context_.answerer.resolve(asked_.question, *looked_up_in_, asked_.accepted, compile_wait_.failed());
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Unavailable && !job_) {
       count_unanswered();
@@ -200,11 +201,10 @@ void VariantCall::resolve() {
   }
 }
 
-bool VariantCall::measured_since_pinned() {
-  return pinned_ &&
-         context_.answerer
-             .resolve(asked_.question, *context_.index.snapshot(), asked_.accepted, compile_wait_.failed())
-             .hit;
+bool VariantCall::measured_since() const {
+  const auto newest = context_.index.snapshot();
+  return newest != looked_up_in_ &&
+         context_.answerer.resolve(asked_.question, *newest, asked_.accepted, compile_wait_.failed()).hit;
 }
 
 void VariantCall::on_miss() {
@@ -214,16 +214,19 @@ void VariantCall::on_miss() {
   if (asked_.locked) {
     refuse_changed_answers();
     no_job_because_ = "the question is locked to a generation, for which nothing is measured";
-  } else if (!measured_since_pinned()) {
+  } else if (!measured_since()) {
     start_job();
-  } else if (asked_.on_miss == OnMiss::Wait) {
+  } else if (!pinned_ || asked_.on_miss == OnMiss::Wait) {
     pinned_ = nullptr;  // what others of the job have waited for
     resolve();
   } else {
     no_job_because_ = "it was measured after the generation that the training job " + quoted(asked_.job) +
                       " has pinned; a caller that waits (on_miss=wait) gets it";
   }
-  if (asked_.on_miss == OnMiss::Fail) {
+  if (job_ && has_ended(job_->job.state)) {
+    resolve();  // another daemon has measured it meanwhile
+  }
+  if (asked_.on_miss == OnMiss::Fail && !resolution_.hit) {
     const std::string job = job_ ? "; job " + job_->job.id + " is " + job_state_name(job_->job.state) : "";
     throw Error(ErrorCode::NotFound, "kernel " + asked_.question.key.kernel,
                 "no acceptable record answers " + to_string(asked_.question.key.problem) + " on " +

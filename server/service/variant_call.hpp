@@ -48,8 +48,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void find_fallback();
   // All of these on the job thread:
   void on_miss();
-  /// Whether a question that the job's pinned generation does not answer has been measured since.
-  bool measured_since_pinned();
+  /// Whether a record that has come since the look-up answers, or since the generation that is pinned.
+  bool measured_since() const;
   void start_job();
   /// Leaves job_, or the reason in no_job_because_.
   void submit_job(const JobWish& wish);
@@ -96,7 +96,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
 
   ReplyState state_;  // before the lookup
   VariantQuestion asked_;
-  std::shared_ptr<const IndexSnapshot> pinned_;  // by the asking training job; null: the newest
+  std::shared_ptr<const IndexSnapshot> pinned_;        // by the asking training job; null: the newest
+  std::shared_ptr<const IndexSnapshot> looked_up_in_;  // what resolution_ is of
   Resolution resolution_;
   std::optional<JobEvent> job_;  // that the miss started or met
   std::string no_job_because_;   // the miss started none

@@ -294,6 +294,8 @@ inline const std::string kJobsSince =
     kSharedJobs + "WHERE change > ? OR (ended = 0 AND CAST(? AS BIGINT) = 1) ORDER BY change";
 inline const std::string kLastJobChange = "SELECT coalesce(max(change), 0) FROM jobs";
 inline const std::string kOpenJobOfKey = kSharedJobs + "WHERE key = ? AND ended = 0";
+inline const std::string kJobDoneSince =
+    kSharedJobs + "WHERE key = ? AND change > ? AND state = 'done' ORDER BY change DESC LIMIT 1";
 inline const DialectText kRecordsSince = kRecordColumns + "WHERE change > ? ORDER BY change";
 inline const std::string kLastRecordChange = "SELECT coalesce(max(change), 0) FROM records";
 inline const std::string kClaimJob =

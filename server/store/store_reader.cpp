@@ -329,6 +329,15 @@ std::optional<SharedJob> StoreReader::open_job(const Digest& key) {
   return query.bind(key).step() ? sound_row(query, "jobs", damaged_, store::read_shared_job) : std::nullopt;
 }
 
+std::optional<SharedJob> StoreReader::job_done_since(const Digest& key, std::uint64_t change) {
+  if (!is_shared()) {
+    return std::nullopt;
+  }
+  Statement query = database_.query(sql::kJobDoneSince);
+  return query.bind(key, change).step() ? sound_row(query, "jobs", damaged_, store::read_shared_job)
+                                        : std::nullopt;
+}
+
 std::vector<RecordRow> StoreReader::records_since(std::uint64_t change) {
   if (!is_shared()) {
     return {};

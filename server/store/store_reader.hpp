@@ -118,6 +118,8 @@ class StoreReader {
   std::vector<SharedJob> jobs_since(std::uint64_t change, bool all_open);
   std::uint64_t last_job_change();  // 0: there are none
   std::optional<SharedJob> open_job(const Digest& key);
+  /// The latest with that key that is done, if its row has changed after that number.
+  std::optional<SharedJob> job_done_since(const Digest& key, std::uint64_t change);
   /// The same of records; 0: there are none, or one daemon alone has the store.
   std::vector<RecordRow> records_since(std::uint64_t change);
   std::uint64_t last_record_change();

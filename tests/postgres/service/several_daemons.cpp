@@ -256,9 +256,8 @@ void check_blows(std::size_t problems, const Blows& blows, std::uint64_t seed) {
   };
   tune_the_rest();
   const std::string count = std::to_string(problems);
-  // A daemon that has not read of a record yet may ask for its job again, which measures nothing.
+  CHECK(all.ask("SELECT count(*) FROM records") == count);
   CHECK(all.ask("SELECT count(*) FROM records WHERE to_generation IS NULL") == count);
-  CHECK(all.ask("SELECT count(DISTINCT key) FROM records") == count);
   CHECK(all.ask("SELECT count(*) FROM stale") == "0");
   for (const auto& [problem, cubins] : load.answers().cubins()) {
     INFO(problem);

@@ -118,6 +118,33 @@ TEST_CASE("one key has one job whichever daemon is asked") {
   CHECK(f.number("SELECT count(*) FROM jobs") == 2);
 }
 
+TEST_CASE("a question of which a daemon has not read that another has answered it starts no job") {
+  TwoDaemons f;
+  f.a.join();
+  const std::string job = f.a.submit().job.id;
+  REQUIRE(f.a.store_batch(f.a.lease(), "a"));
+  REQUIRE(f.a.finish(f.a.lease(), "a"));
+  REQUIRE(f.b.records() == 0);
+  const JobEvent asked = f.b.submit();
+  CHECK(asked.job.id == job);
+  CHECK(asked.job.state == JobState::Done);
+  REQUIRE(asked.record);
+  CHECK(f.b.records() == 1);
+  CHECK(f.b.scheduler->open_jobs().empty());
+  CHECK(f.number("SELECT count(*) FROM jobs") == 1);
+}
+
+TEST_CASE("a wish that another daemon's job has not met starts a job although that one has just ended") {
+  TwoDaemons f;
+  f.a.join();
+  const std::string job = f.a.submit().job.id;
+  REQUIRE(f.a.store_batch(f.a.lease(), "a"));
+  const bool is_done = GENERATE(true, false);
+  REQUIRE(f.a.scheduler->finish(f.a.agent, f.a.lease().id, f.a.lease().fence,
+                                is_done ? f.a.done("a") : SchedulerFixture::failed()));
+  CHECK(f.b.scheduler->submit_tune(f.b.question(4096), h200_class(), is_done).job.id != job);
+}
+
 TEST_CASE("a job is leased by one daemon and the next one by another whose agent is free") {
   TwoDaemons f;
   f.a.join();
