@@ -42,7 +42,7 @@ std::shared_ptr<const IndexSnapshot> Pins::snapshot(const std::string& job,
                                                     const std::optional<Generation>& named) {
   Snapshot current = index_.snapshot();
   if (named) {
-    check_exists(*named, current->generation());
+    check_exists(*named, newest(current->generation(), *named));
   }
   if (auto known = take(job)) {
     if (named) {
@@ -58,6 +58,16 @@ std::shared_ptr<const IndexSnapshot> Pins::snapshot(const std::string& job,
     current = IndexSnapshot::at(store_, generation);
   }
   return keep(job, std::move(current));
+}
+
+Generation Pins::newest(const Generation& known, const Generation& named) {
+  const bool is_known = named.store_id == known.store_id && named.number <= known.number;
+  if (is_known || store_.peers() == nullptr) {
+    return known;
+  }
+  Generation stored;
+  store_.read([&](StoreReader& reader) { stored = reader.generation(); });
+  return stored;
 }
 
 std::uint64_t Pins::pin(const std::string& job, std::uint64_t current) {

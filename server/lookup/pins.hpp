@@ -36,6 +36,8 @@ class Pins {
   /// The kept one: another thread may have been quicker.
   Snapshot keep(const std::string& job, Snapshot snapshot);
   std::uint64_t pin(const std::string& job, std::uint64_t current);
+  /// Another daemon on the database may have answered with a generation that the index has not read yet.
+  Generation newest(const Generation& known, const Generation& named);
 
   Store& store_;
   const Index& index_;

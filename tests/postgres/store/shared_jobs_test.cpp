@@ -4,6 +4,7 @@
 #include <future>
 #include <thread>
 
+#include "server/lookup/pins.hpp"
 #include "server/store/peers.hpp"
 #include "server/store/postgresql/postgres_connection.hpp"
 #include "tests/postgres/store/postgres_test_database.hpp"
@@ -106,6 +107,36 @@ TEST_CASE("what another daemon imports or forgets or compares is read as a whole
   f.execute("UPDATE records SET to_generation = 99 WHERE id = " + std::to_string(id));
   f.b.scheduler->catch_up();
   CHECK(f.b.records() == static_cast<std::size_t>(count) - 1);
+}
+
+TEST_CASE("a generation means the same at every daemon also before it has read of it") {
+  TwoDaemons f;
+  const auto measure = [&](double median_us) {
+    f.a.store->write([&](StoreWriter& writer) {
+      writer.put_device_class(h200_class());
+      RecordRow row = record_row(4096);
+      row.timing.median_us = median_us;
+      writer.put_record(row);
+    });
+    f.a.scheduler->catch_up();
+    return f.a.index.snapshot()->generation();
+  };
+  const Generation first = measure(20);
+  const Generation second = measure(19);
+  Pins at_a(*f.a.store, f.a.index), at_b(*f.b.store, f.b.index);
+  REQUIRE(f.b.index.snapshot()->generation().number < first.number);
+  for (const auto& [named, median_us] : {std::pair(first, 20.0), std::pair(second, 19.0)}) {
+    for (Pins* pins : {&at_b, &at_a}) {
+      const auto pinned = pins->snapshot("generation " + std::to_string(named.number), named);
+      CHECK(pinned->generation() == named);
+      REQUIRE(pinned->all().size() == 1);
+      CHECK(pinned->all().front()->timing.median_us == median_us);
+    }
+  }
+  CHECK_THROWS_WITH(at_b.snapshot("job", Generation{second.store_id, second.number + 1}),
+                    Catch::Contains("has not been yet, the newest is " + std::to_string(second.number)));
+  CHECK(at_b.snapshot("train")->generation().number < first.number);
+  CHECK(at_a.snapshot("train")->generation() == at_b.snapshot("train")->generation());
 }
 
 TEST_CASE("one key has one job whichever daemon is asked") {
