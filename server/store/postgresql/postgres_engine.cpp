@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -17,8 +18,10 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// Callers do not wait one after the other for a server that does not answer.
+/// Callers do not wait one after the other for a server that does not answer: after an attempt that took long
+/// they fail at once for many times as long, or until the presence has reached the server.
 constexpr std::chrono::seconds kBetweenAttempts{1};
+constexpr int kPauseForAttempt = 10;
 constexpr std::chrono::milliseconds kBetweenQuestions{200};
 
 // "cubind"; of advisory locks, which each database has its own of. The next number is the lock of writers.
@@ -70,17 +73,29 @@ PostgresEngine::PostgresEngine(PostgresOptions options, DamagedRows& damaged)
 }
 
 std::unique_ptr<PostgresConnection> PostgresEngine::connect() {
-  const std::lock_guard attempt(mutex_);
-  if (last_failure_ && steady_clock::now() < next_attempt_) {
-    throw Error(*last_failure_);
+  const std::lock_guard one_at_a_time(attempt_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (last_failure_ && steady_clock::now() < next_attempt_) {
+      throw Error(*last_failure_);
+    }
   }
+  return try_to_connect();
+}
+
+std::unique_ptr<PostgresConnection> PostgresEngine::try_to_connect() {
+  const auto began = steady_clock::now();
   try {
     auto connection = std::make_unique<PostgresConnection>(options_.url, name_);
+    const std::lock_guard lock(mutex_);
     last_failure_.reset();
     return connection;
   } catch (const Error& error) {
+    const auto now = steady_clock::now();
+    const std::lock_guard lock(mutex_);
     last_failure_ = error;
-    next_attempt_ = steady_clock::now() + kBetweenAttempts;
+    next_attempt_ =
+        now + std::max<steady_clock::duration>(kBetweenAttempts, kPauseForAttempt * (now - began));
     throw;
   }
 }
@@ -118,7 +133,7 @@ void PostgresEngine::set_up() {
   }
   prepare(*connection_);
   // First: a daemon that starts forgets the writers without a presence.
-  presence_ = std::make_unique<PostgresPresence>(writer_, name_, [this] { return connect(); });
+  presence_ = std::make_unique<PostgresPresence>(writer_, name_, [this] { return try_to_connect(); });
   connection_->transaction(Access::Write, [&] {
     connection_->query(kLockWriters).run();
     redraw_if_restored(*connection_);

@@ -43,7 +43,10 @@ class PostgresEngine final : public Engine {
   Peers* peers() override { return presence_.get(); }
 
  private:
+  /// Throws at once what the last attempt has met, for a while after it.
   std::unique_ptr<PostgresConnection> connect();
+  /// Any thread.
+  std::unique_ptr<PostgresConnection> try_to_connect();
   /// For the session; `exclusive`: no other daemon has the database open.
   void lock_schema(PostgresConnection& connection, bool exclusive);
   void prepare(PostgresConnection& connection);
@@ -65,6 +68,7 @@ class PostgresEngine final : public Engine {
   const std::string name_;
   DamagedRows& damaged_;
 
+  std::mutex attempt_;  // held by the one of connect() that tries; taken before mutex_
   std::mutex mutex_;
   std::chrono::steady_clock::time_point next_attempt_{};  // guarded by mutex_
   std::optional<Error> last_failure_;                     // guarded by mutex_
