@@ -27,8 +27,8 @@ struct AgentArguments {
 };
 
 struct DaemonArguments {
-  std::string database, store, bundle, trust, socket, socket_group, listen, metrics, tokens, tls_certificate,
-      tls_key, tls_client_ca, audit_log, tables, agent_program, until_unlocked;
+  std::string database, store, copy_to, bundle, trust, socket, socket_group, listen, metrics, tokens,
+      tls_certificate, tls_key, tls_client_ca, audit_log, tables, agent_program, until_unlocked;
   std::vector<std::string> kernels, headers;
   std::string config_file;
   bool check_config = false;
@@ -54,6 +54,10 @@ void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& confi
   app.add_option("--db", arguments.database, "database file (default: $XDG_DATA_HOME/cubind/store.db)");
   app.add_option("--store", arguments.store,
                  "postgresql://user@host/database that holds the store, in place of --db (see docs/many.md)");
+  app.add_option(
+      "--copy-store-to", arguments.copy_to,
+      "copy the store to a new file or to an empty database of PostgreSQL (postgresql://...), print "
+      "what was copied, and end");
   app.add_option("--db-max-bytes", config.database_bytes,
                  "largest size of the database; at this size the service is read-only (default: no limit)")
       ->transform(CLI::AsSizeValue(false));
@@ -255,7 +259,7 @@ void check_bundle_options(const DaemonArguments& arguments, bool fsck) {
   }
   if (!arguments.bundle.empty() &&
       (!arguments.kernels.empty() || !arguments.tables.empty() || !arguments.store.empty() || fsck)) {
-    refuse("--bundle", "is served alone: leave out --kernels, --tables, --store and --fsck");
+    refuse("--bundle", "is served alone: leave out --kernels, --tables, --store, --fsck and --copy-store-to");
   }
 }
 
@@ -266,7 +270,7 @@ void place_store(Config& config, const DaemonArguments& arguments) {
   if (arguments.store.empty()) {
     return;
   }
-  check_store_url(arguments.store);
+  check_store_url("--store", arguments.store);
   const bool is_of_file = !arguments.database.empty() || config.database_bytes > 0;
   if (is_of_file || config.fsck) {
     throw Error(
@@ -277,8 +281,18 @@ void place_store(Config& config, const DaemonArguments& arguments) {
   config.database = user_data_dir() / ("postgresql-" + Digest::of(arguments.store).hex().substr(0, 16));
 }
 
+void place_copy(Config& config, const DaemonArguments& arguments) {
+  if (is_store_url(arguments.copy_to)) {
+    check_store_url("--copy-store-to", arguments.copy_to);
+    config.copy_to_url = arguments.copy_to;
+  } else {
+    config.copy_to = path_or_none(arguments.copy_to);
+  }
+}
+
 void complete(Config& config, const DaemonArguments& arguments) {
-  check_bundle_options(arguments, config.fsck);
+  check_bundle_options(arguments, config.fsck || !arguments.copy_to.empty());
+  place_copy(config, arguments);
   check_access(arguments, config.insecure);
   check_listen("--listen", arguments.listen);
   config.tls_certificate = path_or_none(arguments.tls_certificate);

@@ -22,8 +22,10 @@ struct Config {
   std::string listen;                       // host:port; empty: the socket alone
   std::string metrics;                      // host:port of the page for Prometheus; empty: none
   bool insecure = false;
-  bool sealed = false;                             // questions start no compile and no job
-  bool fsck = false;                               // check the database instead of serving it
+  bool sealed = false;            // questions start no compile and no job
+  bool fsck = false;              // check the database instead of serving it
+  std::filesystem::path copy_to;  // copy the store to this file instead of serving it; empty: do not
+  std::string copy_to_url;        // or to this database
   std::filesystem::path tls_certificate, tls_key;  // PEM; empty: no TLS
   std::filesystem::path tls_client_ca;             // empty: clients need no certificate
   std::filesystem::path bundle, trust;             // served alone and verified by; empty: none

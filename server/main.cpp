@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "base/signals.hpp"
 #include "server/config.hpp"
+#include "server/copy_store.hpp"
 #include "server/daemon.hpp"
 #include "server/fsck.hpp"
 
@@ -86,6 +87,9 @@ int main(int argc, char** argv) {
     if (config->fsck) {
       fault_code = 2;  // 1 is for a damaged store
       return cubind::fsck(config->database);
+    }
+    if (!config->copy_to.empty() || !config->copy_to_url.empty()) {
+      return cubind::copy_store(*config);
     }
     // Never destroyed: its thread waits as long as the process lives.
     auto& told = *new Signals(signals);

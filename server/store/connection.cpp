@@ -63,9 +63,34 @@ std::optional<std::uint64_t> Statement::optional_unsigned() {
   return skip_null() ? std::nullopt : std::optional(unsigned_integer());
 }
 
+Value Statement::value() {
+  switch (prepared_.kind(next_column_)) {
+    case ValueKind::Integer:
+      return integer();
+    case ValueKind::Real:
+      return real();
+    case ValueKind::Text:
+      return text();
+    case ValueKind::Bytes:
+      return RawBytes{blob()};
+    case ValueKind::Null:
+      break;
+  }
+  ++next_column_;
+  return {};
+}
+
+std::vector<Value> Statement::values(std::size_t count) {
+  std::vector<Value> values;
+  for (std::size_t i = 0; i < count; ++i) {
+    values.push_back(value());
+  }
+  return values;
+}
+
 std::string Statement::row_name() {
   const std::string name(prepared_.blob(0));
-  return prepared_.is_blob(0) ? Digest::from_bytes(name).value_or(Digest{}).hex() : name;
+  return prepared_.kind(0) == ValueKind::Bytes ? Digest::from_bytes(name).value_or(Digest{}).hex() : name;
 }
 
 }  // namespace cubind::store

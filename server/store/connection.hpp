@@ -7,12 +7,24 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include "base/digest.hpp"
 #include "base/error.hpp"
 #include "server/store/dialect.hpp"
 
 namespace cubind::store {
+
+/// Bytes that are no text.
+struct RawBytes {
+  std::string bytes;
+  bool operator==(const RawBytes&) const = default;
+};
+/// Of any column; no value: null.
+using Value = std::variant<std::monostate, std::int64_t, double, std::string, RawBytes>;
+
+enum class ValueKind : std::uint8_t { Null, Integer, Real, Text, Bytes };
 
 /// One prepared statement of a driver. Parameters and columns are counted from 0.
 class PreparedStatement {
@@ -31,7 +43,7 @@ class PreparedStatement {
   virtual void reset() noexcept = 0;
 
   virtual bool is_null(int column) = 0;
-  virtual bool is_blob(int column) = 0;
+  virtual ValueKind kind(int column) = 0;
   virtual std::int64_t integer(int column) = 0;
   virtual double real(int column) = 0;
   /// Both give a number in decimal.
@@ -75,6 +87,8 @@ class Statement {
   std::optional<std::string> optional_text();
   std::optional<std::string> optional_blob();
   std::optional<std::uint64_t> optional_unsigned();
+  Value value();
+  std::vector<Value> values(std::size_t count);
 
   /// What names the row: its first column, a number, a text or a digest.
   std::string row_name();
@@ -97,6 +111,11 @@ class Statement {
   void put(std::string_view text) { prepared_.bind_text(next_parameter_++, text); }
   void put(const std::string& text) { put(std::string_view(text)); }
   void put(const char* text) { put(std::string_view(text)); }
+  void put(std::monostate) { prepared_.bind_null(next_parameter_++); }
+  void put(const RawBytes& raw) { put(Bytes{raw.bytes}); }
+  void put(const Value& value) {
+    std::visit([this](const auto& one) { put(one); }, value);
+  }
   void put(Bytes bytes) { prepared_.bind_blob(next_parameter_++, bytes.bytes); }
   void put(const Digest& digest) { put(Bytes{digest.view()}); }
   template <typename Value>

@@ -325,4 +325,39 @@ inline const std::string kTrimWants =
     "LIMIT (SELECT CASE WHEN count(*) > ?2 THEN count(*) - ?2 ELSE 0 END FROM wants))";
 inline const std::string kDropWant = "DELETE FROM wants WHERE key = ?";
 
+// ---- A copy of the whole store ----
+
+inline const DialectText kColumns{"SELECT name FROM pragma_table_info(?) ORDER BY name",
+                                  "SELECT CAST(column_name AS TEXT) COLLATE \"C\" AS name FROM "
+                                  "information_schema.columns WHERE table_schema "
+                                  "= current_schema() AND CAST(table_name AS TEXT) = ? ORDER BY name"};
+inline const std::string kSetGeneration = "UPDATE meta SET generation = ?";
+
+template <typename Row>
+DialectText damaged_row(const std::string& table) {
+  return {"SELECT 1 FROM " + table + " WHERE NOT (" + holds_sum<Row>().sqlite + ") LIMIT 1", ""};
+}
+
+/// By table, whether any row no longer has its sum.
+inline const std::array<std::pair<std::string, DialectText>, 4> kDamagedRows{
+    {{"artifacts", damaged_row<ArtifactRow>("artifacts")},
+     {"device_classes", damaged_row<DeviceClass>("device_classes")},
+     {"records", damaged_row<RecordRow>("records")},
+     {"jobs", damaged_row<JobRow>("jobs")}}};
+
+/// The next number of an identity, which rows that bring their own leave behind.
+inline DialectText go_on_numbering(const std::string& table) {
+  return {"", "SELECT setval(pg_get_serial_sequence('" + table +
+                  "', 'id'), coalesce(max(id), 0) + 1, false) "
+                  "FROM " +
+                  table};
+}
+
+inline const std::array<DialectText, 6> kAfterCopy{set_sum<ArtifactRow>("artifacts", "TRUE"),
+                                                   set_sum<DeviceClass>("device_classes", "TRUE"),
+                                                   set_sum<RecordRow>("records", "TRUE"),
+                                                   set_sum<JobRow>("jobs", "TRUE"),
+                                                   go_on_numbering("trials"),
+                                                   go_on_numbering("records")};
+
 }  // namespace cubind::store::sql

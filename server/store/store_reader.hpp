@@ -69,6 +69,8 @@ struct StoreCounts {
 /// Every method returns rows in a fixed order (by key), so that everything built from them is deterministic.
 class StoreReader {
  public:
+  friend class StoreCopy;
+
   /// Lists leave the rows out that are damaged, and note them.
   StoreReader(store::Connection& database, store::DamagedRows& damaged)
       : database_(database), damaged_(damaged) {}

@@ -179,7 +179,25 @@ std::string_view PostgresStatement::value(int column) {
 
 bool PostgresStatement::is_null(int column) { return PQgetisnull(rows_.get(), next_row_ - 1, column) != 0; }
 
-bool PostgresStatement::is_blob(int column) { return PQftype(rows_.get(), column) == kBytes; }
+ValueKind PostgresStatement::kind(int column) {
+  if (is_null(column)) {
+    return ValueKind::Null;
+  }
+  switch (PQftype(rows_.get(), column)) {
+    case kBytes:
+      return ValueKind::Bytes;
+    case kFloat8:
+      return ValueKind::Real;
+    case kBool:
+    case kOid:
+    case kInt2:
+    case kInt4:
+    case kInt8:
+      return ValueKind::Integer;
+    default:
+      return ValueKind::Text;
+  }
+}
 
 std::int64_t PostgresStatement::integer(int column) {
   const std::string_view bytes = value(column);

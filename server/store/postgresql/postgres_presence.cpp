@@ -37,9 +37,9 @@ std::string bytes_of(const std::vector<Digest>& digests) {
 
 std::vector<Digest> digests_in(std::string_view bytes) {
   std::vector<Digest> digests;
-  constexpr std::size_t kBytes = 32;
-  for (; bytes.size() >= kBytes; bytes.remove_prefix(kBytes)) {
-    digests.push_back(Digest::from_bytes(bytes.substr(0, kBytes)).value());
+  constexpr std::size_t kDigestBytes = 32;
+  for (; bytes.size() >= kDigestBytes; bytes.remove_prefix(kDigestBytes)) {
+    digests.push_back(Digest::from_bytes(bytes.substr(0, kDigestBytes)).value());
   }
   return digests;
 }

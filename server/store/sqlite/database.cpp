@@ -120,7 +120,20 @@ bool SqliteStatement::step() {
 
 bool SqliteStatement::is_null(int column) { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
 
-bool SqliteStatement::is_blob(int column) { return sqlite3_column_type(statement_, column) == SQLITE_BLOB; }
+ValueKind SqliteStatement::kind(int column) {
+  switch (sqlite3_column_type(statement_, column)) {
+    case SQLITE_INTEGER:
+      return ValueKind::Integer;
+    case SQLITE_FLOAT:
+      return ValueKind::Real;
+    case SQLITE_TEXT:
+      return ValueKind::Text;
+    case SQLITE_BLOB:
+      return ValueKind::Bytes;
+    default:
+      return ValueKind::Null;
+  }
+}
 
 std::int64_t SqliteStatement::integer(int column) { return sqlite3_column_int64(statement_, column); }
 

@@ -39,7 +39,7 @@ class SqliteStatement final : public PreparedStatement {
   void reset() noexcept override;
 
   bool is_null(int column) override;
-  bool is_blob(int column) override;
+  ValueKind kind(int column) override;
   std::int64_t integer(int column) override;
   double real(int column) override;
   std::string_view text(int column) override;

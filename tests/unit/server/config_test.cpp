@@ -66,6 +66,17 @@ TEST_CASE("a store in PostgreSQL is a URL without a password and goes with no op
   }
 }
 
+TEST_CASE("a store is copied to a file or to a database whose password is not in the URL") {
+  const Config to_file = parsed({"--store", "postgresql://host/db", "--copy-store-to", "/x.db"});
+  CHECK(to_file.copy_to == "/x.db");
+  CHECK(to_file.copy_to_url.empty());
+  const Config to_database = parsed({"--copy-store-to", "postgres://host/db"});
+  CHECK(to_database.copy_to.empty());
+  CHECK(to_database.copy_to_url == "postgres://host/db");
+  CHECK_THROWS_WITH(parsed({"--copy-store-to", "postgresql://cubind:secret@host/db"}),
+                    Contains("--copy-store-to") && Contains("PGPASSFILE") && !Contains("secret"));
+}
+
 TEST_CASE("options of the agent are passed through as they are") {
   const Config config =
       parsed({"--gpus", "0,1", "--tune-when", "always", "--compile-jobs", "3", "--memory-fraction", "0.5",
