@@ -121,7 +121,7 @@ ExitStatus Daemon::run_to_end(milliseconds limit) {
 }
 
 void Daemon::wait_until_serving() {
-  const auto deadline = steady_clock::now() + kPatience;
+  const auto deadline = steady_clock::now() + options_.patience;
   const auto ready = [&] {
     if (health_of(address()) != 1) {
       return false;

@@ -24,12 +24,13 @@ struct DaemonOptions {
   std::vector<std::filesystem::path> kernels = {};  // --kernels
   std::filesystem::path tables = {};                // imported into a new store; empty: none
   std::filesystem::path replay = {};                // a table; empty: no GPU
-  std::filesystem::path bundle = {}, trust = {};  // served instead of a store, without an agent; empty: none
-  std::filesystem::path faults = {};              // of the replay device; empty: none
-  std::vector<std::string> arguments = {};        // further ones
-  std::string failpoints = {};                    // CUBIND_FAILPOINTS
-  std::vector<std::string> environment = {};      // further variables, NAME=value
-  std::filesystem::path cuda_home = {};           // of NVRTC; empty: that of the tests
+  std::filesystem::path bundle = {}, trust = {};   // served instead of a store, without an agent; empty: none
+  std::filesystem::path faults = {};               // of the replay device; empty: none
+  std::vector<std::string> arguments = {};         // further ones
+  std::string failpoints = {};                     // CUBIND_FAILPOINTS
+  std::vector<std::string> environment = {};       // further variables, NAME=value
+  std::filesystem::path cuda_home = {};            // of NVRTC; empty: that of the tests
+  std::chrono::milliseconds patience = kPatience;  // for it to serve
 };
 
 /// Started by start(), killed by the destructor with everything that came from it. Used from one thread, but
@@ -42,7 +43,7 @@ class Daemon {
   Daemon& operator=(const Daemon&) = delete;
 
   /// Returns when the health service says SERVING and, with a replayed table, an agent offers it. Throws with
-  /// the end of the log where that does not happen within kPatience. May be called again after the daemon has
+  /// the end of the log where that does not happen within `patience`. May be called again after the daemon has
   /// ended.
   void start();
   /// Starts it and waits for its end: for a daemon that must refuse to run.

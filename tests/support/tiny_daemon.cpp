@@ -27,7 +27,8 @@ TinyDaemon::TinyDaemon(TinyDaemonOptions options, bool start)
                .faults = folder() / "faults.json",
                .arguments = options_.arguments,
                .failpoints = options_.failpoints,
-               .environment = options_.environment}) {
+               .environment = options_.environment,
+               .patience = options_.patience}) {
   write_tiny_kernel(kernels());
   create_folders(folder() / "locks");
   Table table = tiny_table(options_.problems);

@@ -22,6 +22,7 @@ struct TinyDaemonOptions {
   std::vector<std::string> arguments = {};
   std::string failpoints = {};
   std::vector<std::string> environment = {};
+  std::chrono::milliseconds patience = kPatience;
 };
 
 class TinyDaemon {

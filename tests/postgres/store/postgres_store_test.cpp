@@ -1,10 +1,16 @@
 // A store in PostgreSQL: who has it open, and what a lost connection leaves.
 #include <catch2/catch.hpp>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
 #include <atomic>
 #include <future>
 #include <thread>
 
+#include "base/unique_fd.hpp"
 #include "server/store/peers.hpp"
 #include "server/store/postgresql/postgres_connection.hpp"
 #include "server/store/postgresql/postgres_migration.hpp"
@@ -60,6 +66,31 @@ struct PostgresStore {
     }
     return number(sql) != 0;
   }
+};
+
+/// A TCP port of this machine whose queue of connections is full: the kernel drops every further SYN.
+class DroppingPort {
+ public:
+  DroppingPort() {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address_);
+    auto* address = reinterpret_cast<sockaddr*>(&address_);
+    REQUIRE(::bind(listener_.get(), address, length) == 0);
+    REQUIRE(::listen(listener_.get(), 0) == 0);
+    REQUIRE(::getsockname(listener_.get(), address, &length) == 0);
+    for (const UniqueFd& queued : queued_) {
+      ::connect(queued.get(), address, length);
+    }
+  }
+  int port() const { return ntohs(address_.sin_port); }
+
+ private:
+  static UniqueFd tcp() { return UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
+
+  sockaddr_in address_{};
+  UniqueFd listener_ = tcp();
+  std::array<UniqueFd, 3> queued_{tcp(), tcp(), tcp()};
 };
 
 TEST_CASE("daemons that have the same database open know each other by name") {
@@ -203,11 +234,28 @@ TEST_CASE("while the server is down reads and writes fail with the cause and aft
   CHECK_THAT(*f.store->read_only_reason(), Contains("PostgreSQL: "));
   CHECK_FALSE(f.store->try_recover());
   f.server.start();
-  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // between attempts
-  CHECK(f.store->try_recover());
+  CHECK(eventually([&] { return f.store->try_recover(); }));
   CHECK_FALSE(f.store->read_only_reason());
   f.raise();
   CHECK(f.generation().number == 2);
+}
+
+TEST_CASE("of the calls to a server whose network drops everything the first alone waits") {
+  using std::chrono::steady_clock;
+  PostgresStore f;
+  const DroppingPort dropping;
+  f.url += ",127.0.0.1&port=," + std::to_string(dropping.port());  // asked when the server's socket has gone
+  f.reopen();
+  f.server.stop();
+  CHECK(code_of([&] { f.generation(); }) == ErrorCode::Unavailable);
+  const auto began = steady_clock::now();
+  for (int i = 0; i < 10; ++i) {
+    CHECK(code_of([&] { f.generation(); }) == ErrorCode::Unavailable);
+    CHECK(code_of([&] { f.raise(); }) == ErrorCode::Unavailable);
+  }
+  CHECK(steady_clock::now() - began < std::chrono::seconds(5));  // 3 s for each without a pause
+  f.server.start();
+  CHECK(eventually([&] { return f.store->try_recover(); }));
 }
 
 TEST_CASE("a server that was restarted between two calls is not noticed") {
