@@ -43,8 +43,8 @@ class Daemon {
   Daemon& operator=(const Daemon&) = delete;
 
   /// Returns when the health service says SERVING and, with a replayed table, an agent offers it. Throws with
-  /// the end of the log where that does not happen within `patience`. May be called again after the daemon has
-  /// ended.
+  /// the end of the log where that does not happen within the patience. May be called again after the daemon
+  /// has ended.
   void start();
   /// Starts it and waits for its end: for a daemon that must refuse to run.
   ExitStatus run_to_end(std::chrono::milliseconds limit);

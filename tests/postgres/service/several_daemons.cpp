@@ -158,7 +158,7 @@ SeveralDaemons::SeveralDaemons(std::vector<Problem> of, int pace_us) : problems(
     TinyDaemonOptions options;
     options.problems = problems;
     options.pace_us = pace_us;
-    options.patience = 5 * kPatience;  // six processes start at a time, beside those that work
+    options.patience = 5 * kPatience;  // its processes share the cores with those that work
     options.arguments = {"--store", url, "--log-level", "debug"};
     daemons.push_back(std::make_unique<TinyDaemon>(std::move(options)));
   }
