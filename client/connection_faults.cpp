@@ -46,7 +46,9 @@ std::string connection_fault(const std::string& message, const std::string& addr
     return std::string("a daemon has its socket there and does not answer: ") + kStopped;
   }
   if (says({"DNS resolution failed", "errors resolving"})) {
-    return "no such host: write host:port or unix:///path, by --address or CUBIND_ADDRESS";
+    return "no such host: name one of DNS or /etc/hosts as host:port, or a socket as unix:///path, by "
+           "--address or "
+           "CUBIND_ADDRESS";
   }
   const bool is_closed_at_once = !address.starts_with("unix:") && says({"failed to connect"}) &&
                                  says({"Endpoint read failed", "Socket closed", "Connection reset"});

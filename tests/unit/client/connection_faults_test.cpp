@@ -37,7 +37,7 @@ TEST_CASE("a daemon that does not answer is not taken for a missing one") {
 
 TEST_CASE("a mistyped host another service and an ended daemon each get their words and what to do") {
   CHECK_THAT(unavailable("DNS resolution failed for nohost:7600: C-ares status is not ARES_SUCCESS"),
-             Contains("no such host: write host:port"));
+             Contains("no such host: name one of DNS or /etc/hosts as host:port"));
   CHECK_THAT(
       unavailable("failed to connect to all addresses; last error: INTERNAL: Trying to connect an http1.x "
                   "server"),

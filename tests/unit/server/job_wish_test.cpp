@@ -66,7 +66,7 @@ TEST_CASE("a stale record is measured again where agents have what the caller ha
   CHECK(f.wish(question, {}));  // an agent may come
 }
 
-TEST_CASE("a record of another revision of the source is measured anew whatever driver agents have") {
+TEST_CASE("a record of another revision of the source is measured again whatever driver agents have") {
   WishFixture f;
   RecordRow edited = f.record(4096);
   edited.trial = Digest::of("of an earlier source");
