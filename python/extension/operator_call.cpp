@@ -264,15 +264,17 @@ bool OperatorCall::run(const Known& known, PyObject* like, const Problem& proble
     if (needed == nullptr) {
       return false;
     }
-    const auto offsets = needed->offsets;  // another call may come in between, while memory is allocated
-    std::optional<TorchAccess::Memory> made = torch_->empty(like, problem.first, needed->bytes);
-    if (!made) {
-      return false;
-    }
-    scratch = std::move(made->tensor);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      if (offsets[i]) {
-        values[i] = address_of(made->view) + *offsets[i];
+    if (needed->bytes.shape.front() > 0) {
+      const auto offsets = needed->offsets;  // another call may come in between, while memory is allocated
+      std::optional<TorchAccess::Memory> made = torch_->empty(like, problem.first, needed->bytes);
+      if (!made) {
+        return false;
+      }
+      scratch = std::move(made->tensor);
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        if (offsets[i]) {
+          values[i] = address_of(made->view) + *offsets[i];
+        }
       }
     }
   }

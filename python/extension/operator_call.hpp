@@ -71,8 +71,8 @@ class OperatorCall {
   using Condition = std::function<bool(const Problem&)>;
 
   /// Allocates the outputs and launches on the current stream of the tensors' GPU. Unless the outcome is
-  /// Launched, nothing was launched. `last`: the value that the last dim has to have. `condition`, where there
-  /// is one, is asked once it is known that the outcome is not Missing; false is NotSimple.
+  /// Launched, nothing was launched. `last`: the value that the last dim has to have. `condition` may be
+  /// empty; it is asked unless the outcome is Missing, and false is NotSimple.
   Outcome launch(std::span<PyObject* const> arguments, std::optional<std::int64_t> last,
                  const Condition& condition, Outputs& outputs) const;
 
@@ -111,7 +111,7 @@ class OperatorCall {
     mutable std::optional<Scratch> scratch = {};  // of its last dims
 
     bool covers(const Dims& now, std::size_t count) const;
-    /// Null if the variant does not cover the dims; valid until the next call.
+    // Null if the variant does not cover the dims; valid until the next call.
     const Scratch* scratch_for(const Dims& now, std::size_t count, const TorchAccess& torch) const;
     bool run(const Dims& now, std::size_t count, std::span<const ArgumentValue> values,
              cuda::Stream stream) const;

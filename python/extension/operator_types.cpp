@@ -21,7 +21,7 @@ struct Operator {
   OperatorCall call;
   Object differentiated;  // from a tuple of constants and numbers to the apply() of an autograd.Function
   std::vector<std::size_t> saved;  // of the inputs and outputs
-  Object also;                     // an OperatorCall, without whose kernel no call needs gradients directly
+  Object also;                     // an OperatorCall that has to have a kernel too, or null
   Object constants;                // a tuple
   Object to_save;                  // a name
 
@@ -195,8 +195,8 @@ PyObject* operator_differentiate(PyObject* self, PyObject* arguments) {
     }
     if (also != Py_None) {
       unbox<Operator>(also, operator_type, "OperatorCall");
-      op.also = Object::share(also);
     }
+    op.also = also == Py_None ? Object() : Object::share(also);
     op.differentiated = Object::share(differentiated);
     op.applied.clear();
     return Object::share(Py_None);
@@ -429,8 +429,7 @@ void add_operator_types(PyObject* module) {
       {"forward", fast_method(operator_forward), METH_FASTCALL,
        "forward(ctx, *tensors): that of direct()'s autograd.Function."},
       {"gradients", fast_method(operator_gradients), METH_FASTCALL,
-       "gradients(needed, *arguments): a tuple of all outputs, with None for those that are not needed. "
-       "None: "
+       "gradients(needed, *arguments): the outputs, a tuple with None for those that are not needed. None: "
        "not launched, for a reason of direct()'s, or since gradients are recorded here too."},
       {nullptr, nullptr, 0, nullptr}};
   torch_type = boxed_type<TorchPointer>(module, "cubind._core.Torch", torch_methods, init_torch,
