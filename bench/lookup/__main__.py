@@ -2,15 +2,16 @@
 """Server CPU time of a GetVariant hit, compared with a gRPC server that answers a constant message as
 large.
 
-usage: ./dev bench lookup [--records N] [--seconds S] [--pairs P] [--under-way K]
+usage: ./dev bench lookup [--records N] [--seconds S] [--pairs P] [--under-way K] [--tls]
        python3 bench/lookup ...             in the folder of a package made by ./dev package --with-tests
 
-All servers are release builds with the same gRPC, protos and raw callback API, on a Unix socket. The daemon's
-index holds N records, nearly all with a cubin of their own; a client keeps K calls under way, each for a
-record drawn at random, and each server gets P runs of S seconds in turns. CPU time is user and system time of
-the server's process over a run (what getrusage counts), divided by the run's calls. The reported figures are
-medians; `ratio` is the median of the pairs' ratios. `first_hits` is a serial run that asks for each record
-once after the start, before anything is remembered.
+All servers are release builds with the same gRPC, protos and raw callback API, on a Unix socket. With --tls
+they have TLS on TCP, and each call carries a token: the daemon checks it, the bare server ignores it. The
+daemon's index holds N records, nearly all with a cubin of their own; a client keeps K calls under way, each
+for a record drawn at random, and each server gets P runs of S seconds in turns. CPU time is user and system
+time of the server's process over a run (what getrusage counts), divided by the run's calls. The reported
+figures are medians; `ratio` is the median of the pairs' ratios. `first_hits` is a serial run that asks for
+each record once after the start, before anything is remembered.
 
 `bare_from_ram` is the bare server with N constant messages instead of one, drawn at random: as many bytes out
 of RAM as the daemon sends. What it costs more than `bare` (`ratio_of_bare_from_ram`) is the memory's price,
@@ -25,6 +26,7 @@ import os
 import pathlib
 import platform
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -40,7 +42,9 @@ BENCH_BIN = BIN if IN_CHECKOUT else ROOT / "bench"
 def provide_programs():
     if IN_CHECKOUT:
         subprocess.run(
-            [ROOT / "dev", "build", "release", "cubind", "lookup_bench"], check=True, stdout=sys.stderr
+            [ROOT / "dev", "build", "release", "cubind", "cubindctl", "lookup_bench"],
+            check=True,
+            stdout=sys.stderr,
         )
     elif not (BENCH_BIN / "lookup_seed").is_file():
         raise SystemExit(f"{BENCH_BIN} has no programs: the package was made without --with-tests")
@@ -52,12 +56,53 @@ def cpu_seconds(process: subprocess.Popen) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+class Place:
+    """Where a server listens: on a Unix socket, or with TLS on a port that was free."""
+
+    def __init__(self, folder: pathlib.Path, name: str, tls: bool):
+        self.socket = folder / f"{name}.sock"
+        self.tls_files = [folder / "tls.pem", folder / "tls.key"] if tls else []
+        if tls:
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                self.port = free.getsockname()[1]
+            self.listen, self.address = f"127.0.0.1:{self.port}", f"tls://127.0.0.1:{self.port}"
+        else:
+            self.listen = self.address = f"unix://{self.socket}"
+
+    def is_open(self) -> bool:
+        if not self.tls_files:
+            return self.socket.exists()
+        with socket.socket() as caller:
+            return caller.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+def make_secrets(folder: pathlib.Path) -> dict:
+    """A certificate and a token: what tells the client about them."""
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+    ]
+    command += ["-days", "2", "-subj", "/CN=bench", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command += ["-keyout", folder / "tls.key", "-out", folder / "tls.pem"]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    command = [BIN / "cubindctl", "token", "new", "bench", "--role", "reader"]
+    with (folder / "token").open("w") as token:
+        subprocess.run([*command, "--file", folder / "tokens.json"], check=True, stdout=token)
+    return {"CUBIND_CA_FILE": str(folder / "tls.pem"), "CUBIND_TOKEN_FILE": str(folder / "token")}
+
+
 class Server:
-    def __init__(self, socket: pathlib.Path, command: list):
-        self.address = f"unix://{socket}"
+    def __init__(self, place: Place, command: list):
+        self.address = place.address
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
-        while not socket.exists():
+        while not place.is_open():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(f"{command[0]} did not come up")
             time.sleep(0.05)
@@ -75,16 +120,28 @@ class Server:
         return run
 
 
-def start_daemon(folder: pathlib.Path) -> Server:
-    socket = folder / "cubind.sock"
-    options = ["--db", folder / "cubind.db", "--socket", socket, "--no-local-agent", "--no-shipped-tables"]
+def start_daemon(folder: pathlib.Path, tls: bool) -> Server:
+    place = Place(folder, "cubind", tls)
+    options = [
+        "--db",
+        folder / "cubind.db",
+        "--socket",
+        place.socket,
+        "--no-local-agent",
+        "--no-shipped-tables",
+    ]
     options += ["--cache-bytes", str(1 << 30)]  # the cubins of all records
-    return Server(socket, [BIN / "cubind", *options, "--log-level", "warn"])
+    if tls:
+        certificate, key = place.tls_files
+        options += ["--listen", place.listen, "--tls-cert", certificate, "--tls-key", key]
+        options += ["--tokens", folder / "tokens.json"]
+    return Server(place, [BIN / "cubind", *options, "--log-level", "warn"])
 
 
-def start_bare(folder: pathlib.Path, reply_bytes: int, messages: int = 1) -> Server:
-    socket = folder / f"bare.{reply_bytes}.{messages}.sock"
-    return Server(socket, [BENCH_BIN / "lookup_bare_server", socket, str(reply_bytes), str(messages)])
+def start_bare(folder: pathlib.Path, tls: bool, reply_bytes: int, messages: int = 1) -> Server:
+    place = Place(folder, f"bare.{reply_bytes}.{messages}", tls)
+    command = [BENCH_BIN / "lookup_bare_server", place.listen, str(reply_bytes), str(messages)]
+    return Server(place, [*command, *place.tls_files])
 
 
 def medians(runs: list[dict]) -> dict:
@@ -94,8 +151,8 @@ def medians(runs: list[dict]) -> dict:
 
 def compare(daemon: Server, folder: pathlib.Path, requests: pathlib.Path, options) -> dict:
     first = daemon.measured(requests, "--check")
-    bare = start_bare(folder, first["mean_reply_bytes"])
-    from_ram = start_bare(folder, first["mean_reply_bytes"], options.records)
+    bare = start_bare(folder, options.tls, first["mean_reply_bytes"])
+    from_ram = start_bare(folder, options.tls, first["mean_reply_bytes"], options.records)
     servers = {"bare": bare, "cubind": daemon, "bare_from_ram": from_ram}
     rounds = []
     try:
@@ -138,13 +195,16 @@ def main():
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--under-way", type=int, default=64, help="calls that the client keeps going")
+    parser.add_argument("--tls", action="store_true", help="TLS and a token on both sides")
     options = parser.parse_args()
     provide_programs()
     load = [round(os.getloadavg()[0], 1)]
     with tempfile.TemporaryDirectory(prefix="cubind-lookup-") as name:
         folder = pathlib.Path(name)
         subprocess.run([BENCH_BIN / "lookup_seed", folder, str(options.records)], check=True)
-        daemon = start_daemon(folder)
+        if options.tls:
+            os.environ.update(make_secrets(folder))
+        daemon = start_daemon(folder, options.tls)
         try:
             results = {
                 kind: compare(daemon, folder, folder / f"{kind}.requests", options)
@@ -163,6 +223,7 @@ def main():
         },
         "records": options.records,
         "calls_under_way": options.under_way,
+        "tls_and_token": options.tls,
         **results,
     }
     print(json.dumps(report, indent=1))

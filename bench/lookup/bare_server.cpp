@@ -1,8 +1,9 @@
 // The least that a gRPC server can do for GetVariant: it ignores the request and answers one constant
-// message. usage: lookup_bare_server SOCKET REPLY_BYTES [MESSAGES]
+// message. usage: lookup_bare_server ADDRESS REPLY_BYTES MESSAGES [CERTIFICATE KEY]
 //
 // With MESSAGES above 1 it answers any of so many constant messages, drawn at random: what it costs to send
-// as many bytes out of RAM instead of out of the processor's cache.
+// as many bytes out of RAM instead of out of the processor's cache. With a certificate it has the daemon's
+// TLS, and ignores tokens.
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "schemas/cubind.grpc.pb.h"
+#include "server/tls_credentials.hpp"
 
 namespace {
 
@@ -47,21 +49,23 @@ class BareService final : public Service {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3 && argc != 4) {
-    std::fputs("usage: lookup_bare_server SOCKET REPLY_BYTES [MESSAGES]\n", stderr);
+  if (argc != 4 && argc != 6) {
+    std::fputs("usage: lookup_bare_server ADDRESS REPLY_BYTES MESSAGES [CERTIFICATE KEY]\n", stderr);
     return 2;
   }
   sigset_t end;
   sigemptyset(&end);
   sigaddset(&end, SIGTERM);
   sigprocmask(SIG_BLOCK, &end, nullptr);
-  const std::size_t messages = argc == 4 ? std::strtoull(argv[3], nullptr, 10) : 1;
+  const std::size_t messages = std::strtoull(argv[3], nullptr, 10);
   BareService service(std::strtoull(argv[2], nullptr, 10), std::max<std::size_t>(messages, 1));
   // As the daemon's.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort(std::string("unix://") + argv[1], grpc::InsecureServerCredentials());
+  builder.AddListeningPort(
+      argv[1], argc == 6 ? cubind::tls_credentials({.certificate = argv[4], .key = argv[5], .client_ca = {}})
+                         : grpc::InsecureServerCredentials());
   builder.RegisterService(&service);
   const auto server = builder.BuildAndStart();
   if (!server) {

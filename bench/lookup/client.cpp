@@ -4,7 +4,7 @@
 //
 // --check asks each of them once, in order, and looks at the answer: the
 // problem that was asked, answered exactly, and the cubin's bytes unless the request says that they are not
-// needed.
+// needed. TLS and a token as for every client: tls://HOST:PORT, CUBIND_CA_FILE, CUBIND_TOKEN_FILE.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "bench/lookup/requests.hpp"
+#include "connect/channel.hpp"
 #include "schemas/cubind.grpc.pb.h"
 
 namespace cubind::bench {
@@ -38,7 +39,7 @@ std::vector<std::shared_ptr<grpc::Channel>> connect(const std::string& address) 
     grpc::ChannelArguments arguments;
     arguments.SetInt("lookup.connection",
                      static_cast<int>(i));  // channels of equal arguments share a connection
-    channels.push_back(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+    channels.push_back(open_channel(address, arguments));
   }
   return channels;
 }
