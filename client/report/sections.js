@@ -134,6 +134,10 @@ function coverage() {
   const oldest = records.map((record) => record.measured_at).sort()[0];
   const text = (name, get, more = {}) => ({name, value: get, text: get, ...more});
   const number = (name, get, show) => ({name, number: true, value: get, text: (record) => (get(record) === undefined ? '–' : show(get(record)))});
+  const gainText = (record) => {
+    const {gain, low, high} = overDefault(record);
+    return gain ? times(gain) + (low ? ` (${low.toFixed(2)} to ${high.toFixed(2)})` : '') : '–';
+  };
   return section('covered', question,
     html('p', {}, `${count(records.length, 'record')}, the oldest ${age(oldest, report.created_at)} old at the time of this report, by ` +
       `${tools.join(' and ')} and driver ${drivers.join(' and ')}. Half of the 95 % intervals are narrower than ` +
@@ -141,7 +145,9 @@ function coverage() {
     table([
       text('problem', subject, {wide: true}), text('evidence', (record) => record.evidence),
       number('time, µs', (record) => record.time_us, (us) => us.toFixed(2)),
-      number('interval', width, (share) => percent(share, 2)), number('samples', (record) => record.samples, String),
+      number('interval', width, (share) => percent(share, 2)),
+      {...number('over the default', (record) => record.gain_over_default), text: gainText},
+      number('samples', (record) => record.samples, String),
       number('SM, MHz', (record) => record.sm_mhz, String), text('marks', marks),
       {...number('age', (record) => -Date.parse(record.measured_at), () => ''), text: (record) => age(record.measured_at, report.created_at)},
       text('toolchain', (record) => record.toolchain), text('driver', (record) => record.driver),

@@ -62,7 +62,8 @@ function tunables(tuning) {
   return [
     html('p', {}, `${first.name} explains the most by itself, ${percent(first.explained)} of the variance of the times. ` +
       'Dots are medians as multiples of the fastest time, bars the middle half, then the number of trials. ' +
-      'The search prefers fast configurations, so values that it tried rarely say little.'),
+      'The search prefers fast configurations, so values that it tried rarely say little, and of tunables that it changed together ' +
+      'only one may matter.'),
     html('div', {class: 'panels'}, tuning.tunables.map((effect, i) => tunablePanel(effect, rows[i], scale, fastest))),
     combined(tuning, rows)];
 }
