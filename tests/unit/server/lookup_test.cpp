@@ -74,10 +74,10 @@ TEST_CASE("a record also leads where the configurations before it are not valid,
   };
   const auto is_measured = [&](std::int64_t n) { return std::ranges::count(measured_problems, n) != 0; };
   std::set<std::int64_t> answered_by;
-  for (std::int64_t n = 2049; n <= 4096; n += 13) {
+  for (std::int64_t n = 2049; n <= 4096; n += 73) {
     const RecordPtr best = f.best(f.ask(n)).record;
     answered_by.insert(measured(f.best(f.ask(n))));
-    for (const std::int64_t asked : {2049, 2500, 3000, 3601, 3602, 3900, 4096}) {
+    for (const std::int64_t asked : {2049, 2500, 3601, 3602}) {
       INFO(n << " by the rule that " << asked << " got");
       const bool is_covered = of_rule(asked, n) != nullptr;
       CHECK((is_measured(n) || is_covered == (f.best(f.ask(asked)).record == best)));
