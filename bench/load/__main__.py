@@ -171,6 +171,8 @@ def measured(daemon, name, seconds, token):
         process.join(10)
         process.kill()
     known = sorted(taken["GetVariant"])
+    if not known or not taken["GetStatus"]:
+        sys.exit(f"{name}: no known question, or no status, was answered within {seconds} s")
     checks = {"others_check_max_ms": round(max(taken["CheckKernel"], default=0.0), 3)} if token else {}
     return {
         "calls": len(known),
