@@ -75,8 +75,14 @@ class Auditing {
       add("tails", Verdict::Ok, "it answers for this problem alone");
     } else {
       add("tails", Verdict::Fail,
-          "other problems of its bucket were not compared: `cubindctl tune --retune` compares them");
+          "other problems of its bucket were not compared: " + retune() + " compares them");
     }
+  }
+
+  /// The command that measures the record again.
+  std::string retune() const {
+    return "`cubindctl tune " + record_.context.kernel + " --problem " +
+           cubind::to_string(record_.context.problem) + " --device " + explanation_.device + " --retune`";
   }
 
   void add_bits() {
@@ -189,7 +195,8 @@ class Auditing {
       add("measurement", Verdict::Ok, text);
     } else {
       add("measurement", Verdict::Fail,
-          text + "; " + join(doubts, "; ") + ": `cubindctl tune --retune` measures it again");
+          text + "; " + join(doubts, "; ") +
+              (record_.evidence == Evidence::Replayed ? "" : ": " + retune() + " measures it again"));
     }
   }
 
@@ -198,7 +205,8 @@ class Auditing {
       add("today", Verdict::Ok, "the daemon answers with it exactly");
     } else {
       add("today", Verdict::Fail,
-          "the daemon answers with " + input_.match + (input_.why.empty() ? "" : ": " + input_.why));
+          "the daemon answers with " + input_.match + (input_.why.empty() ? "" : ": " + input_.why) + ": " +
+              retune() + " measures it with today's driver, toolchain and source");
     }
   }
 

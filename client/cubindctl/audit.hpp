@@ -25,7 +25,7 @@ struct AuditInput {
   const KernelSpec& spec;
   /// What the daemon answers the record's question with today.
   std::string match;
-  std::string why;           // nothing better answers; empty: it is the best
+  std::string why;           // nothing answers; empty: something does
   std::uint64_t wanted = 0;  // problems of the kernel on this device that were asked for and not measured
 };
 

@@ -98,7 +98,6 @@ class Auditor {
     try {
       const Answer answer = client_.get(query);
       input.match = to_string(answer.match());
-      input.why = one_line(answer.reply().why());
     } catch (const Error& error) {
       if (error.code() != ErrorCode::FailedPrecondition) {
         throw;
@@ -116,8 +115,16 @@ class Auditor {
 
   std::uint64_t wanted_on(const Digest& device_class) const {
     return static_cast<std::uint64_t>(std::ranges::count_if(wanted_.wants(), [&](const v1::Want& want) {
-      return Digest::from_bytes(want.device_class()) == device_class;
+      return Digest::from_bytes(want.device_class()) == device_class &&
+             !is_measured(problem_from_wire(want.problem(), "want.problem"), device_class);
     }));
+  }
+
+  /// Also where its record is stale: the check `today` says that.
+  bool is_measured(const Problem& problem, const Digest& device_class) const {
+    return std::ranges::any_of(stored_.table.records, [&](const TableRecord& record) {
+      return record.context.problem == problem && record.context.device_class == device_class;
+    });
   }
 
   const AuditOptions& options_;

@@ -97,7 +97,8 @@ TEST_CASE_METHOD(AuditFixture, "an answer with a departure and wanted problems f
   why = "the driver has changed";
   wanted = 3;
   CHECK(verdict("today") == Verdict::Fail);
-  CHECK_THAT(line("today").evidence, Contains("stale: the driver has changed"));
+  CHECK_THAT(line("today").evidence,
+             Contains("stale: the driver has changed") && Contains("cubindctl tune scale --problem "));
   CHECK_THAT(line("coverage").evidence, Contains("3 problems") && Contains("cubindctl tune --wanted scale"));
 }
 
