@@ -14,9 +14,8 @@ bool same_question(const Problem& a, const Problem& b) {
          std::ranges::equal(a.dims, b.dims, {}, &NamedValue::name, &NamedValue::name);
 }
 
-PlanTemplate with_conditions(RuleParts&& parts) {
-  PlanTemplate plan = std::move(parts.plan);
-  plan.constraints.insert(plan.constraints.end(), parts.conditions.begin(), parts.conditions.end());
+PlanTemplate with_conditions(PlanTemplate plan, const std::vector<std::string>& conditions) {
+  plan.constraints.insert(plan.constraints.end(), conditions.begin(), conditions.end());
   return plan;
 }
 
@@ -33,7 +32,8 @@ Rule::Rule(RuleParts parts)
       asked_(std::move(parts.asked)),
       configuration_(std::move(parts.configuration)),
       asked_dims_(dim_values(asked_)),
-      program_(with_conditions(std::move(parts)), asked_, configuration_, parts.device),
+      program_(with_conditions(std::move(parts.plan), parts.conditions), asked_, configuration_,
+               parts.device),
       initial_(program_.initial_values()) {
   if (initial_.size() > RuleValues::kCapacity) {
     throw Error(ErrorCode::ResourceExhausted, "rule",

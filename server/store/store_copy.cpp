@@ -77,12 +77,14 @@ void each_row(Connection& connection, const Table& table, const std::vector<std:
               const std::function<void(const Row&)>& body) {
   const std::string key = join(table.key, ", ");
   const std::string select = "SELECT " + key + ", " + join(columns, ", ") + " FROM " + table.name;
-  const std::string behind = " WHERE (" + key + ") > (" + placeholders(table.key.size()) + ")";
   const std::string page = " ORDER BY " + key + " LIMIT " + std::to_string(kPage);
+  const std::string first = select + page;
+  const std::string next_ones =
+      select + " WHERE (" + key + ") > (" + placeholders(table.key.size()) + ")" + page;
   Row last;
   for (std::size_t rows = kPage; rows == kPage;) {
     rows = 0;
-    Statement query = connection.query(select + (last.empty() ? "" : behind) + page);
+    Statement query = connection.query(last.empty() ? first : next_ones);
     for (const Value& value : last) {
       query.bind(value);
     }
@@ -208,10 +210,9 @@ class StoreCopy {
       throw Error(ErrorCode::FailedPrecondition, "target of the copy",
                   "is not empty: give a file that does not exist, or an empty database");
     }
-    const StoreContent read =
-        read_content(of(from), [&](const Table& table, const auto& columns, const Row& row) {
-          insert_row(target, table, columns, row);
-        });
+    StoreContent read = read_content(of(from), [&](const Table& table, const auto& columns, const Row& row) {
+      insert_row(target, table, columns, row);
+    });
     target.query(sql::kSetGeneration).bind(generation_of(of(from))).run();
     for (const store::DialectText& statement : sql::kAfterCopy) {
       if (const std::string& text = statement.in(target.dialect()); !text.empty()) {
