@@ -80,7 +80,7 @@ class DroppingPort {
     REQUIRE(::listen(listener_.get(), 0) == 0);
     REQUIRE(::getsockname(listener_.get(), address, &length) == 0);
     for (const UniqueFd& queued : queued_) {
-      ::connect(queued.get(), address, length);
+      static_cast<void>(::connect(queued.get(), address, length));
     }
   }
   int port() const { return ntohs(address_.sin_port); }
