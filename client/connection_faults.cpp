@@ -47,8 +47,7 @@ std::string connection_fault(const std::string& message, const std::string& addr
   }
   if (says({"DNS resolution failed", "errors resolving"})) {
     return "no such host: name one of DNS or /etc/hosts as host:port, or a socket as unix:///path, by "
-           "--address or "
-           "CUBIND_ADDRESS";
+           "--address or CUBIND_ADDRESS";
   }
   const bool is_closed_at_once = !address.starts_with("unix:") && says({"failed to connect"}) &&
                                  says({"Endpoint read failed", "Socket closed", "Connection reset"});

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "client/cubindctl/comparison_output.hpp"
+#include "client/cubindctl/report_commands.hpp"
 #include "client/cubindctl/text_table.hpp"
 
 namespace cubind::ctl {
@@ -81,8 +82,10 @@ class Auditing {
 
   /// The command that measures the record again.
   std::string retune() const {
-    return "`cubindctl tune " + record_.context.kernel + " --problem " +
-           cubind::to_string(record_.context.problem) + " --device " + explanation_.device + " --retune`";
+    const TableContext& context = record_.context;
+    const ExplainedQuestion question{context.kernel, context.problem, context.policy, record_.numerics,
+                                     record_.name_space};
+    return "`" + tune_command(question, explanation_.device, true) + "`";
   }
 
   void add_bits() {
