@@ -47,6 +47,9 @@ std::string printable(std::string_view text);
 /// Control characters become blanks: what goes into a line of a terminal or of a log.
 std::string one_line(std::string text);
 
+/// "1 record", "2 records".
+std::string counted(std::uint64_t count, std::string_view noun);
+
 /// The text without leading and trailing blanks, tabs and line ends.
 std::string_view trimmed(std::string_view text);
 

@@ -151,7 +151,9 @@ std::vector<std::string> pass_through(const AgentArguments& options) {
     add("--triton-python", absolute_path(python).string());
   }
   for (const std::string& table : options.replay) {
-    add("--replay", absolute_path(table).string());
+    const fs::path path = absolute_path(table);
+    static_cast<void>(read_file(path));  // a name that is wrong ends the daemon, not its agent
+    add("--replay", path.string());
   }
   return arguments;
 }

@@ -190,7 +190,7 @@ ExitCode run(const AuditOptions& options, const CommonOptions& common) {
     for (const Audited& one : audited) {
       print(one, options.kernel);
     }
-    std::cout << audited.size() << " records, " << failed << " checks failed\n";
+    std::cout << counted(audited.size(), "record") << ", " << counted(failed, "check") << " failed\n";
   }
   return failed == 0 ? ExitCode::Ok : ExitCode::Failure;
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "base/zstd.hpp"
 #include "bundle/bundle.hpp"
 #include "client/connection.hpp"
@@ -97,8 +98,7 @@ class Collector {
   void tell() const {
     const auto say = [](std::uint32_t rows, const char* which, const char* remedy) {
       if (rows > 0) {
-        std::cerr << "left out " << rows << (rows == 1 ? " record " : " records ") << which << ": " << remedy
-                  << "\n";
+        std::cerr << "left out " << counted(rows, "record") << " " << which << ": " << remedy << "\n";
       }
     };
     say(left_out_.without_spec, "of unknown kernels", "--kernels FOLDER names the folder of their specs");

@@ -4,14 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/text.hpp"
 #include "client/cubindctl/text_table.hpp"
 
 namespace cubind::ctl {
 namespace {
-
-std::string count_of(std::size_t count, const std::string& word) {
-  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
-}
 
 std::uint64_t cubin_bytes(const BundleContent& content) {
   std::uint64_t bytes = 0;
@@ -27,8 +24,8 @@ std::string bundle_text(const Bundle& bundle, const std::string& signer) {
   const BundleContent& content = bundle.content;
   return bundle.manifest.issuer + " " + std::to_string(bundle.manifest.serial) + " until " +
          day_text(bundle.manifest.expires) + ", signed by " + signer + ": " +
-         count_of(content.table.records.size(), "record") + " of " +
-         count_of(content.kernels.size(), "kernel") + ", " + count_of(content.cubins.size(), "cubin") + " (" +
+         counted(content.table.records.size(), "record") + " of " +
+         counted(content.kernels.size(), "kernel") + ", " + counted(content.cubins.size(), "cubin") + " (" +
          size_text(cubin_bytes(content)) + ")";
 }
 

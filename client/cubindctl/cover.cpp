@@ -106,6 +106,9 @@ void print(const std::vector<Covered>& all) {
   const std::string prefix = replay_prefix(all.front().device);
   table.print(std::cout, output_columns(), prefix);
   std::cout << prefix << summary(all) << "\n";
+  if (!std::ranges::all_of(all, &Covered::accepted)) {
+    std::cout << prefix << "`cubindctl tune` with the same list measures the others\n";
+  }
 }
 
 void print_as_json(const std::vector<Covered>& all) {

@@ -76,6 +76,9 @@ void print(const v1::GetStatusReply& status, const std::string& address) {
             << "\n";
   print_line("store", status.store_path() + ", " + size_text(status.store_bytes()) + ", generation " +
                           count(status.generation().number()));
+  if (status.read_only()) {
+    print_line("READ ONLY", status.read_only_reason());
+  }
   if (status.store_lag_ms() > 0) {
     print_line("shared with", (status.peers().empty() ? "no other daemon now" : join(status.peers(), ", ")) +
                                   "; their changes were read " + duration_text(status.store_lag_ms()) +
@@ -97,9 +100,6 @@ void print(const v1::GetStatusReply& status, const std::string& address) {
   }
   for (const std::string& error : status.kernel_errors()) {
     print_line("BAD SPEC", error);
-  }
-  if (status.read_only()) {
-    print_line("READ ONLY", status.read_only_reason());
   }
   if (status.damaged_rows() > 0) {
     print_line("DAMAGED", count(status.damaged_rows()) + (status.damaged_rows() == 1 ? " row" : " rows") +

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/progress_bar.hpp"
@@ -92,10 +93,6 @@ std::string time_of(const v1::PlannedProblem& problem, bool retune) {
     return "-";
   }
   return problem.has_estimate_ms() ? rough_time(problem.estimate_ms()) : "unknown";
-}
-
-std::string counted(std::uint64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 std::string summary(const Totals& totals) {

@@ -30,7 +30,8 @@ ExitCode exit_code_of(ErrorCode code) {
 const char* exit_code_help() {
   return "Exit codes:\n"
          "  0    done\n"
-         "  1    any other failure; cover, kernels check, table check or table diff --fail-above found "
+         "  1    any other failure; audit, cover, kernels check, table check or table diff --fail-above "
+         "found "
          "something\n"
          "  2    wrong usage or invalid input; the message names the place\n"
          "  3    no daemon answers, or it cannot answer now\n"

@@ -81,6 +81,11 @@ std::string complaints(std::string_view text) {
                 "container with --cap-add SYS_ADMIN, or have the driver loaded with "
                 "NVreg_RestrictProfilingToAdminUsers=0; without any of these no program can profile here");
   }
+  if (!text.empty() && text.find("==") == std::string_view::npos) {
+    throw Error(
+        ErrorCode::InvalidArgument, file,
+        "is not what ncu prints: give the file that ncu has written with --csv --page raw --log-file");
+  }
   const std::string said = complaints(text);
   throw Error(ErrorCode::FailedPrecondition, file,
               "ncu saw no launch of the kernel" +

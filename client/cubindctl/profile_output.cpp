@@ -141,6 +141,9 @@ void print(std::ostream& out, const VariantProfile& profile, const Answer& answe
   };
   out << prefix << answer.kernel() << " " << to_string(answer.problem()) << " on " << answer.reply().device()
       << ": " << to_string(answer.configuration()) << "\n";
+  if (!answer.match().exact() || answer.evidence() == Evidence::None) {
+    line("match", to_string(answer.match()) + ": this is not the winner of the problem's own tuning");
+  }
   line("diagnosis", diagnosis.sentence);
   const auto tuned = tuned_us(answer);
   line("time", fixed(profile.time_us(), 2) + " us by ncu" +

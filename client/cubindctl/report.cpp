@@ -5,6 +5,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/report_data.hpp"
@@ -102,8 +103,8 @@ ExitCode run(const ReportOptions& options, const CommonOptions& common) {
   const OutputJson data = report_data(input_of(options, common));
   if (!common.json) {
     output_table(options.output, report_page(data),
-                 ": " + std::to_string(data["records"].size()) + " records, " +
-                     std::to_string(data["tunings"].size()) + " tunings with trials",
+                 ": " + counted(data["records"].size(), "record") + ", " +
+                     counted(data["tunings"].size(), "tuning") + " with trials",
                  {}, common);
     return ExitCode::Ok;
   }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
@@ -33,9 +34,9 @@ ExitCode run(const ImportOptions& options, const CommonOptions& common) {
     const v1::ImportTableReply reply =
         connection.import_table(read_file(file), file, options.name_space, common.deadline());
     if (!common.json) {
-      std::cout << file << ": " << reply.records_added() << " records added, " << reply.records_known()
-                << " known already, " << reply.trials_added() << " trials added; generation "
-                << reply.generation().number() << "\n";
+      std::cout << file << ": " << counted(reply.records_added(), "record") << " added, "
+                << reply.records_known() << " known already, " << counted(reply.trials_added(), "trial")
+                << " added; generation " << reply.generation().number() << "\n";
     }
     imported.push_back({{"file", file},
                         {"records_added", reply.records_added()},

@@ -1,6 +1,7 @@
 // cubindctl table check and merge: tuning tables as files. No daemon and no GPU.
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -24,12 +25,23 @@ bool fails(const TableCheck& check, const TableCheckOptions& options) {
 }
 
 void print(const TableCheck& check, const std::string& file, const TableCheckOptions& options) {
+  // One line a cause: a change of a spec outdates all records of its kernel alike.
+  std::map<std::string, std::vector<std::string>> places;
   for (const TableFinding& finding : check.findings) {
-    const bool tolerated = finding.outdated && options.allow_outdated;
-    std::cout << finding.where << ": " << (tolerated ? "warning: " : "") << finding.cause << "\n";
+    places[finding.cause].push_back(finding.where);
+  }
+  for (const TableFinding& finding : check.findings) {
+    auto same = places.extract(finding.cause);
+    if (same.empty()) {
+      continue;
+    }
+    const std::size_t others = same.mapped().size() - 1;
+    std::cout << finding.where << (others > 0 ? " and " + counted(others, "other place") : "") << ": "
+              << (finding.outdated && options.allow_outdated ? "warning: " : "") << finding.cause << "\n";
   }
   if (check.findings.empty()) {
-    std::cout << file << ": " << check.records << " records and " << check.trials << " trials are in order\n";
+    std::cout << file << ": " << counted(check.records, "record") << " and " << counted(check.trials, "trial")
+              << " in order\n";
   }
 }
 
@@ -79,9 +91,8 @@ ExitCode run(const TableMergeOptions& options, const CommonOptions& common) {
         size_text(text.size()) + ", a table that can be read has at most " + size_text(kMaxTableBytes));
   }
   output_table(options.output, text,
-               ": " + std::to_string(merged.records.size()) + " records and " +
-                   std::to_string(merged.trials.size()) + " trials of " + std::to_string(tables.size()) +
-                   (tables.size() == 1 ? " table" : " tables"),
+               ": " + counted(merged.records.size(), "record") + " and " +
+                   counted(merged.trials.size(), "trial") + " of " + counted(tables.size(), "table"),
                {{"devices", merged.devices.size()},
                 {"records", merged.records.size()},
                 {"trials", merged.trials.size()}},

@@ -104,6 +104,28 @@ bool has_other_toolchain(const Question& question, const RecordRow& record) {
                                      : is_version_of(*question.toolchain, record.toolchain));
 }
 
+enum class Validator { None, Driver, Toolchain, FlushMethod, PowerLimit };
+
+/// The first validator that is not the question's.
+Validator changed_validator(const Question& question, const RecordRow& record, bool same_device) {
+  if (question.is_locked) {
+    return Validator::None;
+  }
+  if (question.driver && !question.driver->version.empty() && !record.driver.version.empty() &&
+      driver_branch(question.driver->version) != driver_branch(record.driver.version)) {
+    return Validator::Driver;
+  }
+  if (has_other_toolchain(question, record)) {
+    return Validator::Toolchain;
+  }
+  if (question.key.policy.flush_method != record.question.policy.flush_method) {
+    return Validator::FlushMethod;
+  }
+  const bool limited = same_device && question.power_limit_mw != 0 && record.timing.power_limit_mw != 0;
+  return limited && question.power_limit_mw != record.timing.power_limit_mw ? Validator::PowerLimit
+                                                                            : Validator::None;
+}
+
 /// Whether the bits of the record's variant are what the question's numerics want of it.
 bool keeps_bits(const Question& question, const RecordRow& record, const Match& match) {
   if (question.key.numerics.kind != Numerics::Kind::Invariant) {
@@ -248,19 +270,27 @@ class Ranking {
 }  // namespace
 
 bool is_stale(const Question& question, const RecordRow& record, bool same_device) {
-  if (question.is_locked) {
-    return false;
+  return changed_validator(question, record, same_device) != Validator::None;
+}
+
+std::string stale_because(const Question& question, const RecordRow& record, bool same_device) {
+  switch (changed_validator(question, record, same_device)) {
+    case Validator::Driver:
+      return "driver " + record.driver.version + ", now " + question.driver->version;
+    case Validator::Toolchain:
+      return record.toolchain.name == question.toolchain->name
+                 ? "another build of " + record.toolchain.name
+                 : record.toolchain.name + ", now " + question.toolchain->name;
+    case Validator::FlushMethod:
+      return "method " + std::to_string(record.question.policy.flush_method) + " of clearing the L2, now " +
+             std::to_string(question.key.policy.flush_method);
+    case Validator::PowerLimit:
+      return "power limit " + std::to_string(record.timing.power_limit_mw / 1000) + " W, now " +
+             std::to_string(question.power_limit_mw / 1000) + " W";
+    case Validator::None:
+      break;
   }
-  if (question.driver && !question.driver->version.empty() && !record.driver.version.empty() &&
-      driver_branch(question.driver->version) != driver_branch(record.driver.version)) {
-    return true;
-  }
-  if (has_other_toolchain(question, record) ||
-      question.key.policy.flush_method != record.question.policy.flush_method) {
-    return true;
-  }
-  return same_device && question.power_limit_mw != 0 && record.timing.power_limit_mw != 0 &&
-         question.power_limit_mw != record.timing.power_limit_mw;
+  return "";
 }
 
 std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& record,

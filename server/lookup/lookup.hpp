@@ -121,6 +121,10 @@ bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims);
 /// brought it, by their version: another machine's build of the same version is not an upgrade.
 bool is_stale(const Question& question, const RecordRow& record, bool same_device);
 
+/// The validator that makes the record stale, then and now: "nvrtc 13.0, now nvrtc 13.5". Empty: it is not
+/// stale.
+std::string stale_because(const Question& question, const RecordRow& record, bool same_device);
+
 /// Whether an agent of this daemon measured the record or played it back. A table brought the others.
 bool was_measured_here(const RecordRow& record);
 

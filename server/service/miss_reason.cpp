@@ -26,6 +26,20 @@ std::string without_device(const JobEvent& job, const AgentProfiles& agents) {
 
 }  // namespace
 
+std::string shortfall_of(const Question& question, const AnswerCandidate* best) {
+  if (!best || !is_of_bucket(*best)) {
+    return "nothing of its bucket was measured on " + question.device.label;
+  }
+  if (best->match.has(Departure::OtherRevision)) {
+    return "the kernel's source has changed since it was measured";
+  }
+  if (best->match.has(Departure::Stale)) {
+    return "stale: " + stale_because(question, *best->record, true);
+  }
+  return best->match.exact() ? ""
+                             : "of its bucket " + to_string(best->record->question.problem) + " was measured";
+}
+
 std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents) {
   switch (job.job.state) {
     case JobState::NoDevice:

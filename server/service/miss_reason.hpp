@@ -9,6 +9,10 @@
 
 namespace cubind {
 
+/// What the best candidate lacks: "stale: nvrtc 13.0, now nvrtc 13.5". Null: there is none.
+/// Empty: it lacks nothing.
+std::string shortfall_of(const Question& question, const AnswerCandidate* best);
+
 /// The obstacle of the job. Empty: it is under way, or done.
 std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents);
 

@@ -230,7 +230,7 @@ void VariantCall::on_miss() {
     const std::string job = job_ ? "; job " + job_->job.id + " is " + job_state_name(job_->job.state) : "";
     throw Error(ErrorCode::NotFound, "kernel " + asked_.question.key.kernel,
                 "no acceptable record answers " + to_string(asked_.question.key.problem) + " on " +
-                    asked_.question.device.label + job);
+                    asked_.question.device.label + best_there_is() + job);
   }
   if (asked_.on_miss == OnMiss::Wait && job_ && !ends_the_wait(*job_, lends_to_job())) {
     wait_for_job();
@@ -238,6 +238,13 @@ void VariantCall::on_miss() {
   }
   stop_waiting();
   serve();
+}
+
+std::string VariantCall::best_there_is() const {
+  const auto known = context_.answerer.candidates(asked_.question, *looked_up_in_);
+  const AnswerCandidate* best = known.empty() ? nullptr : &known.front();
+  return ": " + shortfall_of(asked_.question, best) +
+         (best && best->record ? "; accept=" + to_string(best->match) + " takes the best there is" : "");
 }
 
 bool VariantCall::lends_to_job() const {
@@ -267,6 +274,8 @@ void VariantCall::start_job() {
     submit_job(*wish);
   }
   if (!job_) {
+    const std::string shortfall = shortfall_of(asked_.question, best);
+    no_job_because_ = shortfall + (shortfall.empty() ? "" : "; ") + no_job_because_;
     count_want(wish ? wish->order.question : asked_.question.key);
   }
 }

@@ -59,6 +59,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void count_unanswered();
   void wait_for_job();
   /// Whether the caller lends a GPU that the job may run on.
+  /// For an error: what the best candidate lacks, and what `accept` would take it.
+  std::string best_there_is() const;
   bool lends_to_job() const;
   void serve();
   void serve_again();

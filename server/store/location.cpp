@@ -94,7 +94,7 @@ UniqueFd lock_file(const std::filesystem::path& path, const std::string& address
   }
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     throw Error(ErrorCode::FailedPrecondition, path.string(),
-                holder_of(fd.get()) + ", or give this one its own --socket and --db");
+                holder_of(fd.get()) + ", or give this one its own --socket, and its own --db or --store");
   }
   const std::string self = std::to_string(::getpid()) + " " + address;
   if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), self.data(), self.size(), 0) < 0) {

@@ -80,6 +80,9 @@ Error error_of(PGconn* connection, const PGresult* result, std::string_view doin
   std::string cause = "PostgreSQL: " + words + (state ? " (SQLSTATE " + std::string(state) + ")" : "");
   if (code == ErrorCode::ResourceExhausted) {
     cause += ": make room on its server";
+  } else if (words.find("no password supplied") != std::string::npos) {
+    cause += ": ~/.pgpass has no line for " + std::string(PQhost(connection)) + ":" + PQport(connection) +
+             ":" + PQdb(connection) + ":" + PQuser(connection) + ", spelled as in the URL";
   } else if (!is_lost && !doing.empty()) {
     cause += ", at " + std::string(doing.substr(0, 80));
   }

@@ -65,6 +65,7 @@ TEST_CASE_METHOD(ProfileFixture, "profile launches the served cubin under ncu an
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   CHECK_THAT(result.out, Contains("diagnosis     memory-bound with excess traffic: the memory runs at 71 %"));
+  CHECK_THAT(result.out, Contains("match         default: this is not the winner of the problem's own"));
   CHECK_THAT(result.out, Contains("25.38 us by ncu") && Contains("bytes moved   61.88 MB"));
   CHECK_THAT(result.out, Contains("must move     0.03 MB") && Contains("unfused       0.07 MB"));
   CHECK_THAT(result.out, Contains("long_scoreboard 31.8, barrier 9.5, wait 4.1"));

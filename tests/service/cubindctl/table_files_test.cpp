@@ -40,10 +40,11 @@ TEST_CASE_METHOD(TableFiles, "what a daemon exports passes table check against i
   const std::string table = tuned("t.json", "N=4096,K=2,T=f32");
   const ProgramResult result = ctl({"table", "check", table, "--kernels", kernels()});
   CHECK(result.exit_code == 0);
-  CHECK(result.out == table + ": 1 records and 12 trials are in order\n");
+  CHECK(result.out == table + ": 1 record and 12 trials in order\n");
   const ProgramResult unknown = ctl({"table", "check", table});
   CHECK(unknown.exit_code == 1);
-  CHECK_THAT(unknown.out, Contains(table + " /records/0/kernel: no spec has the name \"scale\""));
+  CHECK_THAT(unknown.out,
+             Contains(table + " /records/0/kernel and 12 other places: no spec has the name \"scale\""));
 }
 
 TEST_CASE_METHOD(TableFiles, "table check tells every finding on a line with its pointer and ends with 1") {

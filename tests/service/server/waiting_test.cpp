@@ -194,7 +194,8 @@ TEST_CASE("a wait for which no job may be started gets the reason and a hit gets
   request.set_tune(v1::NEVER);
   auto call = std::async(std::launch::async, [&] { return daemon.get(request); });
   REQUIRE(agent.compile(agent.wait_for_lease()));
-  CHECK(call.get().reply.why() == "the question starts no job (tune=never)");
+  CHECK(call.get().reply.why() ==
+        "nothing of its bucket was measured on nvidia-h200; the question starts no job (tune=never)");
   v1::TuneRequest tune = tune_vector_add({4096});
   tune.set_detach(true);
   daemon.tune(tune);

@@ -102,6 +102,12 @@ TEST_CASE("a user who may not read the counters gets the ways to read them") {
   CHECK_THAT(error.what(), Contains("NVreg_RestrictProfilingToAdminUsers=0"));
 }
 
+TEST_CASE("a file that ncu did not write is wrong input") {
+  const Error error = error_of("kernel,N\nrmsnorm_forward,4096\n");
+  CHECK(error.code() == ErrorCode::InvalidArgument);
+  CHECK_THAT(error.what(), Contains("is not what ncu prints"));
+}
+
 TEST_CASE("a log without a launch says what ncu said") {
   const Error error = error_of(
       "==PROF== Disconnected from process 1\n==ERROR== The application returned an error code (1).\n"

@@ -88,6 +88,16 @@ TEST_CASE("options of the agent are passed through as they are") {
   CHECK_FALSE(parsed({"--no-local-agent"}).local_agent);
 }
 
+TEST_CASE("a table to play that cannot be read ends the daemon") {
+  try {
+    parsed({"--replay", "/no/such/table.json"});
+    FAIL("it was taken");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::NotFound);
+    CHECK_THAT(error.what(), Contains("/no/such/table.json"));
+  }
+}
+
 TEST_CASE("folders of specs come from the options and must exist") {
   TempDir folder;
   const std::string path = folder.path().string();

@@ -281,6 +281,28 @@ TEST_CASE("another toolchain or power limit makes a record stale") {
   CHECK(f.best(question).match.exact());
 }
 
+TEST_CASE("a stale record tells the validator that has changed") {
+  LookupFixture f;
+  RecordRow row = f.record(4096);
+  row.timing.power_limit_mw = 700000;
+  const auto because = [&](const std::function<void(Question&)>& change) {
+    Question question = f.ask(4096);
+    change(question);
+    return stale_because(question, row, true);
+  };
+  CHECK(because([](Question&) {}).empty());
+  CHECK(because([](Question& one) {
+          one.driver = DriverVersion{13000, "590.11.01"};
+        }) == "driver " + row.driver.version + ", now 590.11.01");
+  CHECK(because([](Question& one) {
+          one.toolchain = CurrentToolchain{"nvrtc 13.1", {}};
+        }) == "nvrtc 13.0, now nvrtc 13.1");
+  CHECK(because([](Question& one) {
+          one.toolchain = CurrentToolchain{"nvrtc 13.0", {{Digest::of("a"), Digest::of("b")}}};
+        }) == "another build of nvrtc 13.0");
+  CHECK(because([](Question& one) { one.power_limit_mw = 600000; }) == "power limit 700 W, now 600 W");
+}
+
 TEST_CASE("a toolchain upgraded in place makes stale what was measured here and not what a table brought") {
   LookupFixture f;
   RecordRow imported = f.record(8192);

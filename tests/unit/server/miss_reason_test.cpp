@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/server/rows.hpp"
+#include "tests/unit/server/lookup_fixture.hpp"
 
 namespace cubind::test {
 namespace {
@@ -19,6 +19,23 @@ AgentProfile agent_without(const std::string& reason) {
   AgentProfile agent;
   agent.no_device_because = reason;
   return agent;
+}
+
+TEST_CASE("a miss tells what the best candidate lacks") {
+  LookupFixture f;
+  Question question = f.ask(4096);
+  const auto shortfall = [&] {
+    const auto candidates = f.rank(question);
+    return shortfall_of(question, candidates.empty() ? nullptr : &candidates.front());
+  };
+  CHECK(shortfall_of(question, nullptr) == "nothing of its bucket was measured on " + h200_class().label);
+  CHECK(shortfall() == "nothing of its bucket was measured on " + h200_class().label);
+  f.add({f.record(3000)});
+  CHECK(shortfall() == "of its bucket " + to_string(f.record(3000).question.problem) + " was measured");
+  f.add({f.record(3000), f.record(4096)});
+  CHECK(shortfall().empty());
+  question.toolchain = CurrentToolchain{"nvrtc 13.1", {}};
+  CHECK(shortfall() == "stale: nvrtc 13.0, now nvrtc 13.1");
 }
 
 TEST_CASE("a job that is under way or done has no obstacle") {

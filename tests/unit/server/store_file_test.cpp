@@ -80,7 +80,7 @@ TEST_CASE("a second daemon on the same store gets the address of the first one a
       Contains("another cubind (pid " + std::to_string(::getpid()) +
                ", at unix:///run/user/1000/cubind/cubind.sock) has it open") &&
           Contains("connect to that one (CUBIND_ADDRESS=unix:///run/user/1000/cubind/cubind.sock)") &&
-          Contains("its own --socket and --db"));
+          Contains("its own --socket, and its own --db or --store"));
 }
 
 TEST_CASE("a folder that cannot be written is named with the options that name another") {
