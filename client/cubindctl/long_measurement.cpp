@@ -34,10 +34,10 @@ void LongMeasurement::measure(const v1::TuneRequest& like, const RepeatedProblem
   run(request);
 }
 
-Table LongMeasurement::trials_of(const std::string& kernel) const {
+Table LongMeasurement::trials_of(const std::string& kernel, const std::string& device) const {
   v1::ExportTableRequest request;
   request.add_kernels(kernel);
-  request.set_device(problems_.empty() ? "" : problems_.front().device);
+  request.set_device(device.empty() && !problems_.empty() ? problems_.front().device : device);
   request.set_all_trials(true);
   request.set_include_samples(true);
   request.set_include_replayed(true);

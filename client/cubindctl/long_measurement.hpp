@@ -22,8 +22,8 @@ class LongMeasurement {
   /// Measures these configurations and the default of one problem. rounds: 0 is until they separate or tie.
   void measure(const v1::TuneRequest& like, const RepeatedProblem& one,
                const std::vector<Configuration>& listed, std::uint32_t rounds);
-  /// Everything that the daemon has stored of the kernel.
-  Table trials_of(const std::string& kernel) const;
+  /// Everything that the daemon has stored of the kernel for a device class: by default that of the problems.
+  Table trials_of(const std::string& kernel, const std::string& device = {}) const;
 
   const Connection& connection() const { return connection_; }
   const std::vector<RepeatedProblem>& problems() const { return problems_; }

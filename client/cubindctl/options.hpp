@@ -120,6 +120,8 @@ struct TableCheckOptions {
   std::vector<std::string> files;
   std::vector<std::string> kernels;  // folders of specs before the shipped ones
   bool allow_outdated = false;
+  bool measure = false;                         // each record, on the GPU of today
+  double warn_ratio = 1.10, fail_ratio = 1.15;  // today's time over the table's
 };
 
 struct TableDiffOptions {

@@ -259,7 +259,7 @@ class Builder {
   }
 
   void add_table() {
-    CLI::App* table = app_.add_subcommand("table", "work on tuning tables as files, without a daemon");
+    CLI::App* table = app_.add_subcommand("table", "work on tuning tables as files");
     table->require_subcommand(1);
     auto [check, check_options] =
         add<TableCheckOptions>(*table, "check", "check tables against their schema and the kernel specs");
@@ -268,6 +268,10 @@ class Builder {
                  "folder of kernel specs, searched before the shipped ones; repeatable");
     check->add_flag("--allow-outdated", check_options->allow_outdated,
                     "only warn about a source, reference or tolerance that has changed since");
+    check->add_flag("--measure", check_options->measure, "measure each record through the daemon");
+    option(check, "--warn", check_options->warn_ratio, "RATIO",
+           "with --measure: warn where today's time is more than RATIO times the table's (1.10)");
+    option(check, "--fail", check_options->fail_ratio, "RATIO", "with --measure: exit with 1 there (1.15)");
     auto [diff, diff_options] = add<TableDiffOptions>(
         *table, "diff", "compare two tables: records of one alone, changed winners, changed times");
     option(diff, "a", diff_options->a, kFile, "the table before")->required();

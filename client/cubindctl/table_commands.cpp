@@ -3,6 +3,7 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -10,6 +11,7 @@
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/known_specs.hpp"
+#include "client/cubindctl/table_measure.hpp"
 #include "client/cubindctl/table_output.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/table/table_check.hpp"
@@ -60,16 +62,31 @@ OutputJson check_json(const TableCheck& check, const std::string& file, const Ta
 }  // namespace
 
 ExitCode run(const TableCheckOptions& options, const CommonOptions& common) {
+  const std::optional<StopSignals> interrupt =
+      options.measure ? std::optional<StopSignals>(std::in_place) : std::nullopt;
   const KnownSpecs known = known_specs(options.kernels);
   OutputJson files = OutputJson::array();
   bool failed = false;
   for (const std::string& file : options.files) {
-    const TableCheck check = check_table(read_file(file), file, known);
+    const std::string text = read_file(file);
+    const TableCheck check = check_table(text, file, known);
     failed = failed || fails(check, options);
     if (common.json) {
       files.push_back(check_json(check, file, options));
     } else {
       print(check, file, options);
+    }
+    if (!interrupt || fails(check, options)) {
+      continue;
+    }
+    const MeasuredTable measured = measure_table(read_table(text, file), common, *interrupt);
+    failed = failed || std::ranges::any_of(measured.records, [&](const MeasuredRecord& record) {
+               return fails(record, options);
+             });
+    if (common.json) {
+      files.back()["measured"] = json_of(measured, options);
+    } else {
+      print(measured, file, options);
     }
   }
   if (common.json) {

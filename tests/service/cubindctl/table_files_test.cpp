@@ -101,6 +101,39 @@ TEST_CASE_METHOD(TableFiles,
   CHECK(ctl({"table", "diff", before, both, "--fail-above", "2 percent"}).exit_code == 2);
 }
 
+TEST_CASE_METHOD(TableFiles, "table check --measure holds each record against today's device") {
+  Table table = read_table(read_file(tuned("t.json", "N=4096,K=2,T=f32")), "t.json");
+  const auto measured = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"table", "check", file("t.json"), "--kernels", kernels(), "--measure"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return ctl(arguments, true);
+  };
+  const ProgramResult same = measured({});
+  INFO(same.err);
+  CHECK(same.exit_code == 0);
+  CHECK_THAT(same.out, Contains(" 1.00 ") && Contains("  ok") && Contains("1 record measured"));
+  const Json document = Json::parse(measured({"--json"}).out)["files"][0]["measured"]["records"][0];
+  CHECK(document["ratio"].get<double>() == Approx(1).epsilon(0.05));
+  CHECK(document["default_ratio"].get<double>() >= 0.99);
+
+  table.records[0].timing.median_us /= 2;
+  table.records[0].timing.low_us /= 2;
+  write("t.json", print_table(table));
+  const ProgramResult slower = measured({});
+  CHECK(slower.exit_code == 1);
+  CHECK_THAT(slower.out, Contains("  FAIL"));
+  const ProgramResult tolerated = measured({"--fail", "3"});
+  CHECK(tolerated.exit_code == 0);
+  CHECK_THAT(tolerated.out, Contains("  warn"));
+
+  TinyDaemon other({.problems = {tiny_problem(3)}});
+  ProgramRun run;
+  run.program = "cubindctl";
+  run.arguments = {"table", "check", file("t.json"), "--kernels", kernels(), "--measure"};
+  run.environment = {"CUBIND_ADDRESS=" + other->address()};
+  CHECK_THAT(run_program(run).out, Contains("0 records measured, 1 left out"));
+}
+
 TEST_CASE_METHOD(TableFiles, "merged tables are imported and the order of merging leaves no trace") {
   const std::string first = tuned("a.json", "N=4096,K=2,T=f32"), second = tuned("b.json", "N=4096,K=3,T=f32");
   const ProgramResult merged = ctl({"table", "merge", first, second, "-o", file("m.json")});
