@@ -14,7 +14,13 @@ namespace cubind::cuda {
 
 using NvmlDevice = nvmlDevice_st*;
 
-enum class NvmlResult : int { Success = 0, NotSupported = 3, NoPermission = 4, InsufficientSize = 7 };
+enum class NvmlResult : int {
+  Success = 0,
+  NotSupported = 3,
+  NoPermission = 4,
+  NotFound = 6,
+  InsufficientSize = 7
+};
 enum class NvmlClock : int { Graphics = 0, Sm = 1, Memory = 2 };
 
 struct NvmlMemory {
@@ -36,6 +42,13 @@ struct NvmlProcess {
   unsigned pid;
   unsigned long long used_memory;
   unsigned gpu_instance, compute_instance;
+};
+
+/// The last time at which a process worked.
+struct NvmlProcessSample {
+  unsigned pid;
+  unsigned long long time_stamp;  // microseconds, by NVML's clock
+  unsigned sm, memory, encoder, decoder;
 };
 
 struct NvmlPci {
@@ -68,6 +81,7 @@ inline constexpr unsigned long long kThrottleHardwarePowerBrake = 0x80;
     X(device_get_throttle_reasons, nvmlDeviceGetCurrentClocksThrottleReasons, (NvmlDevice, unsigned long long*)) \
     X(device_get_compute_processes, nvmlDeviceGetComputeRunningProcesses_v3, (NvmlDevice, unsigned*, NvmlProcess*)) \
     X(device_get_graphics_processes, nvmlDeviceGetGraphicsRunningProcesses_v3, (NvmlDevice, unsigned*, NvmlProcess*)) \
+    X(device_get_process_utilization, nvmlDeviceGetProcessUtilization, (NvmlDevice, NvmlProcessSample*, unsigned*, unsigned long long)) \
     X(device_get_memory, nvmlDeviceGetMemoryInfo, (NvmlDevice, NvmlMemory*)) \
     X(device_get_memory_v2, nvmlDeviceGetMemoryInfo_v2, (NvmlDevice, NvmlMemoryV2*)) \
     X(device_get_utilization, nvmlDeviceGetUtilizationRates, (NvmlDevice, NvmlUtilization*)) \

@@ -236,7 +236,7 @@ class Client:
         lend: the agent measures only while no other process uses the GPU. None: if this process has a CUDA
             context on the current GPU, it lends the GPU until the call ends: what it has launched is waited
             for, and it does not count as another process. Other threads must launch nothing meanwhile.
-            False: it counts.
+            False: it counts while it works, and for ten seconds after.
 
         Returns one result for each problem, in the order of the jobs' ends. A job that failed is a result
         with its error.

@@ -1,6 +1,7 @@
 #include "tuner/worker/consent.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 
 namespace cubind::worker {
@@ -36,6 +37,16 @@ std::uint64_t lent_bytes(const Lend& lend) {
   return bytes;
 }
 
+// What ends the use of the GPU by a process.
+std::string way_out(const GpuUse& now, std::uint32_t process) {
+  const auto idle = now.idle.find(process);
+  if (idle == now.idle.end() || idle->second >= kIdleEnough) {
+    return "end it, or tune from within it";
+  }
+  const auto left = std::chrono::ceil<std::chrono::seconds>(kIdleEnough - idle->second);
+  return "end it, tune from within it, or leave it idle for " + std::to_string(left.count()) + " s more";
+}
+
 std::string in_gib(std::uint64_t bytes) {
   constexpr std::uint64_t kTenth = (std::uint64_t{1} << 30) / 10;
   const std::uint64_t tenths = bytes / kTenth;
@@ -61,23 +72,38 @@ void Consent::context_made(const GpuUse& after, const Lend& lend) {
 
 std::string Consent::others(const GpuUse& now, std::uint64_t own_allocated, bool idle,
                             const Lend& lend) const {
-  if (!lend.lenders.empty() && idle && lend.rested && now.utilization_percent.value_or(0) > kBusyPercent) {
+  const bool is_lent = !lend.lenders.empty();
+  const bool busy = idle && (!is_lent || lend.rested) && now.utilization_percent.value_or(0) > kBusyPercent;
+  if (is_lent && busy) {
     return "the GPU is lent and busy nevertheless (" + std::to_string(*now.utilization_percent) + " %)";
   }
   std::string listed = others_by_process(now, lend);
-  if (own_process_ || !listed.empty()) {
+  const bool has_idle =
+      std::ranges::any_of(now.processes, [&](std::uint32_t process) { return rests(now, process); });
+  if (listed.empty() && has_idle && busy) {
+    return "the GPU is busy (" + std::to_string(*now.utilization_percent) +
+           " %), but by NVML's account every process on it is idle (end them, or tune from within the "
+           "process)";
+  }
+  if (own_process_ || !listed.empty() || (has_idle && !base_bytes_)) {
     return listed;
   }
   return others_by_memory(now, own_allocated, idle, lend);
 }
 
+bool Consent::rests(const GpuUse& now, std::uint32_t process) const {
+  const auto idle = now.idle.find(process);
+  return idle != now.idle.end() && idle->second >= kIdleEnough && contains(before_.processes, process);
+}
+
 std::string Consent::others_by_process(const GpuUse& now, const Lend& lend) const {
-  const auto other = std::ranges::find_if(
-      now.processes, [&](std::uint32_t process) { return process != own_process_ && !lends(lend, process); });
+  const auto other = std::ranges::find_if(now.processes, [&](std::uint32_t process) {
+    return process != own_process_ && !lends(lend, process) && !rests(now, process);
+  });
   if (other == now.processes.end()) {
     return "";
   }
-  std::string who = "process " + std::to_string(*other) + " uses the GPU (end it, or tune from within it)";
+  std::string who = "process " + std::to_string(*other) + " uses the GPU (" + way_out(now, *other) + ")";
   const auto unlisted = std::ranges::find_if(
       lend.lenders, [&](const Lender& lender) { return !contains(now.processes, lender.process); });
   if (unlisted != lend.lenders.end()) {

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/worker/idle_processes.hpp"
+
 namespace cubind::worker {
 
 /// NVML's readings at one time.
@@ -14,6 +16,7 @@ struct GpuUse {
   std::vector<std::uint32_t> processes{};              // with a context; empty also where NVML lists none
   std::uint64_t memory_bytes = 0;                      // in use by any process
   std::optional<std::uint32_t> utilization_percent{};  // of the last sample period
+  IdleTimes idle{};                                    // of `processes`, where it is known
 };
 
 /// A process that lends the GPU.
@@ -36,6 +39,9 @@ struct Lend {
 ///
 /// A process that lends the GPU is no other user under either rule: its number, or the memory that it has
 /// stated and a context's. It launches nothing meanwhile: a GPU that is busy though we are idle is in use.
+///
+/// Nor is a listed process that has done no work for kIdleEnough, until it works again. It must have been
+/// there before our context: a process that comes now will work soon.
 /// Not thread-safe.
 class Consent {
  public:
@@ -55,6 +61,7 @@ class Consent {
   std::string rule() const;
 
  private:
+  bool rests(const GpuUse& now, std::uint32_t process) const;
   std::string others_by_process(const GpuUse& now, const Lend& lend) const;
   std::string others_by_memory(const GpuUse& now, std::uint64_t own_bytes, bool idle, const Lend& lend) const;
 

@@ -135,6 +135,7 @@ static_assert(offsetof(cuda::LaunchConfig, attribute_count) == offsetof(CUlaunch
 static_assert(std::is_same_v<cuda::NvmlDevice, nvmlDevice_t>);
 static_assert(same_value(cuda::NvmlResult::NotSupported, NVML_ERROR_NOT_SUPPORTED));
 static_assert(same_value(cuda::NvmlResult::NoPermission, NVML_ERROR_NO_PERMISSION));
+static_assert(same_value(cuda::NvmlResult::NotFound, NVML_ERROR_NOT_FOUND));
 static_assert(same_value(cuda::NvmlResult::InsufficientSize, NVML_ERROR_INSUFFICIENT_SIZE));
 static_assert(same_value(cuda::NvmlClock::Sm, NVML_CLOCK_SM) &&
               same_value(cuda::NvmlClock::Memory, NVML_CLOCK_MEM));
@@ -144,6 +145,9 @@ static_assert(offsetof(cuda::NvmlMemoryV2, used) == offsetof(nvmlMemory_v2_t, us
 static_assert(cuda::kNvmlMemoryV2Version == nvmlMemory_v2);
 static_assert(sizeof(cuda::NvmlProcess) == sizeof(nvmlProcessInfo_t));
 static_assert(offsetof(cuda::NvmlProcess, used_memory) == offsetof(nvmlProcessInfo_t, usedGpuMemory));
+static_assert(sizeof(cuda::NvmlProcessSample) == sizeof(nvmlProcessUtilizationSample_t));
+static_assert(offsetof(cuda::NvmlProcessSample, time_stamp) ==
+              offsetof(nvmlProcessUtilizationSample_t, timeStamp));
 static_assert(sizeof(cuda::NvmlPci) == sizeof(nvmlPciInfo_t));
 static_assert(offsetof(cuda::NvmlPci, pci_device_id) == offsetof(nvmlPciInfo_t, pciDeviceId));
 static_assert(cuda::kThrottleGpuIdle == nvmlClocksEventReasonGpuIdle);

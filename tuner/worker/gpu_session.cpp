@@ -90,7 +90,12 @@ void GpuSession::make_timer() {
 const std::string& GpuSession::others() {
   const auto now = std::chrono::steady_clock::now();
   const bool idle = now - last_work_ > kUtilizationMemory;
-  others_ = consent_.others(monitor_.use(), allocated_bytes(), idle, lend_);
+  GpuUse use = monitor_.use();
+  others_ = consent_.others(use, allocated_bytes(), idle, lend_);
+  if (!others_.empty()) {
+    use.idle = monitor_.idle_times(use.processes);
+    others_ = consent_.others(use, allocated_bytes(), idle, lend_);
+  }
   others_read_ = now;
   return others_;
 }

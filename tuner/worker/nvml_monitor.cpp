@@ -1,6 +1,9 @@
 #include "tuner/worker/nvml_monitor.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <optional>
 
 namespace cubind::worker {
 namespace {
@@ -22,6 +25,35 @@ void add_processes(ListProcesses list, cuda::NvmlDevice device, std::vector<std:
   for (unsigned i = 0; i < std::min(count, kMaxProcesses); ++i) {
     processes.push_back(infos[i].pid);
   }
+}
+
+// All that NVML remembers of processes that have not ended, as a worker before this one has. Absent: it does
+// not tell.
+std::optional<std::vector<WorkSample>> work_samples(const cuda::NvmlApi& nvml, cuda::NvmlDevice device) {
+  if (nvml.device_get_process_utilization == nullptr) {
+    return std::nullopt;
+  }
+  constexpr unsigned long long kFromTheFirst = 0;
+  unsigned count = 0;
+  NvmlResult result = nvml.device_get_process_utilization(device, nullptr, &count, kFromTheFirst);
+  std::vector<cuda::NvmlProcessSample> read(count);
+  if (result == NvmlResult::Success || result == NvmlResult::InsufficientSize) {
+    result = nvml.device_get_process_utilization(device, read.data(), &count, kFromTheFirst);
+  }
+  if (result == NvmlResult::NotFound) {
+    return std::vector<WorkSample>();
+  }
+  if (result != NvmlResult::Success || count > read.size()) {
+    return std::nullopt;
+  }
+  read.resize(count);
+  std::vector<WorkSample> samples;
+  for (const cuda::NvmlProcessSample& sample : read) {
+    if (may_live(sample.pid)) {
+      samples.push_back({sample.pid, sample.time_stamp});
+    }
+  }
+  return samples;
 }
 
 std::uint64_t used_memory(const cuda::NvmlApi& nvml, cuda::NvmlDevice device) {
@@ -93,6 +125,20 @@ GpuUse NvmlMonitor::use() const {
     use.utilization_percent = utilization.gpu;
   }
   return use;
+}
+
+IdleTimes NvmlMonitor::idle_times(const std::vector<std::uint32_t>& listed) const {
+  std::vector<std::uint32_t> own;
+  std::ranges::copy_if(listed, std::back_inserter(own),
+                       [this](std::uint32_t process) { return own_.contain(process); });
+  if (device_ == nullptr || own.empty()) {
+    return {};
+  }
+  const auto samples = work_samples(*nvml_, device_);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  return samples ? worker::idle_times(listed, own, *samples, static_cast<std::uint64_t>(now_us))
+                 : IdleTimes();
 }
 
 }  // namespace cubind::worker

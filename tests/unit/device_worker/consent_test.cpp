@@ -168,5 +168,66 @@ TEST_CASE("a statement of all memory there is does not overflow") {
   CHECK_FALSE(is_foreign(Consent(now), now, 0, false, boasts));
 }
 
+// ---- Idle processes of our user ----
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+GpuUse idle_for(milliseconds idle, std::vector<std::uint32_t> processes = {50}) {
+  return {.processes = std::move(processes), .memory_bytes = 40'000 * kMiB, .idle = {{50, idle}}};
+}
+
+TEST_CASE("a process that has been idle for long enough is not foreign and its memory is none of others") {
+  const GpuUse before = idle_for(seconds(10));
+  CHECK_FALSE(is_foreign(Consent(before), before, 0, true));
+  CHECK(is_foreign(Consent(before), idle_for(seconds(10) - milliseconds(1)), 0, true));
+  CHECK(is_foreign(Consent(before), {.processes = {50}}, 0, true));
+}
+
+TEST_CASE("a process that works again is foreign until it is idle again") {
+  const GpuUse before = idle_for(milliseconds::max());
+  Consent consent(before);
+  consent.context_made(idle_for(milliseconds::max(), {50, 99}));
+  CHECK_FALSE(is_foreign(consent, idle_for(seconds(11), {50, 99}), 0, false));
+  CHECK(consent.others(idle_for(milliseconds(200), {50, 99}), 0, false) ==
+        "process 50 uses the GPU (end it, tune from within it, or leave it idle for 10 s more)");
+  CHECK(consent.others(idle_for(milliseconds(9'001), {50, 99}), 0, false) ==
+        "process 50 uses the GPU (end it, tune from within it, or leave it idle for 1 s more)");
+  CHECK_FALSE(is_foreign(consent, idle_for(seconds(10), {50, 99}), 0, false));
+}
+
+TEST_CASE("a process that comes after our context is foreign however idle it is") {
+  Consent consent({});
+  consent.context_made({.processes = {99}});
+  CHECK(consent.others(idle_for(milliseconds::max(), {50, 99}), 0, true) ==
+        "process 50 uses the GPU (end it, or tune from within it)");
+}
+
+TEST_CASE("other processes than the idle one are foreign") {
+  const GpuUse before = idle_for(seconds(20), {50, 60});
+  CHECK(Consent(before).others(before, 0, true) ==
+        "process 60 uses the GPU (end it, or tune from within it)");
+}
+
+TEST_CASE("a GPU that is busy while we and an idle process are idle is in use") {
+  GpuUse busy = idle_for(seconds(20));
+  busy.utilization_percent = 60;
+  CHECK(is_foreign(Consent(busy), busy, 0, true));
+  CHECK_FALSE(is_foreign(Consent(busy), busy, 0, false));
+}
+
+TEST_CASE("next to an idle process a lender may still show as busy what it did before the lend") {
+  GpuUse busy = idle_for(seconds(20), {50, 60});
+  busy.utilization_percent = 60;
+  CHECK_FALSE(is_foreign(Consent(busy), busy, 0, true, lent_by(60, 0, false)));
+  CHECK(is_foreign(Consent(busy), busy, 0, true, lent_by(60, 0, true)));
+}
+
+TEST_CASE("where our context is not listed an idle process explains no memory") {
+  Consent consent(idle_for(seconds(20)));
+  consent.context_made(idle_for(seconds(20)));
+  CHECK(is_foreign(consent, idle_for(seconds(20)), 0, true));
+}
+
 }  // namespace
 }  // namespace cubind::worker
