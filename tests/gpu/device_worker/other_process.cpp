@@ -12,11 +12,13 @@ namespace cubind::test {
 TEST_CASE("a gigabyte of the GPU is taken until the process is killed", "[.other process]") {
   worker::DriverContext context("");
   context.activate();
+  constexpr std::size_t kBytes = std::size_t{1} << 30;
   cuda::DevicePtr memory = 0;
-  REQUIRE(context.api().mem_alloc(&memory, std::size_t{1} << 30) == cuda::Result::Success);
+  REQUIRE(context.api().mem_alloc(&memory, kBytes) == cuda::Result::Success);
   REQUIRE(::write(STDOUT_FILENO, "held", 4) == 4);
   while (true) {
-    ::pause();
+    REQUIRE(context.api().memset_d8_async(memory, 1, kBytes, context.stream()) == cuda::Result::Success);
+    context.synchronize("memset");
   }
 }
 

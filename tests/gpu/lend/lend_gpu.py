@@ -35,13 +35,15 @@ with cubind.connect(sys.argv[1], timeout=60) as client:
     results = client.tune(json.loads(sys.argv[2]), progress=False)
 print(json.dumps({r.problem["N"]: r.time_us for r in results}))
 """
-# Uses the GPU without lending it, until its standard input ends.
+# Works on the GPU without lending it, until its standard input ends.
 USER = """
-import sys, torch
-held = torch.ones(1 << 20, device="cuda")
+import select, sys, torch
+held = torch.ones(4096, 4096, device="cuda")
 torch.cuda.synchronize()
 print("ready", flush=True)
-sys.stdin.read()
+while not select.select([sys.stdin], [], [], 0)[0]:
+    held @ held
+    torch.cuda.synchronize()
 """
 
 
@@ -76,6 +78,27 @@ def other_process():
         yield process
     finally:
         process.communicate()
+
+
+@contextlib.contextmanager
+def work():
+    """This process works on the GPU."""
+    held = torch.ones(4096, 4096, device="cuda")
+    ended = threading.Event()
+
+    def multiply():
+        while not ended.is_set():
+            held @ held
+            torch.cuda.synchronize()
+
+    worker = threading.Thread(target=multiply)
+    worker.start()
+    try:
+        time.sleep(3)  # NVML tells of it a moment later
+        yield
+    finally:
+        ended.set()
+        worker.join()
 
 
 def records(client):
@@ -134,7 +157,8 @@ class Lend(unittest.TestCase):
     def test_a_question_that_waits_lends(self):
         torch.ones(1, device="cuda")
         problem = {name: value for name, value in SHAPES[0].items() if name != "kernel"}
-        unlent = self.client.get("rmsnorm_forward", problem, on_miss="wait", lend=False)
+        with work():
+            unlent = self.client.get("rmsnorm_forward", problem, on_miss="wait", lend=False)
         self.assertEqual(unlent.evidence, "none")
         self.assertEqual(self.client.get("rmsnorm_forward", problem, on_miss="wait").evidence, "measured")
 
