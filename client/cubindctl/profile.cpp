@@ -31,7 +31,7 @@ Answer served(const ProfileOptions& options, const CommonOptions& common) {
 }
 
 // The log of ncu, which launches the variant from the file.
-std::string counted(const ProfileOptions& options, const std::string& launch_file) {
+std::string ncu_log(const ProfileOptions& options, const std::string& launch_file) {
   const auto ncu = find_ncu();
   if (!ncu) {
     const std::string log = options.kernel + ".csv";
@@ -94,7 +94,7 @@ ExitCode run(const ProfileOptions& options, const CommonOptions& common) {
   if (file.empty()) {
     const std::string launch_file = options.output.empty() ? options.kernel + ".launch" : options.output;
     write_output(launch_file, launch_file_of(*spec, answer).SerializeAsString());
-    text = counted(options, launch_file);
+    text = ncu_log(options, launch_file);
     file = "ncu";
   } else {
     text = read_file(file);

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "client/cubindctl/long_measurement.hpp"
+#include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/spec/wire.hpp"
@@ -14,8 +15,8 @@
 namespace cubind::ctl {
 namespace {
 
-constexpr std::uint32_t kRounds = 60;
-constexpr const char* kNamespace = "table-check";
+constexpr std::uint32_t kCheckRounds = 60;
+constexpr const char* kCheckNamespace = "table-check";
 
 class Measuring {
  public:
@@ -54,17 +55,17 @@ class Measuring {
     const Policy policy = as_measured_today(parse_policy(context.policy).value_or(Policy()));
     v1::TuneRequest like;
     like.set_kernel(context.kernel);
-    like.set_namespace_(kNamespace);
+    like.set_namespace_(kCheckNamespace);
     like.mutable_device()->set_label(label);
     to_wire(policy, *like.mutable_policy());
     to_wire(parse_numerics(record.numerics).value_or(Numerics()), *like.mutable_numerics());
     const RepeatedProblem problem{
         context.kernel, context.problem, to_string(policy), label, {context.configuration}};
     MeasuredRecord measured{context.kernel, context.problem, label, record.timing.median_us, {}, {}};
-    measurement_.measure(like, problem, {context.configuration}, kRounds);
+    measurement_.measure(like, problem, {context.configuration}, kCheckRounds);
     std::optional<double> by_default;
     for (const JudgedConfiguration& one :
-         judge(problem, measurement_.trials_of(context.kernel, label), kRounds)) {
+         judge(problem, measurement_.trials_of(context.kernel, label), kCheckRounds)) {
       if (one.configuration == context.configuration) {
         measured.now_us = one.time_us;
       } else {
