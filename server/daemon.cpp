@@ -26,6 +26,7 @@
 #include "server/answer/artifact_budget.hpp"
 #include "server/convert/limits.hpp"
 #include "server/defined_kernels.hpp"
+#include "server/flood_watch.hpp"
 #include "server/group_socket.hpp"
 #include "server/listener.hpp"
 #include "server/metrics_page.hpp"
@@ -146,11 +147,12 @@ void refuse_compression(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
+constexpr int kStreamsOfConnection = 1000;
+
 /// A call costs about 15 KiB until its caller has read the answer. gRPC keeps the number of streams only
-/// towards clients that acknowledge its settings, and the sum over all connections by refusing and closing
-/// some when memory is short.
+/// towards clients that acknowledge its settings (FloodWatch ends others), and the sum over all connections by
+/// refusing and closing some when memory is short.
 void limit_streams(grpc::ServerBuilder& builder) {
-  constexpr int kStreamsOfConnection = 1000;
   constexpr std::size_t kBytesOfAllConnections = std::size_t{512} << 20;
   grpc::ResourceQuota quota("connections");
   builder.SetResourceQuota(quota.Resize(kBytesOfAllConnections));
@@ -242,6 +244,7 @@ struct Daemon::Parts {
   CubindService service;
   AgentService agent_service;
   std::unique_ptr<store::Following> following;  // null: no other daemon can use the store
+  FloodWatch floods{kStreamsOfConnection};
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<GroupSocket> members;  // null: the socket is its owner's alone
   std::unique_ptr<MetricsPage> metrics;  // null: off
@@ -424,6 +427,7 @@ void Daemon::Parts::listen() {
   refuse_compression(builder);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingMs);
   limit_streams(builder);
+  floods.add_to(builder);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.RegisterService(&service);
   builder.RegisterService(&agent_service);

@@ -3,8 +3,10 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <utility>
 
+#include "server/service/context.hpp"
 #include "server/service/open_call.hpp"
 #include "server/service/raw_message.hpp"
 #include "server/service/status.hpp"
@@ -18,10 +20,12 @@ class AnswerCall final : public grpc::ServerUnaryReactor {
   AnswerCall(OpenCallPtr open, Request request, grpc::ByteBuffer& reply)
       : open_(std::move(open)), request_(std::move(request)), reply_(reply) {}
 
-  /// Ends with the reply that `body(open call, request, reply)` fills, or with what it throws.
+  /// Ends with the reply that `body(open call, request, reply)` fills, or with what it throws; without it if the
+  /// caller has withdrawn meanwhile.
   template <typename Body>
   void answer(Body&& body) {
     const grpc::Status status = guarded([&] {
+      refuse_withdrawn(cancelled_);
       Reply reply;
       body(std::as_const(*open_), std::as_const(request_), reply);
       reply_ = print_message(reply);
@@ -29,12 +33,14 @@ class AnswerCall final : public grpc::ServerUnaryReactor {
     });
     Finish(open_->ends_with(status));
   }
+  void OnCancel() override { cancelled_ = true; }
   void OnDone() override { delete this; }
 
  private:
   const OpenCallPtr open_;
   const Request request_;
   grpc::ByteBuffer& reply_;
+  std::atomic<bool> cancelled_{false};
 };
 
 }  // namespace cubind

@@ -80,7 +80,9 @@ void refuse_while_draining(const ServiceContext& context);
 void refuse_changes_of_bundle(const ServiceContext& context, Call kind);
 /// For a caller whose wait for the job ends by that.
 Error daemon_stops(const std::string& job);
-/// As refuse_while_draining(), and Cancelled for a caller that has withdrawn: long work asks now and then.
+/// Throws Cancelled for a caller that has withdrawn.
+void refuse_withdrawn(const std::atomic<bool>& cancelled);
+/// refuse_while_draining() and refuse_withdrawn(): long work asks now and then.
 void refuse_to_go_on(const ServiceContext& context, const std::atomic<bool>& cancelled);
 
 }  // namespace cubind

@@ -79,11 +79,15 @@ Error daemon_stops(const std::string& job) {
               " goes on when a daemon runs again: ask again then, or `cubindctl jobs --watch " + job + "`"};
 }
 
-void refuse_to_go_on(const ServiceContext& context, const std::atomic<bool>& cancelled) {
-  refuse_while_draining(context);
+void refuse_withdrawn(const std::atomic<bool>& cancelled) {
   if (cancelled) {
     throw Error(ErrorCode::Cancelled, "call", "the caller withdrew");
   }
+}
+
+void refuse_to_go_on(const ServiceContext& context, const std::atomic<bool>& cancelled) {
+  refuse_while_draining(context);
+  refuse_withdrawn(cancelled);
 }
 
 Unary* CubindService::GetVariant(Context* call, const Bytes* request, Bytes* reply) {
