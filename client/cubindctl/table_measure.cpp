@@ -22,8 +22,8 @@ class Measuring {
  public:
   Measuring(const Table& table, const CommonOptions& common, const StopSignals& interrupt)
       : table_(table), measurement_(common, interrupt) {
-    for (const v1::DeviceClass& device :
-         measurement_.connection().list_devices(common.deadline()).devices()) {
+    const v1::ListDevicesReply reply = measurement_.connection().list_devices(common.deadline());
+    for (const v1::DeviceClass& device : reply.devices()) {
       if (device.offered()) {
         offered_.push_back(device.label());
       }

@@ -49,7 +49,8 @@ std::optional<std::vector<WorkSample>> work_samples(const cuda::NvmlApi& nvml, c
   read.resize(count);
   std::vector<WorkSample> samples;
   for (const cuda::NvmlProcessSample& sample : read) {
-    if (may_live(sample.pid)) {
+    const bool has_worked = sample.sm + sample.memory + sample.encoder + sample.decoder > 0;
+    if (has_worked && may_live(sample.pid)) {
       samples.push_back({sample.pid, sample.time_stamp});
     }
   }

@@ -106,6 +106,13 @@ TEST_CASE_METHOD(NvmlFixture, "a process that works is another user until it has
                         " uses the GPU (end it, tune from within it, or leave it idle for 8 s more)");
 }
 
+TEST_CASE_METHOD(NvmlFixture, "a sample that shows no work is none") {
+  NvmlProcessSample idle = work_of(process, seconds(1));
+  idle.sm = idle.memory = 0;
+  nvml.samples = {idle, work_of(process, seconds(11))};
+  CHECK(others().empty());
+}
+
 TEST_CASE_METHOD(NvmlFixture, "where NVML does not tell when processes work an idle one is another user") {
   nvml.sampled = GENERATE(NvmlResult::NotSupported, NvmlResult::NoPermission, NvmlResult::InsufficientSize);
   CHECK(others() == in_use());
