@@ -166,12 +166,13 @@ void FloodWatch::run() {
   auto last_word = steady_clock::now();
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || awake_; });
+    changed_.wait(lock, [this] { return stopping_ || awake_ || begun_ >= alarm_; });
     if (stopping_) {
       return;
     }
     lock.unlock();
     const auto start = steady_clock::now();
+    const std::int64_t begun = begun_;
     ended += end_floods();
     if (ended > 0 && start - last_word > std::chrono::seconds(1)) {
       log_warning(std::to_string(std::exchange(ended, 0)) + " connections were ended: each had more than " +
@@ -182,7 +183,7 @@ void FloodWatch::run() {
         std::max<steady_clock::duration>(kShortestSleep, kSleepOfLook * (steady_clock::now() - start));
     lock.lock();
     changed_.wait_for(lock, pause, [this] { return stopping_; });
-    alarm_ = begun_ + kCallsBetweenLooks;
+    alarm_ = begun + kCallsBetweenLooks;  // what began meanwhile was not looked at
     awake_ = false;
   }
 }

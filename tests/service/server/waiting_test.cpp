@@ -212,7 +212,8 @@ TEST_CASE("a miss whose job has failed recently gets the error of that job") {
   REQUIRE(daemon.agent.send_result(daemon.agent.wait_for_lease(), failed));
   REQUIRE(call.get().status.ok());
   CHECK(daemon.get(waiting(4096)).reply.why() ==
-        "no job was started, the last one failed: no configuration survived");
+        "nothing of its bucket was measured on nvidia-h200; no job was started, the last one failed: no "
+        "configuration survived");
 }
 
 TEST_CASE("what is wanted of a bucket is wanted no longer when its representative was tuned") {
