@@ -150,8 +150,8 @@ void refuse_compression(grpc::ServerBuilder& builder) {
 constexpr int kStreamsOfConnection = 1000;
 
 /// A call costs about 15 KiB until its caller has read the answer. gRPC keeps the number of streams only
-/// towards clients that acknowledge its settings (FloodWatch ends others), and the sum over all connections by
-/// refusing and closing some when memory is short.
+/// towards clients that acknowledge its settings (FloodWatch ends others), and the sum over all connections
+/// by refusing and closing some when memory is short.
 void limit_streams(grpc::ServerBuilder& builder) {
   constexpr std::size_t kBytesOfAllConnections = std::size_t{512} << 20;
   grpc::ResourceQuota quota("connections");

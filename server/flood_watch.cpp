@@ -99,7 +99,7 @@ std::string peer_of(int connection) {
   return "";
 }
 
-/// What the kernel has received and nobody has read is dropped too: after shutdown() gRPC would read it.
+/// What the kernel has received and no one has read is dropped too: after shutdown() gRPC would read it.
 void disconnect(int connection) {
   const sockaddr nowhere{.sa_family = AF_UNSPEC, .sa_data = {}};
   ::connect(connection, &nowhere, sizeof(nowhere));
