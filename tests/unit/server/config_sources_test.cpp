@@ -65,14 +65,20 @@ TEST_CASE("a flag counts before the environment and that before the file and tha
 }
 
 TEST_CASE("a file and the environment give lists and flags too") {
-  const ConfigFile file("replay = [\"/a.json\", \"/b.json\"]\nno-local-agent = true\n");
+  const TempDir tables;
+  const auto table_file = [&](const std::string& name) {
+    write_file_atomic(tables.path() / name, "{}");
+    return (tables.path() / name).string();
+  };
+  const std::string a = table_file("a.json"), b = table_file("b.json");
+  const ConfigFile file("replay = [\"" + a + "\", \"" + b + "\"]\nno-local-agent = true\n");
   const Config by_file = config_of({}).value();
-  CHECK(by_file.agent_arguments[1] == "/a.json");
-  CHECK(by_file.agent_arguments[3] == "/b.json");
+  CHECK(by_file.agent_arguments[1] == a);
+  CHECK(by_file.agent_arguments[3] == b);
   CHECK_FALSE(by_file.local_agent);
-  const Variable replay("CUBIND_REPLAY", "/c.json:/d.json"), agent("CUBIND_NO_LOCAL_AGENT", "0");
+  const Variable replay("CUBIND_REPLAY", b + ":" + a), agent("CUBIND_NO_LOCAL_AGENT", "0");
   const Config by_variable = config_of({}).value();
-  CHECK(by_variable.agent_arguments[3] == "/d.json");
+  CHECK(by_variable.agent_arguments[3] == a);
   CHECK(by_variable.local_agent);
 }
 
