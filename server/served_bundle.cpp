@@ -1,5 +1,6 @@
 #include "server/served_bundle.hpp"
 
+#include "base/text.hpp"
 #include "base/zstd.hpp"
 #include "server/store/store.hpp"
 #include "server/table/table_import.hpp"
@@ -86,10 +87,8 @@ SignedRecords ServedBundle::records() const {
 
 std::string ServedBundle::text() const {
   const BundleManifest& manifest = bundle_.manifest;
-  const std::size_t records = manifest.records.size();
   return file_.string() + ": " + manifest.issuer + " " + std::to_string(manifest.serial) + " until " +
-         day_text(manifest.expires) + ", " + std::to_string(records) +
-         (records == 1 ? " record" : " records");
+         day_text(manifest.expires) + ", " + counted(manifest.records.size(), "record");
 }
 
 }  // namespace cubind

@@ -102,8 +102,8 @@ void print(const v1::GetStatusReply& status, const std::string& address) {
     print_line("BAD SPEC", error);
   }
   if (status.damaged_rows() > 0) {
-    print_line("DAMAGED", count(status.damaged_rows()) + (status.damaged_rows() == 1 ? " row" : " rows") +
-                              " of the store left out; the daemon's log names them");
+    print_line("DAMAGED",
+               counted(status.damaged_rows(), "row") + " of the store left out; the daemon's log names them");
   }
 }
 

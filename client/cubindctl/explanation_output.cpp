@@ -203,8 +203,7 @@ std::string reason_of(const Explanation& explanation) {
     return "";
   }
   const Choice& choice = *explanation.choice;
-  const std::string finalists = std::to_string(explanation.finalists.size()) +
-                                (explanation.finalists.size() == 1 ? " finalist" : " finalists");
+  const std::string finalists = counted(explanation.finalists.size(), "finalist");
   if (explanation.chosen_otherwise) {
     return "these samples alone would choose " +
            to_string(configuration_of(trial_of(explanation, explanation.finalists[choice.winner]))) +

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 
 namespace cubind::ctl {
 
@@ -38,7 +39,7 @@ v1::ExportTableRequest export_request(const RecordChoice& records) {
 void tell_what_is_left_out(const v1::TableChunk& table) {
   const auto tell = [](std::uint32_t rows, const char* of, const std::string& remedy) {
     if (rows > 0) {
-      std::cerr << "left out " << rows << (rows == 1 ? " row" : " rows") << of << ": " << remedy << "\n";
+      std::cerr << "left out " << counted(rows, "row") << of << ": " << remedy << "\n";
     }
   };
   const auto taken_by = [](const char* option, std::uint32_t rows) {

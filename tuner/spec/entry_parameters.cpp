@@ -156,8 +156,7 @@ std::string to_string(const EntryParameter& parameter) {
   if (parameter.bytes == 0 || parameter.is_pointer || parameter.element) {
     return parameter.type;
   }
-  return (parameter.type.empty() ? "" : parameter.type + " ") + "of " + std::to_string(parameter.bytes) +
-         (parameter.bytes == 1 ? " byte" : " bytes");
+  return (parameter.type.empty() ? "" : parameter.type + " ") + "of " + counted(parameter.bytes, "byte");
 }
 
 }  // namespace cubind

@@ -266,8 +266,7 @@ class Checker {
 }  // namespace
 
 std::string other_interface(std::size_t records, const std::string& kernel, const std::string& spec_file) {
-  return std::to_string(records) + (records == 1 ? " record" : " records") + " of " + kernel +
-         " from here on " + (records == 1 ? "is" : "are") +
+  return counted(records, "record") + " of " + kernel + " from here on " + (records == 1 ? "is" : "are") +
          " of another interface (dims, flags, arguments) than " + spec_file +
          " declares: no question finds them. Name the folder of the spec that they were measured with by "
          "--kernels DIR, or tune " +
