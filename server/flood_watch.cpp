@@ -102,7 +102,7 @@ std::string peer_of(int connection) {
 /// What the kernel has received and no one has read is dropped too: after shutdown() gRPC would read it.
 void disconnect(int connection) {
   const sockaddr nowhere{.sa_family = AF_UNSPEC, .sa_data = {}};
-  ::connect(connection, &nowhere, sizeof(nowhere));
+  static_cast<void>(::connect(connection, &nowhere, sizeof(nowhere)));
 }
 
 /// gRPC has no call that ends a connection, so that it is found among this process's descriptors.
