@@ -1,6 +1,7 @@
 // --listen with TLS: whom each end trusts, and certificates that change.
 #include <catch2/catch.hpp>
 
+#include <google/protobuf/descriptor.h>
 #include <grpcpp/grpcpp.h>
 
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "connect/channel.hpp"
+#include "tests/service/server/any_call.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
 
 namespace cubind::test {
@@ -42,10 +44,14 @@ struct TlsDaemon : DaemonFixture {
     config().tls_key = own.key;
   }
 
-  grpc::Status call(const ChannelSecrets& with, const std::string& scheme = "tls://") {
+  std::shared_ptr<grpc::Channel> channel(const ChannelSecrets& with, const std::string& scheme = "tls://") {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    const auto channel = open_channel(scheme + "127.0.0.1:" + std::to_string(port()), arguments, with);
+    return open_channel(scheme + "127.0.0.1:" + std::to_string(port()), arguments, with);
+  }
+
+  grpc::Status call(const ChannelSecrets& with, const std::string& scheme = "tls://") {
+    const auto channel = this->channel(with, scheme);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kPatience);
     v1::GetStatusReply reply;
@@ -89,6 +95,28 @@ TEST_CASE("with a CA for clients a caller needs a certificate of this CA too") {
   CHECK(daemon.call(with).error_code() == grpc::StatusCode::UNAVAILABLE);
   with.client_key.clear();
   CHECK_THROWS_WITH(daemon.call(with), Catch::Contains("go together"));
+}
+
+TEST_CASE("with a CA for clients no rpc is answered without a certificate of this CA") {
+  TlsDaemon daemon;
+  const Certificate client = make_certificate(daemon.folder(), "client");
+  const Certificate strangers = make_certificate(daemon.folder(), "stranger");
+  daemon.config().tls_client_ca = client.certificate;
+  daemon.restart();
+  ChannelSecrets right = daemon.secrets, wrong = daemon.secrets;
+  right.client_cert = client.certificate;
+  right.client_key = client.key;
+  wrong.client_cert = strangers.certificate;
+  wrong.client_key = strangers.key;
+  for (const Method method : all_methods()) {
+    CAPTURE(method->name());
+    const std::string message = message_in(method, "team");
+    for (const ChannelSecrets& with : {daemon.secrets, wrong}) {
+      CHECK(call(daemon.channel(with), method, "", message).error_code() == grpc::StatusCode::UNAVAILABLE);
+    }
+    const auto served = call(daemon.channel(right), method, "", message).error_code();
+    CHECK((served != grpc::StatusCode::UNAVAILABLE && served != grpc::StatusCode::UNAUTHENTICATED));
+  }
 }
 
 TEST_CASE("a token is not sent in clear unless that is allowed") {
