@@ -4,7 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/refuse.hpp"
+#include "base/text.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
 #include "tuner/plan/answer_wire.hpp"
@@ -17,6 +20,23 @@ namespace {
 
 constexpr double kMaxFigure = std::numeric_limits<double>::max();  // of what has no unit: it is finite
 constexpr std::size_t kWorkPageBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10;
+constexpr std::chrono::hours kMostClockError{24};
+
+/// What a compiler or a driver wrote. It is shown on the terminals of others, and not by cubindctl alone.
+std::string log_from_wire(const std::string& text) { return printable(cut_utf8(text, kMaxLogBytes)); }
+
+template <typename Texts>
+void check_texts(const Texts& texts, const std::string& field, std::size_t max = kMaxNameBytes) {
+  for (const std::string& text : texts) {
+    check_text(text, field, max);
+  }
+}
+
+ToolchainIdentity identity_from_wire(const v1::ToolchainIdentity& wire, const std::string& field) {
+  check_text(wire.name(), field + ".name");
+  return toolchain_from_wire(wire, field);
+}
 
 TrialRow trial_from_wire(const v1::TrialHeader& wire, const std::string& list, int index) {
   TrialRow trial;
@@ -29,10 +49,10 @@ TrialRow trial_from_wire(const v1::TrialHeader& wire, const std::string& list, i
       configuration_from_wire(wire.configuration(), element_member(list, index, "configuration"));
   trial.problem = problem_from_wire(wire.problem(), element_member(list, index, "problem"));
   trial.outcome = outcome_from_wire(wire.outcome(), element_member(list, index, "outcome"));
-  trial.detail = wire.detail();
+  trial.detail = log_from_wire(wire.detail());
   trial.fault_count = wire.fault_count();
   if (wire.has_toolchain()) {
-    trial.toolchain = toolchain_from_wire(wire.toolchain(), element_member(list, index, "toolchain"));
+    trial.toolchain = identity_from_wire(wire.toolchain(), element_member(list, index, "toolchain"));
   }
   return trial;
 }
@@ -44,10 +64,12 @@ ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::strin
   row.cubin = digest_from_wire(wire.info().digest(), element_member(list, index, "info.digest"));
   row.architecture = wire.info().architecture();
   row.cubin_bytes = wire.info().cubin_bytes();
+  check_texts(wire.entries(), element_member(list, index, "entries"), kMaxMessageBytes);
+  check_texts(wire.entry_symbols(), element_member(list, index, "entry_symbols"), kMaxMessageBytes);
   row.entries.assign(wire.entries().begin(), wire.entries().end());
   row.entry_symbols.assign(wire.entry_symbols().begin(), wire.entry_symbols().end());
   row.resources = resources_from_wire(wire.info().entries());
-  row.toolchain = toolchain_from_wire(wire.toolchain(), element_member(list, index, "toolchain"));
+  row.toolchain = identity_from_wire(wire.toolchain(), element_member(list, index, "toolchain"));
   check_number(wire.compile_ms(), kMaxFigure, element_member(list, index, "compile_ms"));
   row.compile_ms = wire.compile_ms();
   if (row.entries.size() != row.entry_symbols.size()) {
@@ -82,6 +104,7 @@ void check_times(const v1::Provenance& wire) {
 
 BlockRow block_from_wire(const v1::SampleBlock& wire, const std::string& list, int index) {
   check_times(wire, list, index);
+  check_text(wire.timer(), element_member(list, index, "timer"));
   BlockRow row;
   row.trial = digest_from_wire(wire.trial_key(), element_member(list, index, "trial_key"));
   row.stage = wire.stage() == v1::SampleBlock::FINAL ? Stage::Final : Stage::Screen;
@@ -95,12 +118,28 @@ BlockRow block_from_wire(const v1::SampleBlock& wire, const std::string& list, i
 VerificationRow verification_from_wire(const v1::VerificationResult& wire, const std::string& list,
                                        int index) {
   check_number(wire.worst_excess(), kMaxFigure, element_member(list, index, "worst_excess"));
+  check_text(wire.worst_output(), element_member(list, index, "worst_output"));
+  check_text(wire.reference(), element_member(list, index, "reference"));
   VerificationRow row;
   row.trial = digest_from_wire(wire.trial_key(), element_member(list, index, "trial_key"));
   row.verification_digest =
       digest_from_wire(wire.verification_digest(), element_member(list, index, "verification_digest"));
   row.result = cubind::verification_from_wire(wire, element(list, index));
+  row.result.detail = log_from_wire(wire.detail());
   return row;
+}
+
+/// Tables that meet keep the newest record: none may be newer than all that come.
+void check_moment(const std::string& text, std::chrono::system_clock::time_point now,
+                  const std::string& field) {
+  check_text(text, field);
+  if (!is_iso8601_utc(text)) {
+    refuse(field, quoted(text) + " is no time in UTC such as 2026-11-21T12:00:00Z");
+  }
+  // As texts: the clock of this process ends in 2262.
+  if (text > iso8601_utc(now + kMostClockError)) {
+    refuse(field, quoted(text) + " is to come: set the clock of the agent's host");
+  }
 }
 
 WorkResult::Status status_from_wire(v1::JobResult::Status status) {
@@ -202,6 +241,7 @@ std::vector<OfferedDevice> devices_from_wire(
     device.driver = {devices[i].driver().cuda(), devices[i].driver().version()};
     device.consent = devices[i].consent();
     device.trial_memory_bytes = devices[i].trial_memory_bytes();
+    check_texts(devices[i].recorded(), element_member(field, i, "recorded"));
     device.recorded.assign(devices[i].recorded().begin(), devices[i].recorded().end());
     std::ranges::sort(device.recorded);
     offered.push_back(std::move(device));
@@ -216,9 +256,10 @@ OfferedToolchain toolchain_from_wire(const v1::Toolchain& wire, bool allows_part
                 "has " + std::to_string(wire.assemblers_size()) + " versions for " +
                     std::to_string(wire.architectures_size()) + " architectures");
   }
-  for (int i = 0; i < wire.sandbox_lacks_size(); ++i) {
-    check_text(wire.sandbox_lacks(i), element_member(field, index, "sandbox_lacks"), kMaxReasonBytes);
-  }
+  check_text(wire.name(), element_member(field, index, "name"));
+  check_texts(wire.architectures(), element_member(field, index, "architectures"));
+  check_texts(wire.assemblers(), element_member(field, index, "assemblers"));
+  check_texts(wire.sandbox_lacks(), element_member(field, index, "sandbox_lacks"), kMaxReasonBytes);
   return {wire.name(),
           wire.major(),
           wire.minor(),
@@ -232,6 +273,7 @@ OfferedToolchain toolchain_from_wire(const v1::Toolchain& wire, bool allows_part
 
 AgentProfile profile_from_wire(const v1::Hello& hello) {
   check_name(hello.agent_id(), "hello.agent_id");
+  check_text(hello.version(), "hello.version");
   AgentProfile profile;
   profile.id = hello.agent_id();
   profile.version = hello.version();
@@ -249,6 +291,7 @@ AgentProfile profile_from_wire(const v1::Hello& hello) {
 
 WorkProgress progress_from_wire(const v1::Progress& wire) {
   WorkProgress progress;
+  check_text(wire.stage(), "progress.stage");
   progress.stage = wire.stage();
   progress.configurations = wire.configurations();
   progress.configurations_done = wire.configurations_done();
@@ -280,10 +323,10 @@ WorkBatch batch_from_wire(const v1::Batch& wire) {
   return batch;
 }
 
-WorkResult result_from_wire(const v1::JobResult& wire) {
+WorkResult result_from_wire(const v1::JobResult& wire, std::chrono::system_clock::time_point now) {
   WorkResult result;
   result.status = status_from_wire(wire.status());
-  result.error = wire.error();
+  result.error = log_from_wire(wire.error());
   for (int i = 0; i < wire.outcomes_size(); ++i) {
     result.outcomes.push_back(
         {outcome_from_wire(wire.outcomes(i).outcome(), element_member("result.outcomes", i, "outcome")),
@@ -310,6 +353,7 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
   if (wire.has_search()) {
     const v1::SearchSummary& search = wire.search();
     check_number(search.seconds(), kMaxFigure, "result.search.seconds");
+    check_text(search.strategy(), "result.search.strategy");
     record.search = {digest_from_wire(search.space(), "result.search.space"), search.strategy(),
                      search.trials(), search.seconds(), search.complete()};
   }
@@ -317,7 +361,7 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
   check_times(provenance);
   record.provisional = provenance.provisional();
   check_text(provenance.timer(), "result.provenance.timer");
-  check_text(provenance.measured_at(), "result.provenance.measured_at");
+  check_moment(provenance.measured_at(), now, "result.provenance.measured_at");
   record.timing = timing_from_wire(provenance);
   record.verification = verification_from_wire(provenance.verification(), "result.provenance.verification");
   record.verification.digest = digest_from_wire(wire.verification_digest(), "result.verification_digest");
@@ -330,10 +374,13 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
 CheckOutcome check_from_wire(const v1::CheckResult& wire) {
   CheckOutcome outcome;
   outcome.outcome = outcome_from_wire(wire.outcome(), "check.outcome");
-  outcome.log = wire.log();
+  outcome.log = log_from_wire(wire.log());
   for (const v1::SpecFault& fault : wire.faults()) {
-    outcome.faults.push_back({fault.pointer(), fault.cause(), fault.is_limit()});
+    outcome.faults.push_back(
+        {log_from_wire(fault.pointer()), log_from_wire(fault.cause()), fault.is_limit()});
   }
+  check_text(wire.info().architecture(), "check.info.architecture");
+  check_text(wire.info().toolchain(), "check.info.toolchain");
   outcome.artifact.architecture = wire.info().architecture();
   outcome.artifact.cubin_bytes = wire.info().cubin_bytes();
   outcome.artifact.toolchain.name = wire.info().toolchain();

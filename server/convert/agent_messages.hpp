@@ -1,6 +1,7 @@
 // Between the job queue's structs and the messages of agents. Errors name the field.
 #pragma once
 
+#include <chrono>
 #include <vector>
 
 #include "schemas/agent.pb.h"
@@ -13,7 +14,8 @@ std::vector<OfferedDevice> devices_from_wire(
     const google::protobuf::RepeatedPtrField<v1::OfferedDevice>& devices, const std::string& field);
 WorkProgress progress_from_wire(const v1::Progress& progress);
 WorkBatch batch_from_wire(const v1::Batch& batch);
-WorkResult result_from_wire(const v1::JobResult& result);
+/// `now`: what claims to be measured later is refused.
+WorkResult result_from_wire(const v1::JobResult& result, std::chrono::system_clock::time_point now);
 CheckOutcome check_from_wire(const v1::CheckResult& result);
 
 /// Leaves out the known work.

@@ -50,8 +50,10 @@ void check_number(double value, double max, const std::string& field) {
 
 void check_duration(double time_us, const std::string& field) {
   check_time(time_us, field);
-  if (time_us == 0) {
-    refuse(field, "is 0: every launch takes time");
+  if (time_us < kLeastTimeUs) {
+    char text[96];
+    std::snprintf(text, sizeof(text), "%g us is below %g us: no launch is that short", time_us, kLeastTimeUs);
+    refuse(field, text);
   }
 }
 

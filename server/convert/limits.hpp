@@ -19,6 +19,7 @@ inline constexpr std::size_t kMaxHintBytes = 128;
 inline constexpr int kMaxArchitectures = 16;
 inline constexpr int kMaxSourceFiles = 1000;
 inline constexpr unsigned kMaxCompileWaitMs = 60'000;
+inline constexpr double kLeastTimeUs = 1e-4;
 
 /// Throws InvalidArgument: longer than `max` bytes, or a control character in it.
 void check_text(std::string_view text, std::string_view field, std::size_t max = kMaxNameBytes);
@@ -30,7 +31,7 @@ void check_count(int count, int max, std::string_view field);
 void check_number(double value, double max, const std::string& field);
 /// Microseconds: at most an hour.
 inline void check_time(double time_us, const std::string& field) { check_number(time_us, kMaxTimeUs, field); }
-/// The same, and not zero: nothing takes no time.
+/// The same, and a clock of the GPU at least: every launch takes time.
 void check_duration(double time_us, const std::string& field);
 void check_problem(const v1::Problem& problem, const std::string& field);
 void check_facts(const v1::DeviceFacts& facts, const std::string& field);

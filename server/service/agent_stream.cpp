@@ -119,7 +119,8 @@ bool AgentStream::handle_work() {
   if (message_.has_batch()) {
     return scheduler.store_batch(agent_, lease, fence, batch_from_wire(message_.batch()));
   }
-  return scheduler.finish(agent_, lease, fence, result_from_wire(message_.result()));
+  return scheduler.finish(agent_, lease, fence,
+                          result_from_wire(message_.result(), context_.clock.wall_now()));
 }
 
 void AgentStream::join() {

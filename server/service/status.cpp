@@ -50,7 +50,7 @@ std::size_t length_that_travels(std::string_view message) {
 }  // namespace
 
 grpc::Status to_status(const Error& error) {
-  std::string message = error.what();
+  std::string message = printable(error.what());
   if (const std::size_t length = length_that_travels(message); length < message.size()) {
     message = cut_utf8(message, length) + "...";
   }

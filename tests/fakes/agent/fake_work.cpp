@@ -215,7 +215,7 @@ v1::JobResult result_of(const v1::LeaseGrant& lease, const FakeTrial& winner, do
   search.set_strategy(std::string(kExhaustiveSearch));
   search.set_complete(true);
   v1::Provenance& provenance = *result.mutable_provenance();
-  provenance.set_measured_at("2026-11-21T12:00:00Z");
+  provenance.set_measured_at("2024-11-21T12:00:00Z");
   provenance.set_median_us(median_us);
   provenance.set_median_low_us(median_us - 0.1);
   provenance.set_median_high_us(median_us + 0.1);

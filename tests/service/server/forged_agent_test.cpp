@@ -14,10 +14,25 @@ namespace {
 using Catch::Matchers::Contains;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kDenormal = std::numeric_limits<double>::denorm_min();
+constexpr const char* kTitle = "\x1b]0;title\x07";  // changes the title of a terminal
 
 v1::TuneRequest detached() {
   v1::TuneRequest request = tune_vector_add({4096});
   request.set_detach(true);
+  return request;
+}
+
+v1::CheckKernelRequest check_of_vector_add() {
+  v1::SpecBundle bundle;
+  to_wire(load_kernel_spec((source_dir() / "variants" / "vector_add" / "vector_add.json").string())->bundle,
+          bundle);
+  v1::CheckKernelRequest request;
+  request.set_file("mine.json");
+  request.set_spec_json(bundle.spec_json());
+  *request.mutable_files() = bundle.files();
+  *request.add_problems() = vector_add(4096).problem();
   return request;
 }
 
@@ -32,6 +47,23 @@ TEST_CASE("a malformed batch ends the stream with its field and nothing of it is
                 [](v1::Batch& b) { b.mutable_blocks(0)->set_samples_us(0, 0); }},
       Malformed{"batch.blocks[0].samples_us[0]",
                 [](v1::Batch& b) { b.mutable_blocks(0)->set_samples_us(0, kNan); }},
+      Malformed{"batch.blocks[0].samples_us[0]",
+                [](v1::Batch& b) { b.mutable_blocks(0)->set_samples_us(0, kDenormal); }},
+      Malformed{"batch.blocks[0].samples_us[0]",
+                [](v1::Batch& b) { b.mutable_blocks(0)->set_samples_us(0, kInfinity); }},
+      Malformed{"batch.blocks[0].samples_us[0]",
+                [](v1::Batch& b) { b.mutable_blocks(0)->set_samples_us(0, 1e308); }},
+      Malformed{"batch.blocks[0].samples_us[0]",
+                [](v1::Batch& b) { b.mutable_blocks(0)->set_samples_us(0, -20); }},
+      Malformed{"batch.blocks[0].judged_against_us",
+                [](v1::Batch& b) { b.mutable_blocks(0)->set_judged_against_us(kInfinity); }},
+      Malformed{"batch.blocks[0].timer", [](v1::Batch& b) { b.mutable_blocks(0)->set_timer(kTitle); }},
+      Malformed{"batch.trials[0].toolchain.name",
+                [](v1::Batch& b) { b.mutable_trials(0)->mutable_toolchain()->set_name(kTitle); }},
+      Malformed{"batch.verifications[0].worst_output",
+                [](v1::Batch& b) { b.mutable_verifications(0)->set_worst_output(kTitle); }},
+      Malformed{"batch.verifications[0].worst_excess",
+                [](v1::Batch& b) { b.mutable_verifications(0)->set_worst_excess(kInfinity); }},
       Malformed{"batch.blocks[0].tick_us", [](v1::Batch& b) { b.mutable_blocks(0)->set_tick_us(-1); }},
       Malformed{"batch.artifacts[0].compile_ms",
                 [](v1::Batch& b) { b.mutable_artifacts(0)->set_compile_ms(kNan); }},
@@ -61,6 +93,21 @@ struct MalformedResult {
 TEST_CASE("a malformed result ends the stream with its field and makes no record") {
   const auto forged = GENERATE(
       MalformedResult{"median_us", [](v1::JobResult& r) { r.mutable_provenance()->set_median_us(0); }},
+      MalformedResult{"median_us", [](v1::JobResult& r) { r.mutable_provenance()->set_median_us(1e308); }},
+      MalformedResult{"median_us",
+                      [](v1::JobResult& r) { r.mutable_provenance()->set_median_us(kDenormal); }},
+      MalformedResult{"measured_at",
+                      [](v1::JobResult& r) { r.mutable_provenance()->set_measured_at("yesterday"); }},
+      MalformedResult{
+          "measured_at",
+          [](v1::JobResult& r) { r.mutable_provenance()->set_measured_at("2999-01-01T00:00:00Z"); }},
+      MalformedResult{"timer", [](v1::JobResult& r) { r.mutable_provenance()->set_timer(kTitle); }},
+      MalformedResult{"worst_excess",
+                      [](v1::JobResult& r) {
+                        r.mutable_provenance()->mutable_verification()->set_worst_excess(kInfinity);
+                      }},
+      MalformedResult{"result.search.strategy",
+                      [](v1::JobResult& r) { r.mutable_search()->set_strategy(kTitle); }},
       MalformedResult{"median_low_us",
                       [](v1::JobResult& r) { r.mutable_provenance()->set_median_low_us(kNan); }},
       MalformedResult{"median_high_us",
@@ -112,6 +159,135 @@ TEST_CASE("a second agent with the id of a connected one is refused and the firs
   CHECK(first.tune(first.wait_for_lease()));
 }
 
+TEST_CASE("a batch that does not fit its lease ends the lease and nothing of it is stored") {
+  using Forge = void (*)(v1::Batch&);
+  const Forge forge = GENERATE(
+      Forge{[](v1::Batch& b) { b.mutable_blocks(0)->set_trial_key(std::string(32, 'x')); }},
+      Forge{[](v1::Batch& b) { b.mutable_verifications(0)->set_trial_key(std::string(32, 'x')); }},
+      Forge{[](v1::Batch& b) {
+        b.mutable_trials(0)->mutable_configuration()->mutable_values(0)->set_value(-7);
+      }},
+      Forge{[](v1::Batch& b) { b.mutable_trials(0)->mutable_problem()->mutable_dims(0)->set_value(8192); }},
+      Forge{[](v1::Batch& b) { b.mutable_artifacts(0)->mutable_info()->set_architecture("sm_80"); }});
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(detached());
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  v1::Batch batch = batch_of(fake_trials(lease, 1));
+  forge(batch);
+  CHECK_FALSE(agent.send_batch(lease, batch));
+  CHECK(daemon.status().artifacts() == 0);
+}
+
+TEST_CASE("a result that does not fit its lease ends the lease and makes no record") {
+  using Forge = void (*)(v1::JobResult&);
+  const Forge forge = GENERATE(
+      Forge{[](v1::JobResult& r) { r.set_winner_trial(std::string(32, 'x')); }},
+      Forge{[](v1::JobResult& r) { r.add_finalists(std::string(32, 'x')); }},
+      Forge{[](v1::JobResult& r) { r.set_verification_digest(std::string(32, 'x')); }},
+      Forge{[](v1::JobResult& r) { r.mutable_provenance()->mutable_verification()->set_verified(false); }},
+      Forge{[](v1::JobResult& r) { r.mutable_provenance()->set_samples(4'000'000); }});
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(detached());
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  const auto trials = fake_trials(lease, 1);
+  REQUIRE(agent.send_batch(lease, batch_of(trials)));
+  v1::JobResult result = result_of(lease, trials[0]);
+  forge(result);
+  CHECK_FALSE(agent.send_result(lease, result));
+  CHECK(daemon.status().records() == 0);
+}
+
+struct MalformedHello {
+  const char* word;
+  void (*forge)(v1::Hello& hello);
+};
+
+TEST_CASE("a malformed hello is refused with its field and no agent has joined") {
+  const auto forged = GENERATE(
+      MalformedHello{"hello.agent_id", [](v1::Hello& h) { h.set_agent_id(kTitle); }},
+      MalformedHello{"hello.agent_id", [](v1::Hello& h) { h.set_agent_id(std::string(1 << 20, 'x')); }},
+      MalformedHello{"larger than max", [](v1::Hello& h) { h.set_agent_id(std::string(10 << 20, 'x')); }},
+      MalformedHello{"hello.version", [](v1::Hello& h) { h.set_version(kTitle); }},
+      MalformedHello{"hello.toolchains[0].name",
+                     [](v1::Hello& h) { h.mutable_toolchains(0)->set_name(kTitle); }},
+      MalformedHello{"hello.toolchains[0].architectures",
+                     [](v1::Hello& h) { h.mutable_toolchains(0)->set_architectures(0, kTitle); }},
+      MalformedHello{"hello.devices[0].uuid", [](v1::Hello& h) { h.mutable_devices(0)->set_uuid(kTitle); }},
+      MalformedHello{"hello.devices[0].recorded",
+                     [](v1::Hello& h) { h.mutable_devices(0)->add_recorded(kTitle); }},
+      MalformedHello{"twice", [](v1::Hello& h) { *h.add_devices() = h.devices(0); }},
+      MalformedHello{"hello.protocol", [](v1::Hello& h) {
+                       h.set_protocol(99);
+                       h.set_oldest_protocol(99);
+                     }});
+  CAPTURE(forged.word);
+  DaemonFixture daemon;
+  v1::Hello hello = hello_with(h200_facts());
+  forged.forge(hello);
+  FakeAgent agent(daemon.address(), hello);
+  CHECK_THAT(agent.wait_for_end(), Contains(forged.word));
+  CHECK(daemon.status().agents() == 0);
+}
+
+TEST_CASE("control characters in what an agent says of a failure reach no caller") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(detached());
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  v1::JobResult failed;
+  failed.set_status(v1::JobResult::FAILED);
+  failed.set_error(std::string("#error ") + kTitle);
+  REQUIRE(agent.send_result(lease, failed));
+  DaemonFixture::eventually([&] { return daemon.jobs(true).at(0).state() == v1::Job::FAILED; });
+  CHECK_THAT(daemon.jobs(true).at(0).error(), Contains("#error \\u001b]0;title\\u0007"));
+}
+
+TEST_CASE("a check's log has no control character when its caller reads it") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), compiling_hello("agent"));
+  v1::CheckKernelRequest request = check_of_vector_add();
+  grpc::ClientContext context;
+  v1::CheckKernelReply reply;
+  grpc::Status status;
+  std::thread check([&] { status = daemon.stub().CheckKernel(&context, request, &reply); });
+  v1::CheckResult result;
+  result.set_id(agent.wait_for_check().id());
+  result.set_outcome(v1::COMPILE);
+  result.set_log(std::string("#error ") + kTitle);
+  agent.send_check(result);
+  check.join();
+  const std::string said = status.error_message() + reply.DebugString();
+  CHECK(said.find('\x1b') == std::string::npos);
+  CHECK_THAT(said, Contains("u001b]0;title"));
+}
+
+TEST_CASE("a winner that was not verified makes no record") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(detached());
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  const auto trials = fake_trials(lease, 1);
+  v1::Batch batch = batch_of(trials);
+  batch.clear_verifications();
+  REQUIRE(agent.send_batch(lease, batch));
+  CHECK_FALSE(agent.send_result(lease, result_of(lease, trials[0])));
+  CHECK(daemon.status().records() == 0);
+}
+
+TEST_CASE("a lease of another agent is neither finished nor filled and its owner works on") {
+  DaemonFixture daemon;
+  FakeAgent owner(daemon.address(), hello_with(h200_facts(), "owner"));
+  daemon.tune(detached());
+  const v1::LeaseGrant lease = owner.wait_for_lease();
+  FakeAgent forger(daemon.address(), hello_with(h200_facts(), "forger"));
+  CHECK_FALSE(forger.send_batch(lease, batch_of(fake_trials(lease, 1))));
+  CHECK(daemon.status().artifacts() == 0);
+  CHECK(owner.tune(lease));
+  CHECK(daemon.status().records() == 1);
+}
+
 TEST_CASE("facts that no text of a list may hold are refused") {
   DaemonFixture daemon;
   v1::Hello hello = hello_with(h200_facts());
@@ -124,14 +300,7 @@ TEST_CASE("an agent that answers another one's check is refused and the check go
   DaemonFixture daemon;
   FakeAgent owner(daemon.address(), compiling_hello("owner"));
   FakeAgent forger(daemon.address(), compiling_hello("forger"));
-  v1::SpecBundle bundle;
-  to_wire(load_kernel_spec((source_dir() / "variants" / "vector_add" / "vector_add.json").string())->bundle,
-          bundle);
-  v1::CheckKernelRequest request;
-  request.set_file("mine.json");
-  request.set_spec_json(bundle.spec_json());
-  *request.mutable_files() = bundle.files();
-  *request.add_problems() = vector_add(4096).problem();
+  const v1::CheckKernelRequest request = check_of_vector_add();
   grpc::ClientContext context;
   v1::CheckKernelReply reply;
   std::thread check([&] { daemon.stub().CheckKernel(&context, request, &reply); });
