@@ -1,6 +1,6 @@
 // Ends connections that send more calls than the daemon has allowed them: gRPC 1.51 keeps to
 // GRPC_ARG_MAX_CONCURRENT_STREAMS only while the other end has acknowledged it and resets no call, and the
-// thread that reads such a connection answers no call while more comes.
+// thread that reads such a connection does nothing else while more comes.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -21,8 +21,8 @@ namespace cubind {
 /// connection of the Unix socket has no name of its own, and its users are trusted.
 class FloodWatch {
  public:
-  /// A connection is ended that has half as many calls again (those that its client has reset count until
-  /// they have ended here too), or whose client has reset more within a second.
+  /// A connection is ended that has half as many calls again (those that its client has reset count until they
+  /// have ended here too), or whose client has reset more within a second.
   explicit FloodWatch(int most_calls);
   ~FloodWatch();
   FloodWatch(const FloodWatch&) = delete;
