@@ -21,8 +21,8 @@ namespace cubind {
 /// connection of the Unix socket has no name of its own, and its users are trusted.
 class FloodWatch {
  public:
-  /// A connection is ended that has half as many calls again (those that its client has reset count until they
-  /// have ended here too), or whose client has reset more within a second.
+  /// Ends a connection with half as many calls again (those that its client has reset count until they have
+  /// ended here too), and one whose client has reset more within a second.
   explicit FloodWatch(int most_calls);
   ~FloodWatch();
   FloodWatch(const FloodWatch&) = delete;

@@ -20,8 +20,8 @@ class AnswerCall final : public grpc::ServerUnaryReactor {
   AnswerCall(OpenCallPtr open, Request request, grpc::ByteBuffer& reply)
       : open_(std::move(open)), request_(std::move(request)), reply_(reply) {}
 
-  /// Ends with the reply that `body(open call, request, reply)` fills, or with what it throws; without it if
-  /// the caller has withdrawn meanwhile.
+  /// Ends with the reply that `body(open call, request, reply)` fills, or with what it throws. Runs
+  /// nothing if the caller has withdrawn meanwhile.
   template <typename Body>
   void answer(Body&& body) {
     const grpc::Status status = guarded([&] {
