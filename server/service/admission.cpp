@@ -30,8 +30,9 @@ Gate::CallerPtr caller_on_socket(const Gate& gate, const grpc::CallbackServerCon
 
 }  // namespace
 
-Gate::CallerPtr caller_behind(const ServiceContext& context, const grpc::CallbackServerContext& call) {
-  if (call.peer().starts_with("unix:")) {
+Gate::CallerPtr caller_behind(const ServiceContext& context, const grpc::CallbackServerContext& call,
+                              const std::string& peer) {
+  if (peer.starts_with("unix:")) {
     return caller_on_socket(context.gate, call);
   }
   return context.gate.caller_of(metadata_of(call, "authorization"));

@@ -9,12 +9,12 @@
 
 namespace cubind {
 
-OpenCall::OpenCall(const ServiceContext& context, const grpc::CallbackServerContext& call, Call kind,
-                   Gate::CallerPtr caller, std::uint64_t request_bytes)
+OpenCall::OpenCall(const ServiceContext& context, const grpc::CallbackServerContext& call, std::string peer,
+                   Call kind, Gate::CallerPtr caller, std::uint64_t request_bytes)
     : context_(context),
       kind_(kind),
       caller_(std::move(caller)),
-      peer_(call.peer()),
+      peer_(std::move(peer)),
       name_(caller_->to_string()),
       sharer_(sharer_of(call, peer_, *caller_)),
       call_(context.limits.take(name_, Held::Calls)),

@@ -18,8 +18,8 @@ namespace cubind {
 class OpenCall {
  public:
   /// Throws ResourceExhausted.
-  OpenCall(const ServiceContext& context, const grpc::CallbackServerContext& call, Call kind,
-           Gate::CallerPtr caller, std::uint64_t request_bytes);
+  OpenCall(const ServiceContext& context, const grpc::CallbackServerContext& call, std::string peer,
+           Call kind, Gate::CallerPtr caller, std::uint64_t request_bytes);
 
   const Caller& caller() const { return *caller_; }
   /// Whether another user than the daemon's own calls: only that one opens the Unix socket.
