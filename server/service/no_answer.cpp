@@ -61,7 +61,8 @@ void throw_not_unchanged_because(const std::vector<AnswerCandidate>& candidates,
 }
 
 void throw_no_answer(const Question& question, const Resolution& resolution, const AgentProfiles& agents,
-                     const CompileAttempts& compiles, const std::string& leaves_none) {
+                     const CompileAttempts& compiles, const std::string& leaves_none,
+                     const std::string& why) {
   const std::string where = "kernel " + question.key.kernel;
   const std::string what = to_string(question.key.problem) + " on " + question.device.label;
   if (!resolution.compile && !resolution.unlaunchable.empty()) {
@@ -73,7 +74,7 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
     if (resolution.best_refused) {
       throw Error(ErrorCode::NotFound, where,
                   "no answer within `accept` for " + what + "; the best there is has the match " +
-                      quoted(to_string(*resolution.best_refused)));
+                      quoted(to_string(*resolution.best_refused)) + (why.empty() ? "" : ": " + why));
     }
     throw Error(ErrorCode::FailedPrecondition, where,
                 "no configuration is valid for " + what +

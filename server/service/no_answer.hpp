@@ -20,10 +20,11 @@ struct CompileAttempts {
 };
 
 /// Throws NotFound, FailedPrecondition, ResourceExhausted or Unavailable, and says what would be right.
-/// `leaves_none` is the condition that no configuration satisfies, where one is known.
+/// `leaves_none` is the condition that no configuration satisfies, where one is known; `why` says what keeps
+/// a better answer from coming, if anything does.
 [[noreturn]] void throw_no_answer(const Question& question, const Resolution& resolution,
                                   const AgentProfiles& agents, const CompileAttempts& compiles,
-                                  const std::string& leaves_none);
+                                  const std::string& leaves_none, const std::string& why);
 
 /// The same of a question that is locked to this generation. `candidates` are those of the question without
 /// the lock.

@@ -369,7 +369,7 @@ void VariantCall::stop_waiting() {
 void VariantCall::reply_now() {
   refuse_changed_answers();
   if (!resolution_.answer) {
-    throw_no_answer(asked_.question, resolution_, *context_.fleet.agents(), attempts(), leaves_none_);
+    throw_no_answer(asked_.question, resolution_, *context_.fleet.agents(), attempts(), leaves_none_, why());
   }
   if (cubin_is_lost()) {
     resolve();  // finds another artifact, or one to compile

@@ -148,6 +148,22 @@ TEST_CASE("all who wait for a job that fails get what serve would give with its 
   }
 }
 
+TEST_CASE("who accepts measured answers alone learns why there is none") {
+  MeasuredByHand daemon;
+  v1::GetVariantRequest request = waiting(4096);
+  request.set_restrict_accept(true);
+  auto call = std::async(std::launch::async, [&] { return daemon.get(request); });
+  const v1::LeaseGrant lease = daemon.agent.wait_for_lease();
+  v1::JobResult failed;
+  failed.set_status(v1::JobResult::FAILED);
+  failed.set_error("no configuration survived");
+  REQUIRE(daemon.agent.send_result(lease, failed));
+  const grpc::Status status = call.get().status;
+  CHECK(status.error_code() == grpc::StatusCode::NOT_FOUND);
+  CHECK_THAT(status.error_message(),
+             Contains("the match \"default\": the job failed: no configuration survived"));
+}
+
 TEST_CASE("serve answers a miss with the default at once and starts a job behind the answer") {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
