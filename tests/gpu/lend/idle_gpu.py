@@ -8,32 +8,16 @@ that they have here and tell when they worked; otherwise the script says which i
 
 import contextlib
 import ctypes
-import json
-import subprocess
 import sys
 import threading
 import time
 import unittest
 
 import cubind
-from cubind import programs
-from lend_gpu import SKIPPED, daemon
+from beside import SKIPPED, daemon, job, other_process, works
 
 RMSNORM = {"kernel": "rmsnorm_forward", "N": 4096, "D": 4096, "T": "bf16"}
 MATMUL = {"kernel": "matmul", "M": 4096, "N": 4096, "K": 4096, "T": "bf16"}
-# Has a context, and works for so many seconds as a line of its standard input says.
-OTHER = """
-import sys, time, torch
-a = torch.ones(8192, 8192, device="cuda", dtype=torch.bfloat16)
-torch.cuda.synchronize()
-print("ready", flush=True)
-for seconds in sys.stdin:
-    until = time.monotonic() + float(seconds)
-    while time.monotonic() < until:
-        a @ a
-        torch.cuda.synchronize()
-    print("idle", flush=True)
-"""
 
 
 class Sample(ctypes.Structure):
@@ -84,24 +68,6 @@ class Nvml:
         print(f"NVML, {when}: processes {self.processes()}, samples {self.samples()}", flush=True)
 
 
-@contextlib.contextmanager
-def other_process():
-    process = subprocess.Popen(
-        [sys.executable, "-c", OTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout.readline() == "ready\n"
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def works(process, seconds):
-    process.stdin.write(f"{seconds}\n")
-    process.stdin.flush()
-
-
 def missing(nvml):
     """Why these tests cannot run here; "" if they can."""
     with other_process() as other:
@@ -126,11 +92,6 @@ class Idle(unittest.TestCase):
         self.addCleanup(self.client.close)
         self.other = self.enterContext(other_process())
 
-    def job(self):
-        command = [programs.program("cubindctl"), "--address", self.client.address, "jobs", "--json"]
-        jobs = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["jobs"]
-        return jobs[0] if jobs else {"state": "", "note": ""}
-
     @contextlib.contextmanager
     def tuning(self, shape):
         """An event that is set when the problem is tuned; at the end its record must be a good one."""
@@ -141,26 +102,29 @@ class Idle(unittest.TestCase):
             results.extend(self.client.tune([shape], progress=False))
             done.set()
 
-        caller = threading.Thread(target=tune)
-        caller.start()
-        try:
-            yield done
-        finally:
-            caller.join()
+        threading.Thread(target=tune, daemon=True).start()
+        yield done
         self.assertEqual([(result.state, result.error) for result in results], [("done", "")])
         [record] = self.client.table(shape["kernel"])
         self.assertEqual((record["evidence"], record.get("provisional", False)), ("measured", False))
 
+    def await_tuned(self, done, seconds):
+        """Writes what NVML says meanwhile."""
+        began = time.monotonic()
+        while not done.wait(2) and time.monotonic() < began + seconds:
+            self.nvml.tell(f"{time.monotonic() - began:.0f} s later ({job(self.client)['note']})")
+        self.assertTrue(done.is_set())
+
     def await_state(self, state):
         until = time.monotonic() + 60
-        while self.job()["state"] != state and time.monotonic() < until:
+        while job(self.client)["state"] != state and time.monotonic() < until:
             time.sleep(0.2)
-        self.assertEqual(self.job()["state"], state)
+        self.assertEqual(job(self.client)["state"], state)
 
     def test_an_idle_process_is_no_other_user(self):
         began = time.monotonic()
         with self.tuning(RMSNORM) as done:
-            self.assertTrue(done.wait(120))
+            self.await_tuned(done, 60)
         self.nvml.tell("after a tuning next to an idle process")
         print(f"tuned after {time.monotonic() - began:.1f} s next to process {self.other.pid}")
         self.assertIsNone(self.other.poll())
@@ -170,13 +134,13 @@ class Idle(unittest.TestCase):
         time.sleep(3)  # NVML tells of it a moment later
         with self.tuning(RMSNORM) as done:
             self.await_state("waiting_for_idle_gpu")
-            note = self.job()["note"]
+            note = job(self.client)["note"]
             self.nvml.tell(f"while the job waits ({note})")
             self.assertIn(f"process {self.other.pid} uses the GPU", note)
             self.assertIn("leave it idle for", note)
             self.assertEqual(self.other.stdout.readline(), "idle\n")
             self.assertFalse(done.wait(6))
-            self.assertTrue(done.wait(60))
+            self.await_tuned(done, 60)
 
     def test_a_tuning_gives_way_to_a_process_that_works_again(self):
         with self.tuning(MATMUL) as done:
@@ -185,8 +149,8 @@ class Idle(unittest.TestCase):
             works(self.other, 5)
             began = time.monotonic()
             self.await_state("waiting_for_idle_gpu")
-            print(f"gave way after {time.monotonic() - began:.1f} s: {self.job()['note']}")
-            self.assertTrue(done.wait(300))
+            print(f"gave way after {time.monotonic() - began:.1f} s: {job(self.client)['note']}")
+            self.await_tuned(done, 120)
 
 
 if __name__ == "__main__":

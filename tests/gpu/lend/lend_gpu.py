@@ -8,10 +8,8 @@ Needs a GPU that no other process uses, torch and the package cubind.
 
 import contextlib
 import json
-import pathlib
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -19,9 +17,8 @@ import unittest
 import cubind
 import cubind.torch
 import torch
-from cubind import programs
+from beside import SKIPPED, daemon, job, other_process, works
 
-SKIPPED = 77
 if not torch.cuda.is_available():
     print("there is no GPU: these tests were not run", file=sys.stderr)
     sys.exit(SKIPPED)
@@ -35,49 +32,6 @@ with cubind.connect(sys.argv[1], timeout=60) as client:
     results = client.tune(json.loads(sys.argv[2]), progress=False)
 print(json.dumps({r.problem["N"]: r.time_us for r in results}))
 """
-# Works on the GPU without lending it, until its standard input ends.
-USER = """
-import select, sys, torch
-held = torch.ones(4096, 4096, device="cuda")
-torch.cuda.synchronize()
-print("ready", flush=True)
-while not select.select([sys.stdin], [], [], 0)[0]:
-    held @ held
-    torch.cuda.synchronize()
-"""
-
-
-@contextlib.contextmanager
-def daemon():
-    """The address of one with a store of its own."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        command = [programs.program("cubind"), "--socket", folder / "s", "--db", folder / "store.db"]
-        with (folder / "log").open("w") as log:
-            process = subprocess.Popen(
-                [*command, "--no-shipped-tables"], stdout=log, stderr=log, env=programs.environment()
-            )
-        try:
-            address = f"unix://{folder}/s"
-            health = [programs.program("cubindctl"), "--address", address, "health", "--wait", "60"]
-            subprocess.run(health, check=True, stdout=subprocess.DEVNULL)
-            yield address
-        finally:
-            process.terminate()
-            process.wait()
-
-
-@contextlib.contextmanager
-def other_process():
-    """One that uses the GPU and does not lend it."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", USER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout.readline() == "ready\n"
-        yield process
-    finally:
-        process.communicate()
 
 
 @contextlib.contextmanager
@@ -110,11 +64,6 @@ class Lend(unittest.TestCase):
         self.client = cubind.connect(self.enterContext(daemon()), timeout=60)
         self.addCleanup(self.client.close)
 
-    def job(self):
-        command = [programs.program("cubindctl"), "--address", self.client.address, "jobs", "--json"]
-        jobs = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["jobs"]
-        return jobs[0] if jobs else {"state": "", "note": ""}
-
     def test_0_the_callers_context_changes_no_record(self):
         self.assertFalse(torch.cuda.is_initialized())  # the first test: the other process is alone
         with daemon() as address:
@@ -142,16 +91,15 @@ class Lend(unittest.TestCase):
             self.client.tune(SHAPES[:1], progress=False)
             done.set()
 
-        with other_process():
-            caller = threading.Thread(target=tune)
-            caller.start()
-            self.addCleanup(caller.join)
+        with other_process() as other:
+            works(other, 600)
+            threading.Thread(target=tune, daemon=True).start()
             until = time.monotonic() + 60
-            while self.job()["state"] != "waiting_for_idle_gpu" and time.monotonic() < until:
+            while job(self.client)["state"] != "waiting_for_idle_gpu" and time.monotonic() < until:
                 time.sleep(0.2)
-            print("waits:", self.job()["note"])
+            print("waits:", job(self.client)["note"])
             self.assertFalse(done.wait(6))
-            self.assertEqual(self.job()["state"], "waiting_for_idle_gpu")
+            self.assertEqual(job(self.client)["state"], "waiting_for_idle_gpu")
         self.assertTrue(done.wait(120))
 
     def test_a_question_that_waits_lends(self):
