@@ -1,7 +1,9 @@
 #include "base/process_host.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <fstream>
 
 namespace cubind {
@@ -14,6 +16,12 @@ std::string process_host() {
     return "";
   }
   return boot + "/" + std::to_string(name_space.st_ino);
+}
+
+std::string host_name() {
+  std::array<char, 64> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
 }
 
 }  // namespace cubind

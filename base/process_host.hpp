@@ -8,4 +8,7 @@ namespace cubind {
 /// /proc does not tell.
 std::string process_host();
 
+/// As people call the machine; at most 63 bytes, possibly empty.
+std::string host_name();
+
 }  // namespace cubind

@@ -78,9 +78,8 @@ std::string connection_fault(const std::string& message, const std::string& addr
   }
   if (says({"Socket closed", "Connection reset", "Broken pipe", "recvmsg", "GOAWAY",
             "Cancelling all calls"})) {
-    return "the daemon ended during the call. Its jobs go on when it is started again: `cubindctl jobs` "
-           "lists "
-           "them";
+    return "the daemon ended during the call. Its jobs go on when it runs again, or at once at another "
+           "daemon of its store: `cubindctl jobs` lists them";
   }
   return "";
 }

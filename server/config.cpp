@@ -267,6 +267,10 @@ void check_bundle_options(const DaemonArguments& arguments, bool fsck) {
 
 /// Where the store lies. The path is of use with a URL too: what callers define lies in files next to it.
 void place_store(Config& config, const DaemonArguments& arguments) {
+  if (arguments.database.find("://") != std::string::npos) {
+    throw Error(ErrorCode::InvalidArgument, "--db " + arguments.database,
+                "is a URL, not a file: give it to --store");
+  }
   config.database =
       arguments.database.empty() ? user_data_dir() / "store.db" : absolute_path(arguments.database);
   if (arguments.store.empty()) {
@@ -277,7 +281,8 @@ void place_store(Config& config, const DaemonArguments& arguments) {
   if (is_of_file || config.fsck) {
     throw Error(
         ErrorCode::InvalidArgument, is_of_file ? "--db, --db-max-bytes" : "--fsck",
-        "is for a store in a file of SQLite, and --store names a database of PostgreSQL: give one of them");
+        "is for a store in a file of SQLite, and --store, CUBIND_STORE or the file of settings names a "
+        "database of PostgreSQL: give one of them");
   }
   config.store_url = arguments.store;
   config.database = user_data_dir() / ("postgresql-" + Digest::of(arguments.store).hex().substr(0, 16));

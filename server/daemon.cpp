@@ -458,7 +458,8 @@ void Daemon::Parts::listen() {
                                                  : " without TLS: tokens travel in clear"));
     }
   }
-  log_info(std::string("cubind ") + kVersion + " listens on " + address);
+  log_info(std::string("cubind ") + kVersion + " listens on " + address +
+           (config.store_url.empty() ? "" : ", its store is " + config.store_url));
 }
 
 void Daemon::Parts::start_agent() {

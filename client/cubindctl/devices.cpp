@@ -74,19 +74,23 @@ void print(const v1::GetStatusReply& status, const std::string& address) {
                            duration_text(status.uptime_ms()),
                        output_columns(), "        ")
             << "\n";
-  print_line("store", status.store_path() + ", " + size_text(status.store_bytes()) + ", generation " +
-                          count(status.generation().number()));
+  const bool is_away = status.read_only() && status.store_bytes() == 0;  // nothing can be counted there
+  print_line("store", status.store_path() + ", " + (is_away ? "" : size_text(status.store_bytes()) + ", ") +
+                          "generation " + count(status.generation().number()));
   if (status.read_only()) {
     print_line("READ ONLY", status.read_only_reason());
   }
   if (status.store_lag_ms() > 0) {
-    print_line("shared with", (status.peers().empty() ? "no other daemon now" : join(status.peers(), ", ")) +
-                                  "; their changes were read " + duration_text(status.store_lag_ms()) +
-                                  " ago");
+    print_line("shared with", status.peers().empty()
+                                  ? "no other daemon now"
+                                  : join(status.peers(), ", ") + "; their changes were read " +
+                                        duration_text(status.store_lag_ms()) + " ago");
   }
-  print_line("cubins", cubins_text(status));
-  print_line("holds", count(status.kernels()) + " kernels, " + count(status.records()) + " records, " +
-                          count(status.artifacts()) + " artifacts");
+  if (!is_away) {
+    print_line("cubins", cubins_text(status));
+  }
+  print_line("holds", count(status.kernels()) + " kernels, " + count(status.records()) + " records" +
+                          (is_away ? "" : ", " + count(status.artifacts()) + " artifacts"));
   print_line("jobs", count(status.jobs_running()) + " running, " + count(status.jobs_queued()) + " queued");
   print_line("questions", count(status.hits()) + " hits, " + count(status.misses()) + " misses, " +
                               count(status.misses_wanted()) + " of them wanted");

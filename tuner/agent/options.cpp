@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/file.hpp"
+#include "base/process_host.hpp"
 #include "base/version.hpp"
 
 namespace cubind {
@@ -40,12 +41,10 @@ double cgroup_cores() {
 }
 
 std::string default_agent_id() {
-  char host[256] = "";
-  gethostname(host, sizeof(host) - 1);
   // Containers of one host may have one name and the same process numbers.
   char random[12] = "";
   std::snprintf(random, sizeof(random), "-%08x", std::random_device()());
-  return std::string(host) + "-" + std::to_string(getpid()) + random;
+  return host_name() + "-" + std::to_string(getpid()) + random;
 }
 
 // In a package it lies next to bin/, in a wheel's Python package next to _programs/.

@@ -82,7 +82,10 @@ Error error_of(PGconn* connection, const PGresult* result, std::string_view doin
     cause += ": make room on its server";
   } else if (words.find("no password supplied") != std::string::npos) {
     cause += ": ~/.pgpass has no line for " + std::string(PQhost(connection)) + ":" + PQport(connection) +
-             ":" + PQdb(connection) + ":" + PQuser(connection) + ", spelled as in the URL";
+             ":" + PQdb(connection) + ":" + PQuser(connection) +
+             ", spelled as in the URL, or others may read the file (chmod 600)";
+  } else if (state != nullptr && std::string_view(state) == "42501") {
+    cause += ": make the role the owner of the database";
   } else if (!is_lost && !doing.empty()) {
     cause += ", at " + std::string(doing.substr(0, 80));
   }

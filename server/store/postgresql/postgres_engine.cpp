@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/process_host.hpp"
 #include "server/store/postgresql/postgres_migration.hpp"
 #include "server/store/sql.hpp"
 #include "server/store/store_id.hpp"
@@ -57,7 +58,8 @@ std::string first_text(Connection& connection, const std::string& sql) {
 
 std::string session_name(const std::string& address) {
   // PostgreSQL keeps 63 bytes.
-  return ("cubind pid " + std::to_string(::getpid()) + (address.empty() ? "" : " at " + address))
+  return ("cubind pid " + std::to_string(::getpid()) + " on " + host_name() +
+          (address.empty() ? "" : " at " + address))
       .substr(0, 63);
 }
 

@@ -10,6 +10,7 @@
 #include <future>
 #include <thread>
 
+#include "base/process_host.hpp"
 #include "base/unique_fd.hpp"
 #include "server/store/peers.hpp"
 #include "server/store/postgresql/postgres_connection.hpp"
@@ -103,7 +104,7 @@ TEST_CASE("daemons that have the same database open know each other by name") {
     }
     return found;
   };
-  const std::vector<std::string> expected{"cubind pid " + std::to_string(::getpid()) +
+  const std::vector<std::string> expected{"cubind pid " + std::to_string(::getpid()) + " on " + host_name() +
                                           " at unix:///run/first.sock"};
   CHECK(eventually([&] { return names() == expected; }));
   CHECK_FALSE(f.store->peers()->is_gone(second->peers()->self()));

@@ -410,6 +410,7 @@ TEST_CASE("status tells store and jobs and other daemons and a read only store a
     v1::GetStatusReply status;
     status.set_version("0.1.0");
     status.set_store_path("/var/lib/cubind/cubind.db");
+    status.set_store_bytes(4096);
     status.set_jobs_running(1);
     status.set_read_only(true);
     status.set_read_only_reason("disk full");
@@ -425,6 +426,22 @@ TEST_CASE("status tells store and jobs and other daemons and a read only store a
                  Catch::Contains("shared with cubind pid 7 at 10.0.0.2:7400") &&
                  Catch::Contains("read 3 s ago") && Catch::Contains("nvidia-h200"));
   CHECK(Json::parse(ctl(daemon, {"status", "--json"}).out)["store_path"] == "/var/lib/cubind/cubind.db");
+}
+
+TEST_CASE("status counts nothing in a store that is away") {
+  FakeDaemon daemon;
+  daemon.scripts.get_status = [] {
+    v1::GetStatusReply status;
+    status.set_store_path("postgresql://cubind@db/cubind");
+    status.set_store_lag_ms(3400);
+    status.set_records(317);
+    status.set_read_only(true);
+    status.set_read_only_reason("Connection refused");
+    return status;
+  };
+  const std::string out = ctl(daemon, {"status"}).out;
+  CHECK_THAT(out, Catch::Contains("317 records") && Catch::Contains("shared with no other daemon now\n"));
+  CHECK_THAT(out, !Catch::Contains(" 0 B") && !Catch::Contains("artifacts"));
 }
 
 }  // namespace cubind::test

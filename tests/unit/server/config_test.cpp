@@ -57,6 +57,7 @@ TEST_CASE("a store in PostgreSQL is a URL without a password and goes with no op
     CHECK_THROWS_WITH(parsed({"--store", with_password}), Contains("PGPASSFILE") && !Contains("secret"));
   }
   CHECK_THROWS_WITH(parsed({"--store", "/data/store.db"}), Contains("postgresql://user@host/database"));
+  CHECK_THROWS_WITH(parsed({"--db", url}), Contains("--store"));
   CHECK_THROWS_WITH(parsed({"--store", "postgresql://host/db?no_such_parameter=1"}), Contains("--store"));
   for (const std::vector<const char*>& of_file :
        {std::vector{"--db", "/x.db"}, {"--db-max-bytes", "1GiB"}, {"--fsck"}}) {
