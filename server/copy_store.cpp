@@ -9,7 +9,7 @@
 namespace cubind {
 namespace {
 
-/// Whom a daemon names that finds a store in use.
+/// Shown as the holder to a daemon that finds the store locked.
 constexpr const char* kHolder = "--copy-store-to";
 
 }  // namespace

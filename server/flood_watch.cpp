@@ -29,6 +29,7 @@ using std::chrono::steady_clock;
 
 constexpr std::int64_t kCallsBetweenLooks = 500;
 constexpr std::chrono::milliseconds kShortestSleep{5};
+constexpr std::chrono::seconds kBetweenWords{1};
 constexpr int kSleepOfLook = 20;  // a look takes at most this part of the time
 
 /// gRPC's page about itself, as an object. Empty if what it was to describe has ended.
@@ -166,7 +167,12 @@ void FloodWatch::run() {
   auto last_word = steady_clock::now();
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || awake_ || begun_ >= alarm_; });
+    const auto is_woken = [this] { return stopping_ || awake_ || begun_ >= alarm_; };
+    if (ended > 0) {
+      changed_.wait_until(lock, last_word + kBetweenWords, is_woken);  // these are to be told too
+    } else {
+      changed_.wait(lock, is_woken);
+    }
     if (stopping_) {
       return;
     }
@@ -174,7 +180,7 @@ void FloodWatch::run() {
     const auto start = steady_clock::now();
     const std::int64_t begun = begun_;
     ended += end_floods();
-    if (ended > 0 && start - last_word > std::chrono::seconds(1)) {
+    if (ended > 0 && start - last_word >= kBetweenWords) {
       log_warning(std::to_string(std::exchange(ended, 0)) + " connections were ended: each had more than " +
                   std::to_string(most_calls_) + " calls at a time, or reset as many within a second");
       last_word = start;

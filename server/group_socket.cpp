@@ -84,7 +84,7 @@ std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_with(
 
 }  // namespace
 
-/// Names the user in the authentication context of each of his connections.
+/// Names the user in the authentication context of each of the user's connections.
 class GroupSocket::Identity final : public grpc::AuthMetadataProcessor {
  public:
   /// Before the first connection.
@@ -121,7 +121,7 @@ void GroupSocket::add_to(grpc::ServerBuilder& builder) {
   owner_ = acceptor_with(builder, nullptr);
   stranger_ = refuse(grpc::StatusCode::PERMISSION_DENIED,
                      "this user is neither the daemon's own nor in the group " + group_.name +
-                         ": an administrator adds him (usermod -aG " + group_.name + " USER)");
+                         ": an administrator adds the user (usermod -aG " + group_.name + " USER)");
   surplus_ = refuse(grpc::StatusCode::RESOURCE_EXHAUSTED,
                     std::to_string(kMostMembers) + " other users of the group " + group_.name +
                         " have connected since the daemon's start, and it tells no more apart: use --listen "

@@ -1,4 +1,5 @@
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -7,6 +8,7 @@
 #include <iostream>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "access/token_file.hpp"
 #include "base/clock.hpp"
@@ -30,6 +32,11 @@ class FileLock {
       : opened_(::open((file + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
     if (!opened_ || ::flock(opened_.get(), LOCK_EX) != 0) {
       throw system_error(file + ".lock", "locking", errno);
+    }
+    // Made by root, it is for the file's owner too.
+    if (struct stat owned{}; ::geteuid() == 0 && ::stat(file.c_str(), &owned) == 0 &&
+                             ::fchown(opened_.get(), owned.st_uid, owned.st_gid) != 0) {
+      throw system_error(file + ".lock", "changing the owner", errno);
     }
   }
 

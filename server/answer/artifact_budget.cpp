@@ -9,11 +9,14 @@
 namespace cubind {
 
 void ArtifactBudget::keep() {
+  if (store_.read_only_reason()) {
+    return;
+  }
   const std::vector<Digest> used = blobs_.take_used();
   std::uint64_t bytes = 0;
   store_.read([&](StoreReader& reader) { bytes = reader.counts().cubin_bytes; });
   const bool is_over = max_bytes_ > 0 && bytes > max_bytes_;
-  if (store_.read_only_reason() || (used.empty() && !is_over)) {
+  if (used.empty() && !is_over) {
     return;
   }
   store_.write([&](StoreWriter& writer) { writer.note_used(used); });

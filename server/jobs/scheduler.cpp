@@ -263,8 +263,8 @@ bool Scheduler::store_end(OpenJob& job) {
       lose(job, fault.what());
       return false;
     }
-    // The store is read-only: the job is over for all who wait, and begins again with the next start of the
-    // daemon.
+    // The store takes no writes: the job is over for all who wait. It is still open there, and begins again
+    // with the next start of the daemon, or as soon as a shared store is back.
     log_warning("job " + job.row.id + ": its end is not stored: " + fault.what());
   }
   return true;

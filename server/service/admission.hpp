@@ -65,7 +65,7 @@ Reactor* gated(const ServiceContext& context, const grpc::CallbackServerContext&
          : note_refused(context, call, kind, caller.get(), status);
     return new EndedCall<Reactor>(status);
   }
-  if (rule_of(kind).changes) {
+  if (rule_of(kind).changes && kind != Call::ImportTable) {  // whose first message names the namespace
     open->note_admitted();
   }
   return reactor;

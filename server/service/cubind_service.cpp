@@ -101,6 +101,7 @@ Unary* CubindService::ReportComparison(Context* call, const Bytes* request, Byte
   return gated<Unary>(
       context_, *call, Call::ReportComparison, request->Length(), [&](const OpenCallPtr& open) {
         auto asked = parse_message<Request>(*request);
+        open->set_namespace(asked.question().namespace_());
         open->require_namespace(asked.question().namespace_());
         return answer<Request, v1::ReportComparisonReply>(
             open, std::move(asked), *reply, on(context_.jobs),

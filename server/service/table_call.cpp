@@ -165,6 +165,7 @@ void ImportCall::take(const v1::TableChunk& chunk) {
     name_space_ = chunk.namespace_();
     open_->set_namespace(name_space_);
     require_table_namespace(*open_, name_space_);
+    open_->note_admitted();
     text_.reserve(kMaxTableBytes);  // of addresses: a table that grows is not copied
   }
   if (text_.size() + chunk.json().size() > kMaxTableBytes) {

@@ -109,6 +109,7 @@ void VariantCall::begin() {
   context_.defined.asked(asked_.question.key.kernel);
   if (!by_hint_ && !request.hint().empty() && may_start_work()) {
     context_.defined.hinted(asked_.question.key.kernel, hint_key(request));
+    open_->note_admitted();
   }
   // Names have no control characters, so no job of one namespace is one of another.
   const std::string& name_space = asked_.question.key.name_space;
@@ -288,6 +289,7 @@ void VariantCall::submit_job(const JobWish& wish) {
   }
   try {
     job_ = context_.scheduler.submit_tunes({wish.order}, wish.retune).front();
+    open_->note_admitted();
   } catch (const Error& error) {
     // A full queue or disk does not prevent an answer.
     log_warning(std::string("a miss started no job: ") + error.what());

@@ -41,6 +41,7 @@ std::unique_ptr<Connection> ReaderPool::open() {
   } catch (...) {
     const std::lock_guard lock(mutex_);
     --open_;
+    changed_.notify_one();
     throw;
   }
 }

@@ -33,6 +33,7 @@ _MAX_SHARED_BYTES = 1 << 20
 _COMPILES = Own("is being compiled by the daemon's agent")
 _NO_ANSWER = Own("has no answer of the daemon yet")
 _UNKNOWN = Own("is not known to the daemon")
+_UNSIGNED = Own("would come without a signature, which CUBIND_TRUST asks for")
 _QUESTION = Question(tune=False, job="")
 
 
@@ -151,6 +152,8 @@ class _Asking:
 
     def _compiled(self, ask: Callable[[Client], Any]) -> Compiled | Own:
         client = self._connected.connected()
+        if client.needs_signatures:
+            return _UNSIGNED
         try:
             reply = ask(client)
             if reply is None:

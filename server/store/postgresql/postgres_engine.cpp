@@ -45,10 +45,12 @@ const std::string kEnterWriter =
 const std::string kNoteCommit = "UPDATE commits SET number = ? WHERE writer = ?";
 /// Waits for a transaction of a lost session that is still in progress.
 const std::string kLastCommit = "SELECT number FROM commits WHERE writer = ? FOR UPDATE";
-/// Tells a database from its dump that was restored, and from itself at an earlier time.
+/// Tells a database from its dump that was restored, and from itself at an earlier time. The timeline is that
+/// of the file of the log that is written now: the control file has it from the next checkpoint on.
 const std::string kIdentity =
-    "SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' || (SELECT timeline_id FROM "
-    "pg_control_checkpoint())::text || '/' || CAST('meta'::regclass AS oid)::text";
+    "SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' || ('x' || "
+    "left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int::text || '/' || CAST('meta'::regclass AS "
+    "oid)::text";
 
 std::string first_text(Connection& connection, const std::string& sql) {
   Statement query = connection.query(sql);
@@ -275,15 +277,11 @@ std::optional<bool> PostgresEngine::is_committed(std::uint64_t number) {
   const auto deadline = steady_clock::now() + options_.settling;
   while (true) {
     try {
-      connection_.reset();
-      auto connection = connect();
+      connection_.reset();  // writing() makes the next one, and looks whether it is the same database
+      const auto connection = connect();
       prepare(*connection);
       const std::optional<std::uint64_t> last = last_commit(*connection);
-      if (!last) {
-        return std::nullopt;
-      }
-      connection_ = std::move(connection);
-      return *last == number;
+      return last ? std::optional(*last == number) : std::nullopt;
     } catch (const Error&) {
       if (steady_clock::now() >= deadline) {
         return std::nullopt;

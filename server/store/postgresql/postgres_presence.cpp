@@ -135,7 +135,7 @@ void PostgresPresence::run() {
       connection_->wait_for_notification(std::max(left, std::chrono::milliseconds(0)), wake_.get());
     } catch (const Error& error) {
       // The next write says so, too.
-      log_debug(std::string("store: other daemons are not heard: ") + error.what());
+      log_debug(std::string("store: changes of other daemons are not read: ") + error.what());
       connection_.reset();
       pollfd ready{wake_.get(), POLLIN, 0};
       ::poll(&ready, 1, static_cast<int>(std::chrono::milliseconds(kBetweenBeats).count()));

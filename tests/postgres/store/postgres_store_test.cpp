@@ -259,6 +259,23 @@ TEST_CASE("of the calls to a server whose network drops everything the first alo
   CHECK(eventually([&] { return f.store->try_recover(); }));
 }
 
+TEST_CASE("more readers than there are connections all learn that the server is away") {
+  PostgresStore f;
+  const DroppingPort dropping;
+  f.url += ",127.0.0.1&port=," + std::to_string(dropping.port());
+  f.reopen();
+  f.server.stop();
+  std::vector<std::future<ErrorCode>> readers;
+  for (int i = 0; i < 12; ++i) {
+    readers.push_back(std::async(std::launch::async, [&] { return code_of([&] { f.generation(); }); }));
+  }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  for (auto& reader : readers) {
+    CHECK(reader.wait_until(until) == std::future_status::ready);
+  }
+  f.server.start();  // those that still wait end too
+}
+
 TEST_CASE("a server that was restarted between two calls is not noticed") {
   PostgresStore f;
   f.raise();

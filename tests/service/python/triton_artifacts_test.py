@@ -122,6 +122,12 @@ class Answers(Case):
 
 
 class Refused(Case):
+    def test_a_process_that_asks_for_signatures_loads_no_cubin_without_one(self):
+        with unittest.mock.patch.dict("os.environ", CUBIND_TRUST="/etc/cubind/trust"):
+            artifacts = self.fake(answer())
+            self.assertIsInstance(artifacts.find(compiling()), Own)
+        self.assertRegex(str(artifacts.missed), "CUBIND_TRUST")
+
     def test_an_answer_to_another_question_is_not_used(self):
         for name, changes in (
             ("architecture", {"architecture": "sm_80"}),
