@@ -10,6 +10,15 @@ namespace {
 constexpr std::uint64_t kMaxReceived = std::uint64_t{64} << 20;
 constexpr const char* kFile = "DefineKernel";  // for messages
 
+// Data that do not fit their buffer would end every job for the kernel.
+void check_data(const KernelSpec& spec) {
+  for (const ArgumentSpec& argument : spec.arguments) {
+    if (argument.fill.kind == Fill::Kind::File) {
+      spec.file_data(argument, {});
+    }
+  }
+}
+
 }  // namespace
 
 void DefineCall::take(const v1::DefineKernelPart& part) {
@@ -34,6 +43,7 @@ void DefineCall::work(v1::DefineKernelReply& reply) {
                 "only Triton kernels are defined by a call: put a CUDA kernel's files into a folder of "
                 "--kernels");
   }
+  check_data(*spec);
   refuse_without_sandbox(*spec);
   if (context_.defined.add(*spec, open_->is_foreign())) {
     context_.kernels.reload();

@@ -61,7 +61,7 @@ struct TritonSpec {
     return parse_kernel_spec({"rows.json", text(), files()});
   }
   std::vector<SourceFile> files() const {
-    std::vector<SourceFile> all;
+    std::vector<SourceFile> all = data;
     for (const std::string& ttir : texts) {
       all.push_back({Digest::of(ttir).hex() + ".ttir", ttir});
     }
@@ -69,6 +69,17 @@ struct TritonSpec {
   }
   OrderedJson json;
   std::vector<std::string> texts{"a", "b"};
+  std::vector<SourceFile> data;  // files that fills name
 };
+
+/// Has x be 4096 integers in a file, given as their bytes.
+inline void give_integers(TritonSpec& spec, const std::string& bytes, const std::string& type = "<i4") {
+  const std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" +
+                             std::to_string(bytes.size() / 4) + ",), }";
+  const std::string begin("\x93NUMPY\x01\x00", 8);
+  spec.json["arguments"]["x"] = {
+      {"buffer", "i32"}, {"extent", 4096}, {"role", "in"}, {"fill", {{"npy", "x.npy"}}}};
+  spec.data = {{"x.npy", begin + static_cast<char>(header.size()) + '\0' + header + bytes}};
+}
 
 }  // namespace cubind::test

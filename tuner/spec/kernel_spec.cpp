@@ -349,10 +349,11 @@ std::string_view KernelSpec::file_data(const ArgumentSpec& argument, const Probl
   const auto elements = static_cast<std::uint64_t>(evaluate_count(
       argument.extent, problem_scope(problem), problem, file + " /arguments/" + argument.name + "/extent"));
   if (array.elements != elements) {
+    const std::string of = to_string(problem);
     refuse(place_of_data(*this, argument), quoted(argument.fill.file) + " has the shape " +
                                                shape_text(array) + ", " + std::to_string(array.elements) +
                                                " elements; the buffer has " + std::to_string(elements) +
-                                               " for " + to_string(problem));
+                                               (of.empty() ? "" : " for " + of));
   }
   return array.data;
 }

@@ -107,11 +107,14 @@ void check_ttir(const KernelSpec& spec, const TritonVariant& variant, const std:
 }
 
 // A daemon keeps the files of a bundle in a folder, where another spec among them would be read too.
-void refuse_other_files(const KernelSpec& spec, const std::set<std::string>& texts) {
+void refuse_other_files(const KernelSpec& spec, std::set<std::string> named) {
+  for (const ArgumentSpec& argument : spec.arguments) {
+    named.insert(argument.fill.file);
+  }
   for (const SourceFile& file : spec.bundle.files) {
-    if (!texts.contains(file.path)) {
+    if (!named.contains(file.path)) {
       throw Error(ErrorCode::InvalidArgument, spec.file + " file " + quoted(file.path),
-                  "no configuration names it: a Triton kernel has the texts of its configurations alone");
+                  "no configuration and no fill names it: a Triton kernel has no other files");
     }
   }
 }
@@ -130,7 +133,7 @@ void add_ttir_digests(KernelSpec& spec, const IncludeSearch& search) {
     }
     all.field("ttir", variant.ttir);
   }
-  refuse_other_files(spec, texts);
+  refuse_other_files(spec, std::move(texts));
   spec.source_digests.source = all.digest();
 }
 
@@ -156,10 +159,10 @@ void add_data(KernelSpec& spec, const IncludeSearch& search) {
 }
 
 void add_digests(KernelSpec& spec, IncludeSearch search) {
+  add_data(spec, search);
   if (spec.triton) {
     return add_ttir_digests(spec, search);
   }
-  add_data(spec, search);
   search.macros = file_macros(spec);
   spec.source_digests = digests_of(closure_of(spec, spec.source, "/source", search));
   if (spec.reference.kind == ReferenceSpec::Kind::Kernel) {

@@ -201,13 +201,12 @@ void add_trailing_pointers(const JsonNode& node, KernelSpec& spec) {
   }
 }
 
-// Its definition travels with every new process, and its problem is that of one call.
-void refuse_data(const JsonNode& arguments, const KernelSpec& spec) {
+// The file lies in the definition's folder, where its name must not be another one's, as "hints".
+void check_data(const JsonNode& arguments, const KernelSpec& spec) {
   for (const ArgumentSpec& argument : spec.arguments) {
-    if (argument.fill.kind == Fill::Kind::File) {
-      arguments.at(argument.name)
-          .at("fill")
-          .fail("a Triton kernel takes no data from a file: name a rule, as \"normal\" or {\"choice\": ...}");
+    const std::string expected = argument.name + ".npy";
+    if (argument.fill.kind == Fill::Kind::File && argument.fill.file != expected) {
+      arguments.at(argument.name).at("fill").fail("a Triton kernel's file of data is " + quoted(expected));
     }
   }
 }
@@ -246,7 +245,7 @@ void read_triton_document(const JsonNode& root, KernelSpec& spec) {
   spec.defaults.push_back({{{tunable.name, tunable.values.front()}}});
   const SpecScopes scopes = make_scopes(spec);
   read_arguments(root, scopes, spec);
-  refuse_data(root.at("arguments"), spec);
+  check_data(root.at("arguments"), spec);
   make_launch(root, all, spec);
   read_tolerance(root, scopes, spec);
   check_arguments(root, spec);

@@ -66,6 +66,29 @@ TEST_CASE("a definition under another's name and one with other texts are refuse
   CHECK_FALSE(std::filesystem::exists(caller.config().database.string() + ".kernels"));
 }
 
+TEST_CASE("a definition with integers in a file is kept with them") {
+  DefiningCaller caller;
+  TritonSpec builder;
+  give_integers(builder, std::string(4 * 4096, 1));
+  const auto spec = builder.parse();
+  REQUIRE(caller.define(spec->bundle).ok());
+  caller.restart();
+  CHECK(caller.knows(spec->name));
+}
+
+TEST_CASE("a definition whose file does not fit its tensor is refused and leaves nothing") {
+  DefiningCaller caller;
+  for (const auto& [elements, type, cause] : {std::tuple{4095, "<i4", "4095 elements; the buffer has 4096"},
+                                              {4096, "<f4", "has elements of f32"}}) {
+    TritonSpec builder;
+    give_integers(builder, std::string(4 * static_cast<std::size_t>(elements), 1), type);
+    const grpc::Status status = caller.define(builder.parse()->bundle);
+    CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+    CHECK(status.error_message().find(cause) != std::string::npos);
+  }
+  CHECK_FALSE(std::filesystem::exists(caller.config().database.string() + ".kernels"));
+}
+
 TEST_CASE("no other kernel comes in with a definition") {
   DefiningCaller caller;
   SpecBundle bundle = TritonSpec().parse()->bundle;

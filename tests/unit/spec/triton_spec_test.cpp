@@ -130,7 +130,27 @@ TEST_CASE("a file that no configuration names is refused") {
   auto files = builder.files();
   files.push_back({"other.json", "{}"});
   CHECK_THROWS_WITH(parse_kernel_spec({"rows.json", builder.text(), files}),
-                    Catch::Contains("rows.json file \"other.json\": no configuration names it"));
+                    Catch::Contains("rows.json file \"other.json\": no configuration and no fill names it"));
+}
+
+TEST_CASE("what lies in a file decides what a Triton kernel is verified with and not its name") {
+  TritonSpec ones, twos;
+  give_integers(ones, std::string(4 * 4096, 1));
+  give_integers(twos, std::string(4 * 4096, 2));
+  const auto one = ones.parse(), two = twos.parse();
+  CHECK(one->file_data(one->arguments[0], kProblem) == std::string(4 * 4096, 1));
+  CHECK(one->name == two->name);
+  CHECK(verification_digest(*one) != verification_digest(*two));
+}
+
+TEST_CASE("a file of data that is missing or none of NumPy's is refused") {
+  TritonSpec builder;
+  give_integers(builder, std::string(4 * 4096, 1));
+  builder.json["name"] = builder.parse()->name;
+  builder.data[0].content = "no array";
+  CHECK_THROWS_WITH(builder.parse(), Catch::Contains("/arguments/x/fill/npy (x.npy): this is no .npy file"));
+  builder.data.clear();
+  CHECK_THROWS_WITH(builder.parse(), Catch::Contains("/arguments/x/fill/npy: there is no \"x.npy\""));
 }
 
 TEST_CASE("what a Triton spec cannot have is refused at its place") {
@@ -145,7 +165,9 @@ TEST_CASE("what a Triton spec cannot have is refused at its place") {
            {"/configurations/0/grid", {1, 1}, "/configurations/0/grid"},
            {"/triton/trailing_pointers", 9, "/triton/trailing_pointers"},
            {"/arguments/y/role", "in", "nothing can be verified"},
-           {"/arguments/x/fill", {{"npy", "x.npy"}}, "/arguments/x/fill: a Triton kernel takes no data"},
+           {"/arguments/x/fill",
+            {{"npy", "hints"}},
+            "/arguments/x/fill: a Triton kernel's file of data is \"x.npy\""},
            {"/language", "hip", "/language"}}) {
     TritonSpec builder;
     builder.json["name"] = builder.parse()->name;
