@@ -18,6 +18,7 @@ from .._connected import Connected
 from ..client import Client
 from ..errors import DataLossError, DeadlineExceededError, UnavailableError
 from . import _triton_private as private
+from ._contents import may_go_to
 from ._defining import Target, defined_variant, hinted_variant, variant
 from ._own import Own, StaysOwnError
 from ._question import Question
@@ -103,7 +104,7 @@ class CubindDaemon:
             asked = self._asked[question.hint, device] = Asked(
                 lookup, self._asker, self._timeout if self._waits else _LONGEST_TUNING
             )
-        if self._record is not None and not isinstance(spec := _specified(question), Own):
+        if self._record is not None and not isinstance(spec := _specified(question, may_go_to("")), Own):
             self._record(spec, device)
         self._asker.submit(lookup)
         if self._waits:
@@ -128,7 +129,7 @@ class _Answering:
     ) -> None:
         self._connected = connected
         self._question = question
-        self._target = Target("", question.problem, question.hint, device)
+        self._device = device
         self._longest_wait = longest_wait
         self._caller_waits_until = time.monotonic() + longest_wait
         self._is_late = False  # the callers run something else meanwhile
@@ -150,26 +151,28 @@ class _Answering:
     def _ask(self, client: Client) -> int | Own:
         # A process that agrees with no other one pins no generation: it would never see the winner.
         question = asking.Question(job=None if self._longest_wait else "")
-        reply = hinted_variant(client, self._target, question, _CALL_TIMEOUT)
+        values = may_go_to(client.address)
+        target = Target("", self._question.problem, self._question.hint_with(values), self._device)
+        reply = hinted_variant(client, target, question, _CALL_TIMEOUT)
         if reply is None:
-            spec = _specified(self._question)
+            spec = _specified(self._question, values)
             if isinstance(spec, Own):
                 return spec
-            reply = defined_variant(client, spec, self._target, question, _CALL_TIMEOUT)
+            reply = defined_variant(client, spec, target, question, _CALL_TIMEOUT)
         found = self._choice(reply)
         if self._longest_wait and not isinstance(found, int) and reply.job_state != _NO_DEVICE:
-            return self._tuned(client)
+            return self._tuned(client, target)
         if found is None:
             raise UnavailableError("it is being tuned")
         return found
 
-    def _tuned(self, client: Client) -> int | Own:
+    def _tuned(self, client: Client, target: Target) -> int | Own:
         """By a question that waits: it gets what was measured after the ranks' job pinned its generation."""
         rest = self._caller_waits_until - time.monotonic()
         # The caller's GPU is lent while the caller waits: it launches nothing meanwhile.
         question = asking.Question(on_miss="wait", lend=None if rest > 0 else False)
         try:
-            reply = variant(client, self._target, question, rest if rest > 0 else self._longest_wait)
+            reply = variant(client, target, question, rest if rest > 0 else self._longest_wait)
         except DeadlineExceededError:
             return Own(f"was not tuned within {self._longest_wait:g} s")
         found = self._choice(reply)
@@ -193,10 +196,10 @@ def _let_go(lookup: Lookup) -> None:
     lookup.ask = lambda: None
 
 
-def _specified(question: Question) -> Spec | Own:
+def _specified(question: Question, with_values: bool) -> Spec | Own:
     """No error of Triton's is one of the daemon's."""
     try:
-        return spec_of(question.definition)
+        return spec_of(question.definition, with_values)
     except StaysOwnError as error:
         return Own(str(error))
     except Exception as error:

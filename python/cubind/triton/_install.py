@@ -13,7 +13,7 @@ from .. import _limits, _ranks, _switch
 from .._asking import PATIENCE
 from .._connection import import_grpc
 from ..errors import FailedPreconditionError, InvalidArgumentError
-from . import _ranks_agree
+from . import _contents, _ranks_agree
 from ._sealing import TritonSeal
 from .worker.toolchain import ToolchainError, check_version
 
@@ -62,12 +62,13 @@ def install(
     record: a file to which the kernels that are asked for are added, for python -m cubind.triton bake.
 
     Raises FailedPreconditionError if there is no Triton, or one of a version that is not known;
-    InvalidArgumentError and TypeError for an argument, or a CUBIND_TRITON_SEALED, that cannot be; OSError for
-    a record that cannot be written.
+    InvalidArgumentError and TypeError for an argument, CUBIND_TRITON_SEALED or CUBIND_TRITON_CONTENTS that
+    cannot be; OSError for a record that cannot be written.
     """
     if on_miss not in (None, "serve", "wait"):
         raise InvalidArgumentError(f'"{on_miss}" is neither serve nor wait', "on_miss")
     timeout = _limits.seconds(timeout)
+    _contents.may_go_to("")
     if _switch.IS_OFF:
         return
     try:

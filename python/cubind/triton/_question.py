@@ -13,7 +13,7 @@ from . import definition as d
 from ._arguments import Arguments, evaluate_grid, label, plain, with_roles
 from ._own import StaysOwnError
 from ._roles import roles_of
-from ._spec import problem_of
+from ._spec import has_values, problem_of
 from .worker.toolchain import ptxas_version
 
 
@@ -66,6 +66,11 @@ class Question:
             [source.key(), configuration] for source, configuration in zip(self._sources, self._values())
         ]
         return d.digest(d.canonical([d.FORMAT, self._versions(), self._key, sources]))
+
+    def hint_with(self, values: bool) -> str:
+        """The same for a definition with or without the elements of small integer tensors: another kernel,
+        whatever they are."""
+        return d.digest(f"{self.hint} values".encode()) if values and has_values(self._told) else self.hint
 
     @property
     def problem(self) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -170,10 +172,21 @@ def _argument(value: Any, place: str) -> d.Argument:
 def _contents(value: Any, place: str) -> d.Contents | None:
     if value is None:
         return None
-    found = d.Contents(**_object(value, place, _CONTENTS))
+    given = {"values": None} | value if isinstance(value, dict) else value
+    found = d.Contents(**_object(given, place, _CONTENTS))
     if found.least > found.most:
         _refuse(place, f"the least element, {found.least}, is above the most, {found.most}")
     return found
+
+
+def _element_values(value: Any, place: str) -> bytes | None:
+    if value is None:
+        return None
+    text = _text(most=-(-d.MAX_VALUES_BYTES // 3) * 4)(value, place)
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return _refuse(place, "not in Base64")
 
 
 def _configuration(value: Any, place: str) -> d.Configuration:
@@ -192,6 +205,7 @@ _CONTENTS: dict[str, Parser] = {
     "most": _ANY_INTEGER,
     "ascending": _truth,
     "histogram": _list(_SIZE, d.MAX_BINS),
+    "values": _element_values,
 }
 _POINTER: dict[str, Parser] = {
     "name": _NAME,
@@ -278,6 +292,8 @@ def _check_extent(pointer: d.Pointer, place: str) -> None:
         )
     if pointer.offset_bytes + d.extent_bytes(pointer) > pointer.storage_bytes:
         _refuse(f"{place}/storage_bytes", f"the tensor reaches beyond {pointer.storage_bytes} bytes")
+    if pointer.values is not None and len(pointer.values) != (extent := d.extent_bytes(pointer)):
+        _refuse(f"{place}/contents/values", f"{len(pointer.values)} bytes, the tensor has {extent}")
 
 
 def _shown(value: Any) -> str:

@@ -21,6 +21,8 @@ from ._spec import Spec
 
 FORMAT = "cubind.triton.record/1"
 
+_BYTES = "latin-1"  # of arrays in JSON, a character each
+
 Record = Callable[[Spec, int], None]  # called with a kernel and the GPU that it is for
 
 
@@ -75,10 +77,14 @@ def _line(entry: Entry) -> bytes:
         "indices": spec.indices,
         "problem": spec.problem,
         "spec": spec.json.decode(),
-        "files": {path: text.decode() for path, text in spec.files.items()},
+        "files": {path: content.decode(_encoding(path)) for path, content in spec.files.items()},
         "device": entry.device,
     }
     return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def _encoding(path: str) -> str:
+    return _BYTES if path.endswith(".npy") else "utf-8"
 
 
 def read(path: str | os.PathLike[str]) -> Iterator[Entry]:
@@ -101,7 +107,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Entry]:
 def _entry(fields: dict[str, Any]) -> Entry:
     if fields["format"] != FORMAT:
         raise ValueError(f"its format is {fields['format']!r}, {FORMAT!r} is known")
-    files = {path: text.encode() for path, text in fields["files"].items()}
+    files = {path: text.encode(_encoding(path)) for path, text in fields["files"].items()}
     spec = Spec(
         fields["name"],
         fields["entry"],

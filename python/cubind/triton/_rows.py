@@ -19,6 +19,7 @@ from .. import question as asking
 from ..client import Client
 from ..errors import CubindError, DeadlineExceededError
 from . import _triton_private as private
+from ._contents import may_go_to
 from ._defining import Target, defined_variant
 from ._own import StaysOwnError
 from ._question import Question
@@ -152,8 +153,9 @@ class Rows:
 
     def _ask(self, question: Question) -> tuple[Spec, Any]:
         """The daemon's reply with a winner."""
-        spec = spec_of(question.definition)
-        target = Target(spec.name, spec.problem, question.hint, private.current_device())
+        values = may_go_to(self._client.address)
+        spec = spec_of(question.definition, values)
+        target = Target(spec.name, spec.problem, question.hint_with(values), private.current_device())
         reply = defined_variant(self._client, spec, target, self._question, self._timeout)
         if reply.provenance.evidence == _wire.messages().NONE:
             raise StaysOwnError(f"is not measured: {reply.why or 'the daemon has no record of it'}")

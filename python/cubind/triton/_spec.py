@@ -6,6 +6,7 @@ Triton's own.
 
 from __future__ import annotations
 
+import array
 import dataclasses
 import json
 import math
@@ -62,6 +63,8 @@ SCALARS = {name: name for name in ("i64", "u64", "i32", "u32", "i16", "u16", "i8
     "fp16": "f16",
     "bf16": "bf16",
 }
+# The elements of a tensor: their type for Python's arrays and in NumPy's files.
+_VALUES = {"i64": ("q", "<i8"), "i32": ("i", "<i4"), "i8": ("b", "|i1"), "u8": ("B", "|u1")}
 # Configurations add in different orders, and inputs are normally distributed: relative, then absolute.
 _TOLERANCES = {
     "f64": (1e-9, 1e-9),
@@ -88,9 +91,14 @@ class Spec:
     files: dict[str, bytes]
 
 
-def spec_of(definition: d.Definition) -> Spec:
-    """The spec. Raises StaysOwnError for a call that a spec cannot describe."""
+def spec_of(definition: d.Definition, with_values: bool = False) -> Spec:
+    """The spec. with_values: of small integer tensors it has the elements, so that it is another kernel, for
+    whatever elements. Raises StaysOwnError for a call that a spec cannot describe."""
     key = [[name, _key_value(value)] for name, value in definition.key]
+    if not with_values:
+        definition = _without_values(definition)
+    elif has_values(definition.arguments):
+        key.append(["contents", "given"])
     code = code_of(definition.triton, definition.ptxas, definition.architecture, definition.name, key)
     arguments = _arguments(definition)
     fields = {
@@ -99,7 +107,13 @@ def spec_of(definition: d.Definition) -> Spec:
         "arguments": arguments,
         "tolerance": _tolerances(definition, arguments),
     }
-    return make_spec(code, problem_of(definition.key), fields, definition.texts)
+    spec = make_spec(code, problem_of(definition.key), fields, definition.texts)
+    return dataclasses.replace(spec, files=spec.files | _data_files(definition, arguments))
+
+
+def has_values(arguments: tuple[d.Argument, ...]) -> bool:
+    """Whether the elements of a tensor are among the arguments."""
+    return any(isinstance(each, d.Pointer) and each.values is not None for each in arguments)
 
 
 def make_spec(
@@ -268,8 +282,9 @@ def _buffer(pointer: d.Pointer, cleared: set[str]) -> dict[str, Any]:
         found["partial"] = True  # Triton's kernels may, and nothing says so
     if pointer.divisibility > 1:
         found["align"] = pointer.divisibility
-    if role in (d.IN, d.INOUT) and type_ in ("i64", "i32", "i8", "u8"):
-        found["fill"] = _fill(pointer, type_)
+    if role in (d.IN, d.INOUT) and type_ in _VALUES:
+        exact = pointer.values is not None
+        found["fill"] = _exact_fill(pointer, type_) if exact else _fill(pointer, type_)
     return found
 
 
@@ -296,6 +311,51 @@ def _fill(pointer: d.Pointer, type_: str) -> d.Plain:
     if is_dense and least == 0 and most == elements - 1 and is_flat:
         return "permutation"
     return {"uniform": {"low": least, "high": most + 1}}
+
+
+def _exact_fill(pointer: d.Pointer, type_: str) -> d.Plain:
+    """The integers of the call: by a rule that says the same as all of them, or in a file."""
+    code, _ = _VALUES[type_]
+    elements = array.array(code, pointer.values or b"")
+    first, last = elements[0], elements[-1]
+    if abs(first) <= _EXACT and elements.count(first) == len(elements):
+        return {"constant": first}
+    is_range = max(-first, last) <= _EXACT and last - first == len(elements) - 1
+    if is_range and elements == array.array(code, range(first, last + 1)):
+        return {"iota": {"start": first, "step": 1}}
+    return {"npy": _file_of(pointer)}
+
+
+def _data_files(definition: d.Definition, arguments: dict[str, dict[str, Any]]) -> dict[str, bytes]:
+    """The files that fills name."""
+    return {
+        _file_of(pointer): _npy(pointer.values, arguments[pointer.name]["buffer"])
+        for pointer in definition.arguments
+        if isinstance(pointer, d.Pointer)
+        and pointer.values is not None
+        and arguments[pointer.name].get("fill") == {"npy": _file_of(pointer)}
+    }
+
+
+def _file_of(pointer: d.Pointer) -> str:
+    return f"{pointer.name}.npy"
+
+
+def _npy(values: bytes, type_: str) -> bytes:
+    """As numpy.save() writes an array of one dimension, in format 1.0."""
+    code, name = _VALUES[type_]
+    shape = f"({len(values) // array.array(code).itemsize},)"
+    header = f"{{'descr': '{name}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + values
+
+
+def _without_values(definition: d.Definition) -> d.Definition:
+    def without(argument: d.Argument) -> d.Argument:
+        if not isinstance(argument, d.Pointer) or argument.contents is None:
+            return argument
+        return dataclasses.replace(argument, contents=dataclasses.replace(argument.contents, values=None))
+
+    return dataclasses.replace(definition, arguments=tuple(map(without, definition.arguments)))
 
 
 def _scalar(scalar: d.Scalar) -> dict[str, Any]:

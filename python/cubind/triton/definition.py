@@ -1,12 +1,13 @@
 """What the daemon and its agents must know of one call of an autotuned Triton kernel: data, no Python.
 
 A definition is JSON in canonical form, and texts of Triton's IR (TTIR) by their SHA-256. It holds shapes,
-strides and values of integers, but never what is in a tensor: of an integer tensor it has the range and a
-histogram, of any other one nothing.
+strides and values of integers. Of what is in an integer tensor it has the range and a histogram, and of a
+small one the elements, which go into a spec only where they may be sent; of any other tensor nothing.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import hashlib
 import json
@@ -25,6 +26,9 @@ MAX_RANK = 8
 MAX_NAME = 256  # characters
 MAX_TEXT = 4096
 MAX_BINS = 64
+# Of the elements of a tensor. A daemon holds 256 MiB of definitions, and messages of 4 MiB bring them; tables
+# of a mixture of experts take 300 KB for 8,192 tokens with 8 experts each.
+MAX_VALUES_BYTES = 512 << 10
 
 IN, OUT, INOUT = "in", "out", "inout"
 ROLES = (IN, OUT, INOUT)
@@ -39,13 +43,15 @@ Plain = Any
 class Contents:
     """What is known of an integer tensor's elements: enough to draw others like them.
 
-    histogram: of at most a million of them, over bins of equal width from `least` to `most`.
+    histogram: of at most a million of them, over bins of equal width from `least` to `most`. values: all of
+    them in memory, of a small contiguous tensor.
     """
 
     least: int
     most: int
     ascending: bool
     histogram: tuple[int, ...]
+    values: bytes | None = dataclasses.field(default=None, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +73,11 @@ class Pointer:
     offset_bytes: int
     storage_bytes: int
     contents: Contents | None = None
+
+    @property
+    def values(self) -> bytes | None:
+        """The elements, where they are known."""
+        return self.contents.values if self.contents is not None else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,8 +165,9 @@ class Definition:
 
 
 def arguments_digest(arguments: tuple[Argument, ...]) -> str:
-    """What a call passes: sizes, types and numbers."""
-    return digest(canonical([_json_of_argument(argument) for argument in arguments]))
+    """What a call passes: sizes, types and numbers. Not the elements of tensors, since a digest of few gives
+    them away."""
+    return digest(canonical([_json_of_argument(argument, with_values=False) for argument in arguments]))
 
 
 def canonical(value: Plain) -> bytes:
@@ -188,8 +200,13 @@ def plain_number(value: float) -> Plain:
     return value if math.isfinite(value) else str(value)
 
 
-def _json_of_argument(argument: Argument) -> Plain:
-    return {"kind": type(argument).__name__.lower()} | _json_of(argument)
+def _json_of_argument(argument: Argument, with_values: bool = True) -> Plain:
+    found = {"kind": type(argument).__name__.lower()} | _json_of(argument)
+    if contents := found.get("contents"):
+        values = contents.pop("values")
+        if with_values and values is not None:
+            contents["values"] = base64.b64encode(values).decode()
+    return found
 
 
 def _json_of(value: Any) -> Plain:

@@ -192,9 +192,16 @@ def made():
     )
 
 
+def with_values(definition, values):
+    """The same with the elements of its first tensor."""
+    first, *others = definition.arguments
+    first = dataclasses.replace(first, contents=dataclasses.replace(first.contents, values=values))
+    return dataclasses.replace(definition, arguments=(first, *others))
+
+
 class Reader(unittest.TestCase):
     def test_what_is_written_is_read(self):
-        for found in (made(), call()):
+        for found in (made(), call(), with_values(made(), bytes(range(32)))):
             again = _reading.read(found.to_json(), found.texts)
             self.assertEqual((again, again.texts), (found, found.texts))
             self.assertEqual(again.to_json(), found.to_json())
@@ -232,6 +239,20 @@ class Reader(unittest.TestCase):
         ):
             with self.subTest(path):
                 self.assertIn(words, self.refused(changed(path, value)))
+
+    def test_elements_that_are_not_those_of_the_tensor_are_refused(self):
+        place = "arguments/0/contents/values"
+        for value, words in (
+            (7, "7 is not a text"),
+            ("=====", "not in Base64"),
+            ("\u00e9", "not in Base64"),
+            ("A" * (4 * (d.MAX_VALUES_BYTES // 3) + 8), "is not a text of at most 699052 characters"),
+        ):
+            refused = self.refused(changed(place, value))
+            self.assertTrue(place in refused and words in refused, refused)
+        for values in (b"", bytes(31), bytes(33)):
+            found = with_values(made(), values).to_json()
+            self.assertIn(f"{place}: {len(values)} bytes, the tensor has 32", self.refused(found))
 
     def test_a_missing_field_is_named(self):
         fields = json.loads(made().to_json())

@@ -15,9 +15,9 @@ pb = _wire.messages()
 class FakeDaemon(contextlib.AbstractContextManager):
     """Keeps definitions, and gives `answer` to questions for them: a reply, or an error's code. `asked` has
     the requests but for those by a hint that is not known, `defined` the parts by name, `hinted` the names by
-    hint."""
+    hint. tcp: it listens on a port instead of a socket."""
 
-    def __init__(self, answer=None):
+    def __init__(self, answer=None, tcp=False):
         self.answer = answer
         self.asked, self.defined, self.hinted = [], {}, {}
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cubind-fake-"))
@@ -34,7 +34,10 @@ class FakeDaemon(contextlib.AbstractContextManager):
         self._server.add_generic_rpc_handlers(
             [grpc.method_handlers_generic_handler("cubind.v1.Cubind", handlers)]
         )
-        self._server.add_insecure_port(self.address)
+        if tcp:
+            self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        else:
+            self._server.add_insecure_port(self.address)
         self._server.start()
 
     def questions(self):
