@@ -169,7 +169,7 @@ void FloodWatch::run() {
   while (true) {
     const auto is_woken = [this] { return stopping_ || awake_ || begun_ >= alarm_; };
     if (ended > 0) {
-      changed_.wait_until(lock, last_word + kBetweenWords, is_woken);  // these are to be told too
+      changed_.wait_until(lock, last_word + kBetweenWords, is_woken);  // the log names these too
     } else {
       changed_.wait(lock, is_woken);
     }
