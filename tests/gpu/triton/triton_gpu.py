@@ -1,18 +1,20 @@
 """cubind.triton on a GPU: choices of a daemon are launched, and the compile worker's cubin with its launch
 facts is all that a launch needs.
 
-    PYTHONPATH=build/ci/python:tests/service/python python tests/gpu/triton/triton_gpu.py
+    PYTHONPATH=build/ci/python:tests/service/python python tests/gpu/triton/triton_gpu.py [CLASS]
 
 Needs a GPU, torch, Triton 3.4 to 3.8 and the package cubind.
 """
 
 import ctypes
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 import python_found
 
@@ -24,6 +26,7 @@ import cubind.triton  # noqa: E402
 import torch  # noqa: E402
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
+import triton_grouped as moe  # noqa: E402
 import triton_kernels  # noqa: E402
 import triton_stub as stub  # noqa: E402
 from cubind import programs  # noqa: E402
@@ -179,6 +182,32 @@ class Choices(Case):
                 kernel[(1,)](x, y, 3000)
             best = min(best, time.perf_counter() - started)
         return best / (LAUNCHES // 20)
+
+
+class Contents(Case):
+    """A kernel whose programs write the same rows unless its tables are those of the call."""
+
+    EXPERTS, EACH, COLUMNS = 64, 1024, 256
+
+    def report(self, mode):
+        """What became of a call, whose result is right in any case."""
+        client = self.enterContext(cubind.connect(self.start_daemon()))
+        x = torch.randn(self.EXPERTS, self.EACH, moe.WIDTH, device="cuda")
+        w = torch.randn(self.EXPERTS, moe.WIDTH, self.COLUMNS, device="cuda")
+        y = torch.zeros(self.EXPERTS, self.EACH, self.COLUMNS, device="cuda")
+        tables = [table.cuda() for table in moe.tables([self.EACH] * self.EXPERTS)]
+        with unittest.mock.patch.dict(os.environ, CUBIND_TRITON_CONTENTS=mode):
+            cubind.triton.install(client, on_miss="wait", timeout=300)
+            launched = moe.tuned()[moe.grid(len(tables[0]))]
+            launched(x, w, *tables, y, self.COLUMNS, ROWS=moe.ROWS, K=moe.WIDTH)
+        torch.testing.assert_close(y.double(), x.double() @ w.double(), rtol=1e-4, atol=1e-4)
+        return cubind.triton.report()
+
+    def test_with_drawn_tables_no_configuration_can_be_compared(self):
+        self.assertIn("grouped: asked 1, served 0, tuning 0", self.report("0"))
+
+    def test_with_the_tables_of_the_call_it_is_tuned(self):
+        self.assertIn("grouped: asked 1, served 1, tuning 0", self.report(""))
 
 
 class Compiled(Case):
