@@ -22,6 +22,14 @@ constexpr double kMaxFigure = std::numeric_limits<double>::max();  // of what ha
 constexpr std::size_t kWorkPageBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10;
 constexpr std::chrono::hours kMostClockError{24};
+constexpr double kMaxStageMs = 1e12;  // 30 years; sums of them are finite
+constexpr int kMaxStages = 64;        // of a result
+constexpr std::uint32_t kMaxBlocks =
+    1U << 16;                     // of a trial in a stage; an agent that adds more adds them forever
+constexpr int kMaxDevices = 256;  // of an agent
+constexpr int kMaxToolchains = 64;
+constexpr int kMaxArchitecturesOfToolchain = 256;
+constexpr std::uint32_t kMaxCompileJobs = 4096;
 
 /// What a compiler or a driver wrote. It is shown on the terminals of others, and not by cubindctl alone.
 std::string log_from_wire(const std::string& text) { return printable(cut_utf8(text, kMaxLogBytes)); }
@@ -36,6 +44,11 @@ void check_texts(const Texts& texts, const std::string& field, std::size_t max =
 ToolchainIdentity identity_from_wire(const v1::ToolchainIdentity& wire, const std::string& field) {
   check_text(wire.name(), field + ".name");
   return toolchain_from_wire(wire, field);
+}
+
+/// Zero: not said.
+Digest said_digest(const std::string& bytes, const std::string& field) {
+  return bytes.empty() ? Digest() : digest_from_wire(bytes, field);
 }
 
 TrialRow trial_from_wire(const v1::TrialHeader& wire, const std::string& list, int index) {
@@ -85,6 +98,9 @@ ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::strin
 }
 
 void check_times(const v1::SampleBlock& wire, const std::string& list, int index) {
+  if (wire.samples_us().empty()) {
+    refuse(element_member(list, index, "samples_us"), "is empty");
+  }
   for (int i = 0; i < wire.samples_us_size(); ++i) {
     check_duration(wire.samples_us(i), element_member(list, index, element("samples_us", i)));
   }
@@ -105,6 +121,10 @@ void check_times(const v1::Provenance& wire) {
 BlockRow block_from_wire(const v1::SampleBlock& wire, const std::string& list, int index) {
   check_times(wire, list, index);
   check_text(wire.timer(), element_member(list, index, "timer"));
+  if (wire.index() >= kMaxBlocks) {
+    refuse(element_member(list, index, "index"),
+           std::to_string(wire.index()) + " is above " + std::to_string(kMaxBlocks - 1));
+  }
   BlockRow row;
   row.trial = digest_from_wire(wire.trial_key(), element_member(list, index, "trial_key"));
   row.stage = wire.stage() == v1::SampleBlock::FINAL ? Stage::Final : Stage::Screen;
@@ -140,6 +160,30 @@ void check_moment(const std::string& text, std::chrono::system_clock::time_point
   if (text > iso8601_utc(now + kMostClockError)) {
     refuse(field, quoted(text) + " is to come: set the clock of the agent's host");
   }
+}
+
+std::vector<OutcomeCount> outcomes_from_wire(const v1::JobResult& wire) {
+  std::vector<OutcomeCount> outcomes;
+  for (int i = 0; i < wire.outcomes_size(); ++i) {
+    const std::string field = element_member("result.outcomes", i, "outcome");
+    const Outcome outcome = outcome_from_wire(wire.outcomes(i).outcome(), field);
+    if (std::ranges::count(outcomes, outcome, &OutcomeCount::outcome) > 0) {
+      refuse(field, "is counted twice");
+    }
+    outcomes.push_back({outcome, wire.outcomes(i).count()});
+  }
+  return outcomes;
+}
+
+std::vector<StageTime> stages_from_wire(const v1::JobResult& wire) {
+  check_count(wire.stages_size(), kMaxStages, "result.stages");
+  std::vector<StageTime> stages;
+  for (int i = 0; i < wire.stages_size(); ++i) {
+    check_name(wire.stages(i).stage(), element_member("result.stages", i, "stage"));
+    check_number(wire.stages(i).ms(), kMaxStageMs, element_member("result.stages", i, "ms"));
+    stages.push_back({wire.stages(i).stage(), wire.stages(i).ms()});
+  }
+  return stages;
 }
 
 WorkResult::Status status_from_wire(v1::JobResult::Status status) {
@@ -228,6 +272,7 @@ class Pages {
 
 std::vector<OfferedDevice> devices_from_wire(
     const google::protobuf::RepeatedPtrField<v1::OfferedDevice>& devices, const std::string& field) {
+  check_count(devices.size(), kMaxDevices, field);
   std::vector<OfferedDevice> offered;
   for (int i = 0; i < devices.size(); ++i) {
     OfferedDevice device;
@@ -257,6 +302,8 @@ OfferedToolchain toolchain_from_wire(const v1::Toolchain& wire, bool allows_part
                     std::to_string(wire.architectures_size()) + " architectures");
   }
   check_text(wire.name(), element_member(field, index, "name"));
+  check_count(wire.architectures_size(), kMaxArchitecturesOfToolchain,
+              element_member(field, index, "architectures"));
   check_texts(wire.architectures(), element_member(field, index, "architectures"));
   check_texts(wire.assemblers(), element_member(field, index, "assemblers"));
   check_texts(wire.sandbox_lacks(), element_member(field, index, "sandbox_lacks"), kMaxReasonBytes);
@@ -264,8 +311,8 @@ OfferedToolchain toolchain_from_wire(const v1::Toolchain& wire, bool allows_part
           wire.major(),
           wire.minor(),
           {wire.architectures().begin(), wire.architectures().end()},
-          Digest::from_bytes(wire.nvrtc_digest()).value_or(Digest()),
-          Digest::from_bytes(wire.builtins_digest()).value_or(Digest()),
+          said_digest(wire.nvrtc_digest(), element_member(field, index, "nvrtc_digest")),
+          said_digest(wire.builtins_digest(), element_member(field, index, "builtins_digest")),
           {wire.assemblers().begin(), wire.assemblers().end()},
           {wire.sandbox_lacks().begin(), wire.sandbox_lacks().end()},
           wire.sandbox_lacks().empty() || allows_partial_sandbox};
@@ -277,11 +324,16 @@ AgentProfile profile_from_wire(const v1::Hello& hello) {
   AgentProfile profile;
   profile.id = hello.agent_id();
   profile.version = hello.version();
+  if (hello.compile_jobs() > kMaxCompileJobs) {
+    refuse("hello.compile_jobs",
+           std::to_string(hello.compile_jobs()) + " is above " + std::to_string(kMaxCompileJobs));
+  }
   profile.compile_jobs = hello.compile_jobs();
   profile.devices = devices_from_wire(hello.devices(), "hello.devices");
   check_text(hello.no_device_because(), "hello.no_device_because", kMaxReasonBytes);
   profile.no_device_because = hello.no_device_because();
   profile.takes_lends = hello.takes_lends();
+  check_count(hello.toolchains_size(), kMaxToolchains, "hello.toolchains");
   for (int i = 0; i < hello.toolchains_size(); ++i) {
     profile.toolchains.push_back(
         toolchain_from_wire(hello.toolchains(i), hello.allows_partial_sandbox(), "hello.toolchains", i));
@@ -294,7 +346,7 @@ WorkProgress progress_from_wire(const v1::Progress& wire) {
   check_text(wire.stage(), "progress.stage");
   progress.stage = wire.stage();
   progress.configurations = wire.configurations();
-  progress.configurations_done = wire.configurations_done();
+  progress.configurations_done = std::min(wire.configurations_done(), wire.configurations());
   progress.nvrtc_calls = wire.nvrtc_calls();
   check_text(wire.waits_because(), "progress.waits_because", kMaxReasonBytes);
   progress.waits_because = wire.waits_because();
@@ -327,17 +379,9 @@ WorkResult result_from_wire(const v1::JobResult& wire, std::chrono::system_clock
   WorkResult result;
   result.status = status_from_wire(wire.status());
   result.error = log_from_wire(wire.error());
-  for (int i = 0; i < wire.outcomes_size(); ++i) {
-    result.outcomes.push_back(
-        {outcome_from_wire(wire.outcomes(i).outcome(), element_member("result.outcomes", i, "outcome")),
-         wire.outcomes(i).count()});
-  }
+  result.outcomes = outcomes_from_wire(wire);
   result.needs_bytes = wire.needs_bytes();
-  for (int i = 0; i < wire.stages_size(); ++i) {
-    check_name(wire.stages(i).stage(), element_member("result.stages", i, "stage"));
-    check_number(wire.stages(i).ms(), kMaxFigure, element_member("result.stages", i, "ms"));
-    result.stages.push_back({wire.stages(i).stage(), wire.stages(i).ms()});
-  }
+  result.stages = stages_from_wire(wire);
   if (result.status == WorkResult::Status::Smaller) {
     result.smaller_problem = problem_from_wire(wire.smaller_problem(), "result.smaller_problem");
   }
@@ -384,6 +428,10 @@ CheckOutcome check_from_wire(const v1::CheckResult& wire) {
   outcome.artifact.architecture = wire.info().architecture();
   outcome.artifact.cubin_bytes = wire.info().cubin_bytes();
   outcome.artifact.toolchain.name = wire.info().toolchain();
+  for (int i = 0; i < wire.info().entries_size(); ++i) {
+    check_text(wire.info().entries(i).entry_symbol(), element_member("check.info.entries", i, "entry_symbol"),
+               kMaxMessageBytes);
+  }
   outcome.artifact.resources = resources_from_wire(wire.info().entries());
   if (!wire.info().digest().empty()) {
     outcome.artifact.cubin = digest_from_wire(wire.info().digest(), "check.info.digest");

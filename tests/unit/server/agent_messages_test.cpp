@@ -1,0 +1,132 @@
+// Messages of agents that no agent of this build sends.
+#include "server/convert/agent_messages.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <functional>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "tests/unit/server/rows.hpp"
+#include "tuner/plan/wire.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+/// What a message is refused with; empty: it is taken.
+std::string refusal(const std::function<void()>& convert) {
+  try {
+    convert();
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::InvalidArgument);
+    return error.what();
+  }
+  return "";
+}
+
+v1::Hello hello() {
+  v1::Hello hello;
+  hello.set_agent_id("agent");
+  hello.add_toolchains()->set_name("nvrtc 13.0");
+  hello.add_devices()->set_uuid("GPU-1");
+  to_wire(h200(), *hello.mutable_devices(0)->mutable_facts());
+  return hello;
+}
+
+struct FalseHello {
+  const char* field;
+  void (*tell)(v1::Hello& hello);
+};
+
+TEST_CASE("a hello with more than any host has is refused with its field") {
+  const auto told =
+      GENERATE(FalseHello{"hello.devices: has 10001 elements",
+                          [](v1::Hello& h) {
+                            for (int i = 0; i < 10'000; ++i) {
+                              (*h.add_devices() = h.devices(0)).set_uuid("GPU-" + std::to_string(i));
+                            }
+                          }},
+               FalseHello{"hello.toolchains: has 10001 elements",
+                          [](v1::Hello& h) {
+                            for (int i = 0; i < 10'000; ++i) {
+                              h.add_toolchains()->set_name("nvrtc 13.0");
+                            }
+                          }},
+               FalseHello{"hello.toolchains[0].architectures",
+                          [](v1::Hello& h) {
+                            for (int i = 0; i < 10'000; ++i) {
+                              h.mutable_toolchains(0)->add_architectures("sm_90");
+                            }
+                          }},
+               FalseHello{"hello.toolchains[0].nvrtc_digest",
+                          [](v1::Hello& h) { h.mutable_toolchains(0)->set_nvrtc_digest("short"); }},
+               FalseHello{"hello.toolchains[0].builtins_digest",
+                          [](v1::Hello& h) { h.mutable_toolchains(0)->set_builtins_digest("short"); }},
+               FalseHello{"hello.compile_jobs", [](v1::Hello& h) { h.set_compile_jobs(UINT32_MAX); }});
+  CAPTURE(told.field);
+  v1::Hello message = hello();
+  REQUIRE(refusal([&] { profile_from_wire(message); }).empty());
+  told.tell(message);
+  CHECK_THAT(refusal([&] { profile_from_wire(message); }), Contains(told.field));
+}
+
+v1::JobResult failure() {
+  v1::JobResult result;
+  result.set_status(v1::JobResult::FAILED);
+  result.add_outcomes()->set_outcome(v1::COMPILE);
+  result.add_stages()->set_stage("compiling");
+  return result;
+}
+
+struct FalseResult {
+  const char* field;
+  void (*tell)(v1::JobResult& result);
+};
+
+TEST_CASE("a result whose counts and times cannot be added up is refused with its field") {
+  const auto told = GENERATE(
+      FalseResult{"result.outcomes[1].outcome",
+                  [](v1::JobResult& r) { r.add_outcomes()->set_outcome(v1::COMPILE); }},
+      FalseResult{"result.stages[0].ms", [](v1::JobResult& r) { r.mutable_stages(0)->set_ms(1e308); }},
+      FalseResult{"result.stages: has 1001 elements", [](v1::JobResult& r) {
+                    for (int i = 0; i < 1000; ++i) {
+                      r.add_stages()->set_stage("stage " + std::to_string(i));
+                    }
+                  }});
+  CAPTURE(told.field);
+  v1::JobResult message = failure();
+  REQUIRE(refusal([&] { result_from_wire(message, {}); }).empty());
+  told.tell(message);
+  CHECK_THAT(refusal([&] { result_from_wire(message, {}); }), Contains(told.field));
+}
+
+TEST_CASE("blocks that are empty or would never end are refused") {
+  v1::Batch batch;
+  v1::SampleBlock& block = *batch.add_blocks();
+  block.set_trial_key(std::string(32, 'x'));
+  CHECK_THAT(refusal([&] { batch_from_wire(batch); }), Contains("batch.blocks[0].samples_us"));
+  block.add_samples_us(20);
+  CHECK(refusal([&] { batch_from_wire(batch); }).empty());
+  block.set_index(UINT32_MAX);
+  CHECK_THAT(refusal([&] { batch_from_wire(batch); }), Contains("batch.blocks[0].index"));
+}
+
+TEST_CASE("no more is done of a job than there is") {
+  v1::Progress progress;
+  progress.set_configurations(10);
+  progress.set_configurations_done(4'000'000'000);
+  CHECK(progress_from_wire(progress).configurations_done == 10);
+}
+
+TEST_CASE("the symbols of a check hold no control character") {
+  v1::CheckResult check;
+  check.set_outcome(v1::CORRECT);
+  check.mutable_info()->add_entries()->set_entry_symbol("\x1b]0;title\x07");
+  CHECK_THAT(refusal([&] { check_from_wire(check); }), Contains("check.info.entries[0].entry_symbol"));
+}
+
+}  // namespace
+}  // namespace cubind::test
