@@ -60,6 +60,10 @@ struct AgentProfile {
   std::uint32_t compile_jobs = 1;
   std::string no_device_because;  // without devices
   bool takes_lends = false;       // it heeds AgentLink::lends()
+  std::string token = {};         // id of the token that it came with; empty: it needed none
+
+  /// Nobody takes the place of another token's agent by its id. An id of a token has no space.
+  std::string key() const { return token + " " + id; }
 };
 
 /// The devices of all agents.

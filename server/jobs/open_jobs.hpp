@@ -53,7 +53,7 @@ struct OpenJob {
   bool in_use_lent = false;       // the agent finds the GPU in use although it is lent. Not stored
   bool waits_lent = false;        // and calls have waited long enough for its other users. Not stored
   bool is_announced = false;      // to an agent, as the one that comes next
-  std::set<std::string> avoided;  // ids of agents that get it only if no other can take it. Not stored
+  std::set<std::string> avoided;  // keys of agents that get it only if no other can. Not stored
   std::uint32_t refusals = 0;     // of results. Not stored
   bool is_awaited = false;        // a caller waits for it, or did. Not stored
   std::string caller;             // who started it; empty: the daemon. Not stored

@@ -38,7 +38,7 @@ JobPlaces Placement::gpus(const OpenJob& job, bool avoided) const {
   const std::uint64_t needed = std::max(failures_.memory_needed(job.row.key), job.needs_bytes);
   JobPlaces enough, less;
   for (const auto& [id, agent] : agents_) {
-    if (agent.is_leaving || job.avoided.contains(agent.profile.id) != avoided) {
+    if (agent.is_leaving || job.avoided.contains(agent.profile.key()) != avoided) {
       continue;
     }
     for (const OfferedDevice& device : agent.profile.devices) {
@@ -65,7 +65,7 @@ JobPlaces Placement::compilers(const OpenJob& job) const {
 
 JobPlaces Placement::compilers(const OpenJob& job, bool avoided) const {
   const auto may_compile = [&](const JoinedAgent& agent) {
-    return !agent.is_leaving && job.avoided.contains(agent.profile.id) == avoided;
+    return !agent.is_leaving && job.avoided.contains(agent.profile.key()) == avoided;
   };
   JobPlaces places;
   std::optional<Version> newest;
@@ -107,7 +107,7 @@ bool Placement::lent_gpu_is_free(const OpenJob& job) const {
 bool Placement::another_is_free(const OpenJob& job) const {
   return any_device(agents_, [&](std::uint64_t agent, const OfferedDevice& device) {
     const JoinedAgent& joined = agents_.at(agent);
-    return !joined.is_leaving && agent != job.lease->agent && !job.avoided.contains(joined.profile.id) &&
+    return !joined.is_leaving && agent != job.lease->agent && !job.avoided.contains(joined.profile.key()) &&
            may_measure_for(joined.profile, device, job) && !jobs_.gpu_is_leased(device.uuid);
   });
 }

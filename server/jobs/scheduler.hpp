@@ -112,7 +112,7 @@ class Scheduler {
   void agent_leaves(std::uint64_t agent);
   /// It has sent what no agent of this build sends: other agents come first for the jobs that it holds.
   void avoid(std::uint64_t agent);
-  bool has_agent(const std::string& agent_id) const;
+  bool has_agent(const AgentProfile& like) const;
   /// Until then a job without a device is not called no_device: an agent is on its way.
   void expect_agent_until(std::chrono::steady_clock::time_point deadline);
   bool agent_expected() const;

@@ -72,7 +72,7 @@ void Scheduler::end_lease_at_agent(const OpenJob& job, const std::string& reason
 
 void Scheduler::take_back(OpenJob& job, const std::string& reason) {
   if (const auto agent = agents_.find(job.lease->agent); agent != agents_.end()) {
-    job.avoided.insert(agent->second.profile.id);
+    job.avoided.insert(agent->second.profile.key());
   }
   end_lease_at_agent(job, reason);
   requeue(job, reason);

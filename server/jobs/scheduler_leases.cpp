@@ -83,13 +83,14 @@ void Scheduler::agent_leaves(std::uint64_t agent) {
 void Scheduler::avoid(std::uint64_t agent) {
   if (const auto found = agents_.find(agent); found != agents_.end()) {
     for (OpenJob* job : held_by(jobs_, agent)) {
-      job->avoided.insert(found->second.profile.id);
+      job->avoided.insert(found->second.profile.key());
     }
   }
 }
 
-bool Scheduler::has_agent(const std::string& agent_id) const {
-  return std::ranges::any_of(agents_, [&](const auto& agent) { return agent.second.profile.id == agent_id; });
+bool Scheduler::has_agent(const AgentProfile& like) const {
+  return std::ranges::any_of(agents_,
+                             [&](const auto& agent) { return agent.second.profile.key() == like.key(); });
 }
 
 void Scheduler::store_offered_classes() {

@@ -130,9 +130,10 @@ void AgentStream::join() {
   const v1::Hello& hello = message_.hello();
   const std::uint32_t protocol = common_protocol(hello);
   AgentProfile profile = profile_from_wire(hello);
+  profile.token = open_->caller().token;
   agent_id_ = profile.id;
   check_offer(open_->caller(), profile.devices, *context_.index.snapshot());
-  if (context_.scheduler.has_agent(profile.id)) {
+  if (context_.scheduler.has_agent(profile)) {
     throw Error(
         ErrorCode::AlreadyExists, "hello.agent_id",
         "an agent with the id " + quoted(profile.id) +

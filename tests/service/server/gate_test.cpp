@@ -122,6 +122,17 @@ TEST_CASE("a message that does not parse is refused in every rpc with a word") {
   }
 }
 
+TEST_CASE("an agent takes the place of no other token's agent by its id") {
+  TeamDaemon daemon;
+  const FakeAgent first(daemon.address(), hello_with(h200_facts(), "gpu7"));
+  const std::string token = daemon.issue(
+      {.name = "elsewhere", .roles = {CallerRole::Agent}, .namespaces = {kEverything}, .device_classes = {}});
+  v1::AgentMessage message;
+  *message.mutable_hello() = compiling_hello("gpu7");
+  CHECK(call(daemon.channel, method_of("Serve"), token, message.SerializeAsString()).ok());
+  CHECK(daemon.status().agents() >= 1);
+}
+
 TEST_CASE("a job of a namespace that is not the caller's does not exist for it") {
   TeamDaemon daemon;
   v1::TuneRequest request = tune_vector_add({4096});
