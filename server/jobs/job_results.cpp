@@ -82,8 +82,8 @@ bool put_trials(const WorkBatch& batch, StoreWriter& writer) {
 
 }  // namespace
 
-bool store_job_batch(const OpenJob& job, WorkBatch& batch, Store& store) {
-  check_batch(job, batch);
+bool store_job_batch(const OpenJob& job, const AgentProfile& agent, WorkBatch& batch, Store& store) {
+  check_batch(job, agent, batch);
   stamp(job, batch);
   bool is_new = false;
   store.write([&](StoreWriter& writer) {

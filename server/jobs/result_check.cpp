@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <tuple>
 
 #include "base/refuse.hpp"
+#include "base/text.hpp"
 #include "server/store/store.hpp"
 #include "tuner/plan/wire_fields.hpp"
 
@@ -23,11 +25,60 @@ TrialContext context_of(const OpenJob& job) {
           job.row.question.policy, driver_branch(job.lease->driver.version)};
 }
 
+ArtifactSource source_for(const OpenJob& job, const Configuration& configuration) {
+  return artifact_source(*job.lease->spec, job.measured().problem, configuration, architecture_for(job));
+}
+
 Key artifact_key_for(const OpenJob& job, const Configuration& configuration,
                      const ToolchainIdentity& toolchain) {
-  return artifact_key(
-      artifact_source(*job.lease->spec, job.measured().problem, configuration, architecture_for(job)),
-      toolchain);
+  return artifact_key(source_for(job, configuration), toolchain);
+}
+
+/// Rows with the same identity would be stored by the order in which they come.
+template <typename Row, typename Identity>
+void require_distinct(const std::vector<Row>& rows, const std::string& list, const std::string& member,
+                      const Identity& identity) {
+  std::set<decltype(identity(rows.front()))> seen;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!seen.insert(identity(rows[i])).second) {
+      refuse(element_member(list, static_cast<int>(i), member), "is in the batch twice");
+    }
+  }
+}
+
+void require_distinct_rows(const WorkBatch& batch) {
+  require_distinct(batch.trials, "batch.trials", "trial_key",
+                   [](const TrialRow& row) { return row.key.digest; });
+  require_distinct(batch.artifacts, "batch.artifacts", "key",
+                   [](const ArtifactUpload& upload) { return upload.row.key.digest; });
+  require_distinct(batch.blocks, "batch.blocks", "index",
+                   [](const BlockRow& row) { return std::tuple(row.trial, row.stage, row.index); });
+  require_distinct(batch.verifications, "batch.verifications", "problem", [](const VerificationRow& row) {
+    return std::tuple(row.trial, to_string(row.result.problem), row.result.after_timing);
+  });
+}
+
+/// A lease that compiles may have gone to an agent that may not measure on GPUs of the job's class.
+void require_no_measurements(const WorkBatch& batch) {
+  const std::string why = "is not empty, but the lease is to compile";
+  const auto require_none = [&](bool none, const char* list) { none ? void() : refuse(list, why); };
+  require_none(batch.trials.empty(), "batch.trials");
+  require_none(batch.blocks.empty(), "batch.blocks");
+  require_none(batch.verifications.empty(), "batch.verifications");
+}
+
+void require_offered(const AgentProfile& agent, const ToolchainIdentity& toolchain,
+                     const std::string& field) {
+  const auto is_same = [](const Digest& offered, const Digest& used) {
+    return offered == Digest() || offered == used;
+  };
+  const bool is_offered = std::ranges::any_of(agent.toolchains, [&](const OfferedToolchain& one) {
+    return one.name == toolchain.name && is_same(one.nvrtc, toolchain.nvrtc) &&
+           is_same(one.builtins, toolchain.builtins);
+  });
+  if (!is_offered) {
+    refuse(field, quoted(toolchain.name) + " is no toolchain of the agent's hello");
+  }
 }
 
 LaunchPlan plan_of(const OpenJob& job, const Configuration& configuration, const std::string& field) {
@@ -63,17 +114,57 @@ void check_trial(const OpenJob& job, const TrialRow& trial, int index) {
   }
 }
 
-bool is_wanted(const OpenJob& job, const WorkBatch& batch, const ArtifactRow& artifact) {
+/// Of the configuration that has the artifact's key; absent: none that the batch or the job names has it.
+std::optional<ArtifactSource> source_of(const OpenJob& job, const WorkBatch& batch,
+                                        const ArtifactRow& artifact) {
+  std::optional<ArtifactSource> found;
   const auto has_key = [&](const Configuration& configuration) {
-    const Configuration canonical = job.lease->spec->canonicalize(configuration, "listed");
-    return artifact_key_for(job, canonical, artifact.toolchain) == artifact.key;
+    ArtifactSource source = source_for(job, job.lease->spec->canonicalize(configuration, "listed"));
+    if (artifact_key(source, artifact.toolchain) == artifact.key) {
+      found = std::move(source);
+    }
+    return found.has_value();
   };
   if (job.row.kind == JobKind::CompileWinner) {
-    return std::ranges::any_of(job.row.listed, has_key);
+    std::ranges::any_of(job.row.listed, has_key);
+  } else {
+    std::ranges::any_of(batch.trials, [&](const TrialRow& trial) {
+      return trial.artifact_key == artifact.key.digest && has_key(trial.configuration);
+    });
   }
-  return std::ranges::any_of(batch.trials, [&](const TrialRow& trial) {
-    return trial.artifact_key == artifact.key.digest && has_key(trial.configuration);
-  });
+  return found;
+}
+
+void check_artifact(const OpenJob& job, const AgentProfile& agent, const WorkBatch& batch, int index) {
+  const ArtifactRow& artifact = batch.artifacts[static_cast<std::size_t>(index)].row;
+  const auto field = [index](const char* member) { return element_member("batch.artifacts", index, member); };
+  require_offered(agent, artifact.toolchain, field("toolchain"));
+  const auto source = source_of(job, batch, artifact);
+  if (artifact.architecture != architecture_for(job) || !source) {
+    refuse(field("key"),
+           short_name(artifact.key.digest) + " is of no configuration that this batch or job names");
+  }
+  if (artifact.entries != source->entries) {
+    refuse(field("entries"), "are not those of the artifact's configuration: " + join(source->entries, ", "));
+  }
+  for (const EntryResources& one : artifact.resources) {
+    if (std::ranges::count(artifact.entry_symbols, one.entry_symbol) == 0) {
+      refuse(field("info.entries"), quoted(one.entry_symbol) + " is none of entry_symbols");
+    }
+  }
+}
+
+void check_verification(const OpenJob& job, const VerificationRow& row, int index) {
+  const KernelSpec& spec = *job.lease->spec;
+  const std::string list = "batch.verifications";
+  if (row.verification_digest != verification_digest(spec)) {
+    refuse(element_member(list, index, "verification_digest"),
+           "is not that of the kernel's reference and tolerance");
+  }
+  const std::string field = element_member(list, index, "problem");
+  if (spec.canonicalize(row.result.problem, field) != row.result.problem) {
+    refuse(field, "is not in canonical form");
+  }
 }
 
 /// Trials of the lease's question, each looked up once.
@@ -112,62 +203,126 @@ void require_own(OwnTrials& trials, const Digest& key, const std::string& field)
   }
 }
 
+/// What was found wrong once stays wrong in its series.
+void require_no_pardon(const OpenJob& job, const VerificationRow& row, const std::string& field,
+                       StoreReader& reader) {
+  TrialRow trial;
+  trial.key.digest = row.trial;
+  trial.series = job.row.series;
+  const bool failed = std::ranges::any_of(reader.verifications(trial), [&](const VerificationRow& known) {
+    return known.verification_digest == row.verification_digest &&
+           known.result.problem == row.result.problem && known.result.outcome != Outcome::Correct;
+  });
+  if (failed && row.result.outcome == Outcome::Correct) {
+    refuse(field, short_name(row.trial) + " has failed this verification");
+  }
+}
+
 void check_verified(const OpenJob& job, const RecordRow& record, const TrialRow& trial, StoreReader& reader) {
   const Digest wanted = verification_digest(*job.lease->spec);
-  const Problem problem = job.measured().problem;
-  const std::vector<VerificationRow> verifications = reader.verifications(trial);
-  const bool passed = std::ranges::any_of(verifications, [&](const VerificationRow& row) {
-    return row.verification_digest == wanted && row.result.problem == problem &&
-           row.result.outcome == Outcome::Correct;
-  });
-  const bool failed = std::ranges::any_of(verifications, [&](const VerificationRow& row) {
-    return row.verification_digest == wanted && row.result.outcome != Outcome::Correct;
-  });
+  std::vector<VerificationRow> rows = reader.verifications(trial);
+  std::erase_if(rows, [&](const VerificationRow& row) { return row.verification_digest != wanted; });
+  const auto passed = [](const VerificationRow& row) { return row.result.outcome == Outcome::Correct; };
+  const auto passed_at = [&](const Problem& problem) {
+    return std::ranges::any_of(
+        rows, [&](const VerificationRow& row) { return passed(row) && row.result.problem == problem; });
+  };
   if (trial.cubin == Digest()) {
     refuse("result.winner_trial", short_name(trial.key.digest) + " has no artifact");
   }
-  if (trial.outcome != Outcome::Correct || !record.verification.verified || !passed || failed) {
+  if (trial.outcome != Outcome::Correct || !record.verification.verified ||
+      !passed_at(job.measured().problem) || !std::ranges::all_of(rows, passed)) {
     refuse("result.winner_trial", short_name(trial.key.digest) + " was not verified");
   }
   if (record.verification.digest != verification_digest(*job.lease->spec, job.row.question.numerics)) {
     refuse("result.verification_digest", "is not that of the kernel's reference and tolerance");
   }
-}
-
-void check_timing(const Timing& timing, const TrialRow& trial, StoreReader& reader) {
-  double least = std::numeric_limits<double>::infinity(), most = 0;
-  std::size_t samples = 0;
-  for (const BlockRow& block : reader.blocks(trial)) {
-    if (block.stage != Stage::Final) {
-      continue;
-    }
-    samples += block.block.samples_us.size();
-    for (const double sample : block.block.samples_us) {
-      least = std::min(least, sample);
-      most = std::max(most, sample);
+  const std::string summary = "result.provenance.verification";
+  for (std::size_t i = 0; i < record.verification.problems.size(); ++i) {
+    if (!passed_at(record.verification.problems[i])) {
+      refuse(element_field(summary, "problems", static_cast<int>(i)), "was not verified");
     }
   }
-  const double slack = most * 1e-9;  // means are rounded
-  const bool ordered = least - slack <= timing.low_us && timing.low_us <= timing.median_us + slack &&
-                       timing.median_us <= timing.high_us + slack && timing.high_us <= most + slack;
-  if (samples == 0 || timing.samples == 0 || timing.samples > samples || !ordered) {
-    refuse("result.provenance.median_us",
-           "is not within the " + std::to_string(samples) + " samples that the winner has");
+  const bool same_bits =
+      std::ranges::all_of(rows, [](const VerificationRow& row) { return row.result.same_bits; });
+  const bool wants_same_bits = job.row.question.numerics.kind != Numerics::Kind::Tolerance;
+  if (!same_bits && (record.verification.same_bits || wants_same_bits)) {
+    refuse(summary + ".same_bits", "is not what the verifications of the trial say");
+  }
+}
+
+/// Of the samples of a trial's finals.
+struct TimeSpan {
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  std::size_t samples = 0;
+
+  void add(const TrialRow& trial, const std::string& timer, StoreReader& reader) {
+    for (const BlockRow& row : reader.blocks(trial)) {
+      if (row.stage != Stage::Final || row.timer != timer) {
+        continue;
+      }
+      samples += row.block.samples_us.size();
+      for (const double sample : row.block.samples_us) {
+        least = std::min(least, sample);
+        most = std::max(most, sample);
+      }
+    }
+  }
+};
+
+constexpr double kRounding = 1e-9;  // of means
+
+TimeSpan check_timing(const Timing& timing, const TrialRow& trial, StoreReader& reader) {
+  TimeSpan own;
+  own.add(trial, timing.timer, reader);
+  const double slack = own.most * kRounding;
+  const bool ordered = own.least - slack <= timing.low_us && timing.low_us <= timing.median_us + slack &&
+                       timing.median_us <= timing.high_us + slack && timing.high_us <= own.most + slack;
+  if (own.samples == 0 || timing.samples == 0 || timing.samples > own.samples || !ordered) {
+    refuse("result.provenance.median_us", "is not within the " + std::to_string(own.samples) +
+                                              " samples that the winner has by the timer " +
+                                              quoted(timing.timer));
+  }
+  return own;
+}
+
+/// The default is one of the finalists, or nothing is known of it.
+void check_gain(const RecordRow& record, const TimeSpan& own, const TrialRow& winner, StoreReader& reader) {
+  const double gain = record.timing.gain_over_default;
+  if (gain == 0) {
+    return;
+  }
+  TimeSpan all = own;
+  for (const Digest& finalist : record.finalists) {
+    TrialRow trial = winner;
+    trial.key.digest = finalist;
+    all.add(trial, record.timing.timer, reader);
+  }
+  const double least = all.least / own.most, most = all.most / own.least;
+  if (gain < least * (1 - kRounding) || gain > most * (1 + kRounding)) {
+    refuse("result.provenance.gain_over_default", "is not between " + std::to_string(least) + " and " +
+                                                      std::to_string(most) +
+                                                      ", which the samples of the finalists allow");
   }
 }
 
 }  // namespace
 
-void check_batch(const OpenJob& job, const WorkBatch& batch) {
+void check_batch(const OpenJob& job, const AgentProfile& agent, const WorkBatch& batch) {
+  if (job.row.kind == JobKind::CompileWinner) {
+    require_no_measurements(batch);
+  }
+  require_distinct_rows(batch);
   for (std::size_t i = 0; i < batch.trials.size(); ++i) {
     check_trial(job, batch.trials[i], static_cast<int>(i));
+    require_offered(agent, batch.trials[i].toolchain,
+                    element_member("batch.trials", static_cast<int>(i), "toolchain"));
   }
   for (std::size_t i = 0; i < batch.artifacts.size(); ++i) {
-    const ArtifactRow& artifact = batch.artifacts[i].row;
-    if (artifact.architecture != architecture_for(job) || !is_wanted(job, batch, artifact)) {
-      refuse(element_member("batch.artifacts", static_cast<int>(i), "key"),
-             short_name(artifact.key.digest) + " is of no configuration that this batch or job names");
-    }
+    check_artifact(job, agent, batch, static_cast<int>(i));
+  }
+  for (std::size_t i = 0; i < batch.verifications.size(); ++i) {
+    check_verification(job, batch.verifications[i], static_cast<int>(i));
   }
 }
 
@@ -189,6 +344,8 @@ void check_against_store(const OpenJob& job, const WorkBatch& batch, StoreReader
   for (std::size_t i = 0; i < batch.verifications.size(); ++i) {
     const std::string list = "batch.verifications";
     require_own(trials, batch.verifications[i].trial, element_member(list, static_cast<int>(i), "trial_key"));
+    require_no_pardon(job, batch.verifications[i], element_member(list, static_cast<int>(i), "outcome"),
+                      reader);
   }
 }
 
@@ -208,7 +365,8 @@ void check_result(const OpenJob& job, const WorkResult& result, StoreReader& rea
   TrialRow of_series = *trial;
   of_series.series = job.row.series;
   check_verified(job, record, of_series, reader);
-  check_timing(record.timing, of_series, reader);
+  const TimeSpan own = check_timing(record.timing, of_series, reader);
+  check_gain(record, own, of_series, reader);
 }
 
 }  // namespace cubind

@@ -11,13 +11,16 @@ class StoreReader;
 
 /// Each throws InvalidArgument, with the member of the message and what would be right. The job is leased.
 
-/// Trials are of the leased problem, of a configuration of its space, and have the keys that follow from
-/// both; artifacts have the key of one of these trials, or of a configuration that is to be compiled.
-void check_batch(const OpenJob& job, const WorkBatch& batch);
+/// No row comes twice, and the agent has offered the toolchains. Trials are of the leased problem, of a
+/// configuration of its space, and have the keys that follow from both; artifacts have the key and the entries
+/// of one of these trials, or of a configuration that is to be compiled; a lease that compiles brings nothing
+/// else. Verifications compare with the kernel's reference.
+void check_batch(const OpenJob& job, const AgentProfile& agent, const WorkBatch& batch);
 /// An artifact that is stored has the bytes that are stored. Samples and verifications belong to trials of
-/// the batch or of earlier ones for the same question.
+/// the batch or of earlier ones for the same question. A failed verification does not pass later.
 void check_against_store(const OpenJob& job, const WorkBatch& batch, StoreReader& reader);
-/// The winner is a correct trial of the job with a passed verification, and its time lies within its samples.
+/// The winner is a correct trial of the job with passed verifications, and its time and gain lie within the
+/// samples of the finalists.
 void check_result(const OpenJob& job, const WorkResult& result, StoreReader& reader);
 
 }  // namespace cubind

@@ -16,12 +16,14 @@
 namespace cubind {
 namespace {
 
+constexpr std::size_t kMaxStages = 256;  // of all leases of a job
+
 void add_stages(const std::vector<StageTime>& lease, std::vector<StageTime>& job) {
   for (const StageTime& one : lease) {
     const auto at = std::ranges::find(job, one.stage, &StageTime::stage);
-    if (at == job.end()) {
+    if (at == job.end() && job.size() < kMaxStages) {
       job.push_back(one);
-    } else {
+    } else if (at != job.end()) {
       at->ms += one.ms;
     }
   }
@@ -78,7 +80,7 @@ bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, st
     return false;
   }
   try {
-    if (store_job_batch(*job, batch, store_)) {
+    if (store_job_batch(*job, agents_.at(agent).profile, batch, store_)) {
       job->lease->last_result = clock_.steady_now();
     }
   } catch (const Error& error) {
@@ -137,7 +139,9 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
   if (!job) {
     return false;
   }
-  job->row.outcomes = result.outcomes;
+  const std::vector<StageTime> stages_before = job->row.stages;
+  const std::vector<OutcomeCount> outcomes_before =
+      std::exchange(job->row.outcomes, std::move(result.outcomes));
   add_stages(result.stages, job->row.stages);
   const bool is_smaller = result.status == WorkResult::Status::Smaller;
   const bool gpu_in_use = job->row.state == JobState::WaitingForIdleGpu;
@@ -157,6 +161,8 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
       is_smaller ? measure_smaller(*job, result) : complete_tune(*job, result);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::InvalidArgument) {
+        job->row.stages = stages_before;
+        job->row.outcomes = outcomes_before;
         refuse(*job, error);
         dispatch();
         return false;

@@ -185,6 +185,8 @@ v1::VerificationResult verification_of(const FakeTrial& trial) {
   *result.mutable_problem() = trial.header.problem();
   result.set_outcome(v1::CORRECT);
   result.set_reference("kernel");
+  result.set_worst_excess(0.5);
+  result.set_same_bits(true);
   return result;
 }
 
@@ -221,7 +223,7 @@ v1::JobResult result_of(const v1::LeaseGrant& lease, const FakeTrial& winner, do
   provenance.set_median_high_us(median_us + 0.1);
   provenance.set_samples(kFakeSamples);
   provenance.set_sm_mhz(1980);
-  provenance.set_gain_over_default(1.25);
+  provenance.set_gain_over_default(1.0);
   provenance.set_timer("cupti");
   provenance.set_tick_us(0.032);
   provenance.set_power_limit_mw(700000);

@@ -62,7 +62,7 @@ TEST_CASE("the reply says what makes the answer trustworthy") {
   CHECK(from.samples() == 12);
   CHECK(from.sm_mhz() == 1980);
   CHECK_FALSE(from.contended());
-  CHECK(from.gain_over_default() == 1.25);
+  CHECK(from.gain_over_default() == 1.0);
   CHECK(from.verification().reference() == "kernel");
   CHECK(from.verification().problems_size() == 1);
   CHECK(from.same_bytes_measured());

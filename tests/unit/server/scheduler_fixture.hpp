@@ -14,7 +14,7 @@ struct RecordingLink final : AgentLink {
   void announce(const Lease& next) override { announced.push_back(next); }
   std::vector<Lease> announced;
   std::vector<Lease> leases;
-  std::vector<std::string> ended, told_awaited;
+  std::vector<std::string> ended, why_ended, told_awaited;
   std::vector<std::vector<LentGpu>> told_lends;
   bool drained = false;
   bool fails_once = false;
@@ -29,7 +29,10 @@ struct RecordingLink final : AgentLink {
     leases.push_back(lease);
   }
   void awaited(const std::string& lease_id) override { told_awaited.push_back(lease_id); }
-  void end_lease(const std::string& lease_id, const std::string&) override { ended.push_back(lease_id); }
+  void end_lease(const std::string& lease_id, const std::string& reason) override {
+    ended.push_back(lease_id);
+    why_ended.push_back(reason);
+  }
   void check(const CheckOrder&) override {}
   void drain() override { drained = true; }
   void lends(const std::vector<LentGpu>& lent) override { told_lends.push_back(lent); }
@@ -88,14 +91,16 @@ struct SchedulerFixture {
     batch.trials = {trial(name, n)};
     const TrialRow& row = batch.trials[0];
     ArtifactRow artifact = artifact_row(name, "cubin " + name);
-    artifact.key =
-        artifact_key(artifact_source(spec(), row.problem, row.configuration, "sm_90"), row.toolchain);
+    const ArtifactSource source = artifact_source(spec(), row.problem, row.configuration, "sm_90");
+    artifact.key = artifact_key(source, row.toolchain);
+    artifact.entries = source.entries;
     batch.artifacts = {{artifact, blob_of("cubin " + name).zstd}};
     batch.blocks = {block_row(row, 0)};
     VerificationRow verified;
     verified.trial = row.key.digest;
     verified.verification_digest = verification_digest(spec());
     verified.result.problem = row.problem;
+    verified.result.same_bits = true;
     batch.verifications = {verified};
     return batch;
   }
@@ -107,6 +112,8 @@ struct SchedulerFixture {
     result.record.verification.digest = verification_digest(spec());
     result.record.timing.low_us = result.record.timing.high_us = 20.0;
     result.record.timing.samples = 3;
+    result.record.timing.timer = "cupti";
+    result.record.verification.problems = {problem_of(n)};
     return result;
   }
   static WorkResult failed() {

@@ -22,6 +22,11 @@ struct Reporting : SchedulerFixture {
     agent = scheduler->agent_joined(agent_with(), link);
     submit();
   }
+  void replace_agent(const AgentProfile& profile) {
+    scheduler->agent_leaves(agent);
+    scheduler->agent_left(agent);
+    agent = scheduler->agent_joined(profile, link);
+  }
   const Lease& lease() { return link.leases.back(); }
   bool store(const WorkBatch& batch) {
     return scheduler->store_batch(agent, lease().id, lease().fence, batch);
@@ -117,6 +122,132 @@ TEST_CASE("a result that does not fit what was stored is refused and makes no re
   CHECK_FALSE(f.finish(result));
   CHECK(f.index.snapshot()->record_count() == 0);
   CHECK(f.state() == JobState::Queued);
+}
+
+struct FalseBatch {
+  const char* field;
+  void (*tell)(WorkBatch& batch);
+};
+
+TEST_CASE("a batch that contradicts itself, its lease or its agent is refused with the field") {
+  const auto told = GENERATE(
+      FalseBatch{"batch.trials[1].trial_key", [](WorkBatch& b) { b.trials.push_back(b.trials[0]); }},
+      FalseBatch{"batch.trials[1].trial_key",
+                 [](WorkBatch& b) {
+                   b.trials.push_back(b.trials[0]);
+                   b.trials[0].outcome = Outcome::WrongResult;
+                 }},
+      FalseBatch{"batch.artifacts[1].key", [](WorkBatch& b) { b.artifacts.push_back(b.artifacts[0]); }},
+      FalseBatch{"batch.blocks[1].index",
+                 [](WorkBatch& b) {
+                   b.blocks.push_back(b.blocks[0]);
+                   b.blocks[1].block.samples_us = {1};
+                 }},
+      FalseBatch{"batch.verifications[1].problem",
+                 [](WorkBatch& b) {
+                   b.verifications.push_back(b.verifications[0]);
+                   b.verifications[0].result.outcome = Outcome::WrongResult;
+                 }},
+      FalseBatch{"batch.verifications[0].verification_digest",
+                 [](WorkBatch& b) { b.verifications[0].verification_digest = Digest::of("mine"); }},
+      FalseBatch{"batch.verifications[0].problem",
+                 [](WorkBatch& b) { b.verifications[0].result.problem.dims[0].value = -1; }},
+      FalseBatch{"batch.trials[0].toolchain",
+                 [](WorkBatch& b) { b.trials[0].toolchain.name = "nvrtc 99.0"; }},
+      FalseBatch{"batch.artifacts[0].toolchain",
+                 [](WorkBatch& b) { b.artifacts[0].row.toolchain.name = "nvrtc 99.0"; }},
+      FalseBatch{"batch.artifacts[0].entries", [](WorkBatch& b) { b.artifacts[0].row.entries = {"mine"}; }},
+      FalseBatch{"batch.artifacts[0].info.entries",
+                 [](WorkBatch& b) { b.artifacts[0].row.resources[0].entry_symbol = "mine"; }});
+  CAPTURE(told.field);
+  Reporting f;
+  WorkBatch batch = f.batch("a");
+  told.tell(batch);
+  CHECK_FALSE(f.store(batch));
+  CHECK_THAT(f.link.why_ended.at(0), Catch::Matchers::Contains(told.field));
+  CHECK(f.trials() == 0);
+}
+
+TEST_CASE("a toolchain whose library is not the one that the agent offered is refused") {
+  Reporting f;
+  AgentProfile profile = agent_with();
+  profile.toolchains[0].nvrtc = Digest::of("another library");
+  f.replace_agent(profile);
+  CHECK_FALSE(f.store(f.batch("a")));
+  CHECK_THAT(f.link.why_ended.back(), Catch::Matchers::Contains("batch.trials[0].toolchain"));
+}
+
+TEST_CASE("a lease that compiles takes no measurements") {
+  Reporting f;
+  AgentProfile compiler = agent_with();
+  compiler.devices.clear();
+  f.replace_agent(compiler);
+  f.scheduler->submit_compile(
+      {f.question(4096), h200_class(), Digest::of("compile"), {f.trial("a").configuration}, "sm_90", 13000});
+  const bool measures = GENERATE(true, false);
+  WorkBatch batch = f.batch("a");
+  if (!measures) {
+    batch.trials.clear();
+    batch.blocks.clear();
+    batch.verifications.clear();
+  }
+  CHECK(f.store(batch) == !measures);
+  CHECK(f.trials() == 0);
+}
+
+TEST_CASE("a verification that failed does not pass in a later batch of its series") {
+  Reporting f;
+  WorkBatch wrong = f.batch("a");
+  wrong.verifications[0].result.outcome = Outcome::WrongResult;
+  REQUIRE(f.store(wrong));
+  WorkBatch pardon;
+  pardon.verifications = f.batch("a").verifications;
+  CHECK_FALSE(f.store(pardon));
+  CHECK_THAT(f.link.why_ended.at(0), Catch::Matchers::Contains("batch.verifications[0].outcome"));
+}
+
+struct FalseResult {
+  const char* field;
+  void (*tell)(WorkResult& result);
+};
+
+TEST_CASE("a result that its trials contradict is refused with the field and none of its counts stays") {
+  const auto told = GENERATE(
+      FalseResult{"result.provenance.gain_over_default",
+                  [](WorkResult& r) { r.record.timing.gain_over_default = 7; }},
+      FalseResult{"result.provenance.gain_over_default",
+                  [](WorkResult& r) { r.record.timing.gain_over_default = 0.1; }},
+      FalseResult{"timer \"events\"", [](WorkResult& r) { r.record.timing.timer = "events"; }},
+      FalseResult{"result.provenance.verification.problems[1]",
+                  [](WorkResult& r) { r.record.verification.problems.push_back(problem_of(4097)); }});
+  CAPTURE(told.field);
+  Reporting f;
+  REQUIRE(f.store(f.batch("a")));
+  WorkResult result = f.done("a");
+  result.outcomes = {{Outcome::Correct, 7}};
+  result.stages = {{"screening", 7}};
+  told.tell(result);
+  CHECK_FALSE(f.finish(result));
+  CHECK_THAT(f.link.why_ended.at(0), Catch::Matchers::Contains(told.field));
+  CHECK(f.scheduler->open_jobs().at(0).job.outcomes.empty());
+  CHECK(f.scheduler->open_jobs().at(0).job.stages.empty());
+}
+
+TEST_CASE("bits that changed are not called the same and do not answer who wants the same") {
+  Reporting f;
+  RecordQuestion question = f.question(4096);
+  const bool is_wanted = GENERATE(false, true);
+  question.numerics.kind = is_wanted ? Numerics::Kind::Reproducible : Numerics::Kind::Tolerance;
+  f.scheduler->cancel(f.lease().job.id);
+  f.scheduler->submit_tune(question, h200_class(), false);
+  WorkBatch batch = f.batch("a");
+  batch.verifications[0].result.same_bits = false;
+  REQUIRE(f.store(batch));
+  WorkResult result = f.done("a");
+  result.record.verification.digest = verification_digest(f.spec(), question.numerics);
+  result.record.verification.same_bits = !is_wanted;
+  CHECK_FALSE(f.finish(result));
+  CHECK_THAT(f.link.why_ended.back(), Catch::Matchers::Contains("same_bits"));
 }
 
 TEST_CASE("a winner whose trial failed or was not compared with the reference is refused") {
