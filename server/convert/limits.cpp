@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/refuse.hpp"
+#include "base/text.hpp"
 #include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
@@ -22,7 +23,7 @@ void check_text(std::string_view text, std::string_view field, std::size_t max) 
   if (text.size() > max) {
     refuse(field, "has " + std::to_string(text.size()) + " bytes, the limit is " + std::to_string(max));
   }
-  if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
+  if (text.find_first_of("\t\r\n") != std::string_view::npos || printable(text) != text) {
     refuse(field, "holds a control character");
   }
 }

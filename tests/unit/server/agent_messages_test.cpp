@@ -121,6 +121,17 @@ TEST_CASE("no more is done of a job than there is") {
   CHECK(progress_from_wire(progress).configurations_done == 10);
 }
 
+TEST_CASE("a control character of one or two bytes is in no name") {
+  const char* id = GENERATE("a\x1b", "a\t", "a\nb", "a\x7f",
+                            "a\xc2\x9b"
+                            "31m");
+  v1::Hello message = hello();
+  message.set_agent_id(id);
+  CHECK_THAT(refusal([&] { profile_from_wire(message); }), Contains("hello.agent_id"));
+  message.set_agent_id("Knoten äöü 7");
+  CHECK(refusal([&] { profile_from_wire(message); }).empty());
+}
+
 TEST_CASE("the symbols of a check hold no control character") {
   v1::CheckResult check;
   check.set_outcome(v1::CORRECT);
