@@ -125,8 +125,7 @@ TEST_CASE("a message that does not parse is refused in every rpc with a word") {
 TEST_CASE("an agent takes the place of no other token's agent by its id") {
   TeamDaemon daemon;
   const FakeAgent first(daemon.address(), hello_with(h200_facts(), "gpu7"));
-  const std::string token = daemon.issue(
-      {.name = "elsewhere", .roles = {CallerRole::Agent}, .namespaces = {kEverything}, .device_classes = {}});
+  const std::string token = daemon.issue({.name = "elsewhere", .roles = {CallerRole::Agent}});
   v1::AgentMessage message;
   *message.mutable_hello() = compiling_hello("gpu7");
   CHECK(call(daemon.channel, method_of("Serve"), token, message.SerializeAsString()).ok());

@@ -92,6 +92,7 @@ TEST_CASE("what a lost agent has stored comes with the next lease and nothing is
     CHECK(lease.trials().empty());
     REQUIRE(agent.send_batch(lease, batch_of(fake_trials(lease, 3), 2)));
   }
+  DaemonFixture::eventually([&] { return daemon.status().agents() == 0; });
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
   const v1::LeaseGrant lease = agent.wait_for_lease();
   CHECK(lease.trials_size() == 3);
