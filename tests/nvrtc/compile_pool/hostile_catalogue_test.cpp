@@ -87,6 +87,14 @@ std::vector<HostileSource> without_end() {
                                   "for (int j = 0; j < 1000; j++) p[i * j] += p[j]; } }"},
       {"assembly that repeats", kernel + "{ asm volatile(\".rept 1000000000\\n.endr\"); *p = 1; }"},
       {"a file that includes itself", "#include \"cubind_kernel.cu\"" + std::string(kKernel)},
+      {"a file that includes itself by its macro", "#include __FILE__" + std::string(kKernel)},
+      {"a million macros", numbered("#define MX X", 1'000'000) + kKernel},
+      {"a symbol of a million letters",
+       "__device__ int " + std::string(1'000'000, 'x') + ";" + std::string(kKernel)},
+      {"terabytes of shared memory",
+       kernel + "{ __shared__ char a[1ull << 40]; a[*p] = 1; *p = a[*p + 1]; }"},
+      {"arrows without an end",
+       "template <int N> struct A { A<N + 1> operator->(); };" + kernel + "{ A<0> a; *p = a->x; }"},
   };
 }
 
@@ -107,6 +115,12 @@ std::vector<HostileSource> readers() {
        "#pragma nv_ptxas_options(\"--options-file H\")" +
            kernel},
       {"a module", "import \"H\";" + kernel},
+      {"a path put together by macros",
+       "#define Q(x) #x\n#define P(x) Q(x)\n#define F H\n#include P(F)" + kernel},
+      {"a directive in digraphs and two lines", "%:define F \"H\"\n%:inc\\\nlude F" + kernel},
+      {"a question for the next file",
+       "#define F \"H\"\n#if __has_include_next(F)\n#error there\n#endif" + kernel},
+      {"a section and an alias of its name", "__attribute__((section(\"H\"))) __device__ int g;" + kernel},
       {"bytes in assembly", "__global__ void k(int* p) { asm volatile(\".incbin \\\"H\\\";\"); *p = 1; }"},
       {"a file in assembly", "__global__ void k(int* p) { asm volatile(\".file 1 \\\"H\\\"\"); *p = 1; }"},
       {"an include in assembly",
@@ -175,6 +189,15 @@ TEST_CASE("no source reads a file of the host or learns whether there is one") {
     CHECK(replaced(reply.log(), there, absent) == other.log());
     CHECK(replaced(reply.cubin(), there, absent).size() == other.cubin().size());
     CHECK_FALSE(reply.worker_ends());
+  }
+  for (const char* name :
+       {"/proc/self/environ", "/proc/self/maps", "/proc/self/fd/0", "/dev/stdin", "/dev/zero"}) {
+    INFO(name);
+    const v1::CompileReply reply =
+        result_of(pool, request_of(with_file("#define F \"H\"\n#include F" + std::string(kKernel), name)))
+            .reply;
+    CHECK(reply.outcome() == v1::COMPILE);
+    CHECK_THAT(reply.log(), Catch::Matchers::Contains("cannot open source file"));
   }
   const std::filesystem::directory_iterator left(folder.path());
   CHECK(std::distance(begin(left), end(left)) == 1);
