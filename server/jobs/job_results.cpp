@@ -47,13 +47,15 @@ bool holds_something_new(const WorkBatch& batch, StoreReader& reader) {
 }
 
 void put_artifacts(const std::vector<ArtifactUpload>& uploads, StoreWriter& writer) {
-  for (const ArtifactUpload& upload : uploads) {
+  for (std::size_t i = 0; i < uploads.size(); ++i) {
+    const ArtifactUpload& upload = uploads[i];
     if (!upload.zstd.empty()) {
       writer.put_blob({upload.row.cubin, upload.row.cubin_bytes, upload.zstd});
     } else if (!writer.has_blob(upload.row.cubin)) {
       throw Error(ErrorCode::InvalidArgument, "artifact " + upload.row.cubin.hex().substr(0, 16),
                   "has no bytes and was not uploaded before by PutArtifact");
     }
+    check_cubin(upload.row, static_cast<int>(i), writer);
     writer.put_artifact(upload.row);
   }
 }

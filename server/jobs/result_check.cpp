@@ -7,8 +7,10 @@
 
 #include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/zstd.hpp"
 #include "server/store/store.hpp"
 #include "tuner/plan/wire_fields.hpp"
+#include "tuner/spec/cubin_entries.hpp"
 
 namespace cubind {
 namespace {
@@ -346,6 +348,24 @@ void check_against_store(const OpenJob& job, const WorkBatch& batch, StoreReader
     require_own(trials, batch.verifications[i].trial, element_member(list, static_cast<int>(i), "trial_key"));
     require_no_pardon(job, batch.verifications[i], element_member(list, static_cast<int>(i), "outcome"),
                       reader);
+  }
+}
+
+void check_cubin(const ArtifactRow& artifact, int index, StoreReader& reader) {
+  const auto field = [index](const char* member) { return element_member("batch.artifacts", index, member); };
+  const Blob blob = reader.blob(artifact.cubin).value();
+  if (artifact.cubin_bytes != blob.cubin_bytes) {
+    refuse(field("info.cubin_bytes"), "is " + std::to_string(artifact.cubin_bytes) + ", the cubin has " +
+                                          std::to_string(blob.cubin_bytes) + " bytes");
+  }
+  const std::string cubin = zstd_decompress(blob.zstd, blob.cubin_bytes);
+  if (read_cubin_entries(cubin).empty()) {
+    return;  // its format is not known: clients report what they cannot load
+  }
+  for (const std::string& symbol : artifact.entry_symbols) {
+    if (symbol.empty() || cubin.find(symbol) == std::string::npos) {
+      refuse(field("entry_symbols"), quoted(symbol) + " is not in the cubin");
+    }
   }
 }
 

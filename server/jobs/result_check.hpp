@@ -19,6 +19,8 @@ void check_batch(const OpenJob& job, const AgentProfile& agent, const WorkBatch&
 /// An artifact that is stored has the bytes that are stored. Samples and verifications belong to trials of
 /// the batch or of earlier ones for the same question. A failed verification does not pass later.
 void check_against_store(const OpenJob& job, const WorkBatch& batch, StoreReader& reader);
+/// Size and symbols are those of the stored cubin.
+void check_cubin(const ArtifactRow& artifact, int index, StoreReader& reader);
 /// The winner is a correct trial of the job with passed verifications, and its time and gain lie within the
 /// samples of the finalists.
 void check_result(const OpenJob& job, const WorkResult& result, StoreReader& reader);

@@ -1,7 +1,10 @@
 // Reports of agents that do not fit the lease, and agents that report nothing.
 #include <catch2/catch.hpp>
 
+#include "base/zstd.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/unit/server/scheduler_fixture.hpp"
+#include "tuner/spec/cubin_entries.hpp"
 
 namespace cubind::test {
 namespace {
@@ -270,6 +273,34 @@ TEST_CASE("the cubin of an artifact that is stored stays and other bytes for it 
   again.artifacts[0].zstd = other.zstd;
   CHECK_FALSE(f.store(again));
   f.store_reader([&](StoreReader& reader) { CHECK_FALSE(reader.has_blob(other.cubin)); });
+}
+
+TEST_CASE("an artifact's size and symbols are those of its cubin") {
+  Reporting f;
+  const std::string cubin = read_file(source_dir() / "tests/golden/cubins/entries.sm_90.cubin");
+  WorkBatch batch = f.batch("a");
+  ArtifactUpload& upload = batch.artifacts[0];
+  const std::string symbol = read_cubin_entries(cubin).begin()->first;
+  upload.row.cubin = Digest::of(cubin);
+  upload.row.cubin_bytes = cubin.size();
+  upload.row.entry_symbols = {symbol};
+  upload.row.resources.clear();
+  upload.zstd = zstd_compress(cubin);
+  SECTION("as they are") { CHECK(f.store(batch)); }
+  SECTION("another symbol") {
+    upload.row.entry_symbols = {"_Z4minev"};
+    CHECK_FALSE(f.store(batch));
+    CHECK_THAT(f.link.why_ended.at(0), Catch::Matchers::Contains("batch.artifacts[0].entry_symbols"));
+  }
+  SECTION("another size of bytes that came before") {
+    f.SchedulerFixture::store->write([&](StoreWriter& writer) {
+      writer.put_blob({upload.row.cubin, cubin.size(), upload.zstd});
+    });
+    upload.zstd.clear();
+    upload.row.cubin_bytes = 7;
+    CHECK_FALSE(f.store(batch));
+    CHECK_THAT(f.link.why_ended.at(0), Catch::Matchers::Contains("batch.artifacts[0].info.cubin_bytes"));
+  }
 }
 
 TEST_CASE("a job whose agent was refused waits for another one and fails after five refusals") {
