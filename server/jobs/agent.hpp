@@ -62,7 +62,7 @@ struct AgentProfile {
   bool takes_lends = false;       // it heeds AgentLink::lends()
   std::string token = {};         // id of the token that it came with; empty: it needed none
 
-  /// Nobody takes the place of another token's agent by its id. An id of a token has no space.
+  /// An agent cannot take the place of another token's agent by its id. An id of a token has no space.
   std::string key() const { return token + " " + id; }
 };
 

@@ -11,8 +11,8 @@ class Store;
 class StoreReader;
 
 /// Adds to the rows what the agent leaves to the queue and stores them in one transaction. The job is leased
-/// to the agent. Throws InvalidArgument for what does not fit the job (result_check.hpp) and for an artifact without bytes
-/// that was not uploaded before, and what the store throws.
+/// to the agent. Throws InvalidArgument for what does not fit the job (result_check.hpp) and for an artifact
+/// without bytes that was not uploaded before, and what the store throws.
 /// True if it holds something that was not stored before.
 bool store_job_batch(const OpenJob& job, const AgentProfile& agent, WorkBatch& batch, Store& store);
 

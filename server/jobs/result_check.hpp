@@ -12,9 +12,9 @@ class StoreReader;
 /// Each throws InvalidArgument, with the member of the message and what would be right. The job is leased.
 
 /// No row comes twice, and the agent has offered the toolchains. Trials are of the leased problem, of a
-/// configuration of its space, and have the keys that follow from both; artifacts have the key and the entries
-/// of one of these trials, or of a configuration that is to be compiled; a lease that compiles brings nothing
-/// else. Verifications compare with the kernel's reference.
+/// configuration of its space, and have the keys that follow from both; artifacts have the key and the
+/// entries of one of these trials, or of a configuration that is to be compiled; a lease that compiles brings
+/// nothing else. Verifications compare with the kernel's reference.
 void check_batch(const OpenJob& job, const AgentProfile& agent, const WorkBatch& batch);
 /// An artifact that is stored has the bytes that are stored. Samples and verifications belong to trials of
 /// the batch or of earlier ones for the same question. A failed verification does not pass later.
