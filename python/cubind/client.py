@@ -93,11 +93,6 @@ class Client:
         """Calls made so far for answers: this shows what the rules saved."""
         return self._calls
 
-    @property
-    def needs_signatures(self) -> bool:
-        """Whether a trust file says whose answers it takes."""
-        return bool(self._trust)
-
     def get(
         self,
         kernel: str,

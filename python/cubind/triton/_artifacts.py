@@ -152,7 +152,7 @@ class _Asking:
 
     def _compiled(self, ask: Callable[[Client], Any]) -> Compiled | Own:
         client = self._connected.connected()
-        if client.needs_signatures:
+        if client._trust:
             return _UNSIGNED
         try:
             reply = ask(client)

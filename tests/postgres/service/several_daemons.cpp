@@ -151,6 +151,21 @@ void deal(SeveralDaemons& all, const Blows& blows, Random& random) {
   }
 }
 
+/// A daemon whose database was away a moment ago connects again by itself.
+std::vector<v1::TuneEvent> tuned(TinyDaemon& daemon, const std::vector<Problem>& problems) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (true) {
+    try {
+      return tune(daemon->connect(), problems);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::Unavailable || std::chrono::steady_clock::now() > until) {
+        throw;
+      }
+      std::this_thread::sleep_for(milliseconds(100));
+    }
+  }
+}
+
 }  // namespace
 
 SeveralDaemons::SeveralDaemons(std::vector<Problem> of, int pace_us) : problems(std::move(of)) {
@@ -249,7 +264,7 @@ void check_blows(std::size_t problems, const Blows& blows, std::uint64_t seed) {
   load.answers().print();
   const auto tune_the_rest = [&] {
     for (const auto& daemon : all.daemons) {
-      for (const v1::TuneEvent& event : tune((*daemon)->connect(), all.problems)) {
+      for (const v1::TuneEvent& event : tuned(*daemon, all.problems)) {
         INFO(event.job().error());
         CHECK((event.already_fresh() || event.job().state() == v1::Job::DONE));
       }
