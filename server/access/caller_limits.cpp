@@ -1,6 +1,5 @@
 #include "server/access/caller_limits.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
@@ -24,13 +23,13 @@ static_assert(is_in_order());
 
 CallerLimits::Hold::Hold(Hold&& other) noexcept
     : limits_(std::exchange(other.limits_, nullptr)),
-      caller_(std::move(other.caller_)),
+      entry_(other.entry_),
       what_(other.what_),
       amount_(std::exchange(other.amount_, 0)) {}
 
 CallerLimits::Hold& CallerLimits::Hold::operator=(Hold&& other) noexcept {
   std::swap(limits_, other.limits_);
-  std::swap(caller_, other.caller_);
+  std::swap(entry_, other.entry_);
   std::swap(what_, other.what_);
   std::swap(amount_, other.amount_);
   return *this;
@@ -38,13 +37,13 @@ CallerLimits::Hold& CallerLimits::Hold::operator=(Hold&& other) noexcept {
 
 CallerLimits::Hold::~Hold() {
   if (limits_ != nullptr) {
-    limits_->remove(caller_, what_, amount_);
+    limits_->remove(*entry_, what_, amount_);
   }
 }
 
 void CallerLimits::Hold::add(std::uint64_t amount) {
   if (limits_ != nullptr) {
-    limits_->add(caller_, what_, amount);
+    limits_->add(*entry_, what_, amount);
     amount_ += amount;
   }
 }
@@ -53,7 +52,7 @@ CallerLimits::Hold CallerLimits::take(const std::string& caller, Held what, std:
   if (caller.empty()) {
     return {};
   }
-  Hold hold(*this, caller, what);
+  Hold hold(*this, entry_of(caller), what);
   hold.add(amount);
   return hold;
 }
@@ -64,30 +63,27 @@ std::uint64_t CallerLimits::held(const std::string& caller, Held what) const {
   return found == counts_.end() ? 0 : found->second.at(index_of(what));
 }
 
-void CallerLimits::add(const std::string& caller, Held what, std::uint64_t amount) {
+CallerLimits::Entry& CallerLimits::entry_of(const std::string& caller) {
+  const std::lock_guard lock(mutex_);
+  return *counts_.try_emplace(caller).first;
+}
+
+void CallerLimits::add(Entry& entry, Held what, std::uint64_t amount) {
   const CallerLimit& limit = kCallerLimits.at(index_of(what));
   const std::lock_guard lock(mutex_);
-  const auto found = counts_.find(caller);
-  const std::uint64_t held = found == counts_.end() ? 0 : found->second.at(index_of(what));
+  std::uint64_t& held = entry.second.at(index_of(what));
   if (amount > limit.most - held) {
-    throw Error(ErrorCode::ResourceExhausted, "caller " + caller,
+    throw Error(ErrorCode::ResourceExhausted, "caller " + entry.first,
                 "has " + std::to_string(held) + " " + std::string(limit.unit) + ", " +
                     std::to_string(amount) + " more would exceed the limit of " + std::to_string(limit.most) +
                     ": " + std::string(limit.remedy));
   }
-  counts_[caller].at(index_of(what)) = held + amount;
+  held += amount;
 }
 
-void CallerLimits::remove(const std::string& caller, Held what, std::uint64_t amount) {
+void CallerLimits::remove(Entry& entry, Held what, std::uint64_t amount) {
   const std::lock_guard lock(mutex_);
-  const auto found = counts_.find(caller);
-  if (found == counts_.end()) {
-    return;
-  }
-  found->second.at(index_of(what)) -= amount;
-  if (std::ranges::all_of(found->second, [](std::uint64_t count) { return count == 0; })) {
-    counts_.erase(found);
-  }
+  entry.second.at(index_of(what)) -= amount;
 }
 
 }  // namespace cubind

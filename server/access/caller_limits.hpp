@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 namespace cubind {
 
@@ -38,6 +39,9 @@ inline constexpr std::array kCallerLimits{
 
 /// Counts by caller. Thread-safe; outlives its holds.
 class CallerLimits {
+  using Counts = std::array<std::uint64_t, kCallerLimits.size()>;
+  using Entry = std::pair<const std::string, Counts>;  // of a caller
+
  public:
   /// Part of a count, until it is destroyed.
   class Hold {
@@ -52,11 +56,10 @@ class CallerLimits {
 
    private:
     friend class CallerLimits;
-    Hold(CallerLimits& limits, const std::string& caller, Held what)
-        : limits_(&limits), caller_(caller), what_(what) {}
+    Hold(CallerLimits& limits, Entry& entry, Held what) : limits_(&limits), entry_(&entry), what_(what) {}
 
     CallerLimits* limits_ = nullptr;  // null: it holds nothing
-    std::string caller_;
+    Entry* entry_ = nullptr;
     Held what_ = Held::Calls;
     std::uint64_t amount_ = 0;
   };
@@ -67,13 +70,13 @@ class CallerLimits {
   std::uint64_t held(const std::string& caller, Held what) const;
 
  private:
-  using Counts = std::array<std::uint64_t, kCallerLimits.size()>;
-
-  void add(const std::string& caller, Held what, std::uint64_t amount);
-  void remove(const std::string& caller, Held what, std::uint64_t amount);
+  Entry& entry_of(const std::string& caller);
+  void add(Entry& entry, Held what, std::uint64_t amount);
+  void remove(Entry& entry, Held what, std::uint64_t amount);
 
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, Counts> counts_;  // of callers that hold something; guarded by mutex_
+  // Guarded by mutex_. An entry stays where it is: there are as many as names of users and tokens.
+  std::unordered_map<std::string, Counts> counts_;
 };
 
 }  // namespace cubind

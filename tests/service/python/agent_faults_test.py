@@ -26,8 +26,10 @@ class AgentFaultsTest(unittest.TestCase):
         """The job runs on the first agent and has measured so many blocks; a second agent is there."""
         first = site.agent("first", port=port)
         site.submit()
-        site.wait_for_blocks(blocks)
+        site.wait_for_blocks(1)
         site.agent("second")
+        site.wait_for_blocks(blocks)
+        self.assertEqual(site.job()["state"], "running", "the job ended before the fault")
         return first
 
     def _check(self, site, most_repeated):
