@@ -24,6 +24,16 @@ v1::TuneRequest detached() {
   return request;
 }
 
+/// An agent that has got the job of the only caller.
+struct LeasedAgent {
+  DaemonFixture daemon;
+  FakeAgent agent{daemon.address(), hello_with(h200_facts())};
+  const v1::LeaseGrant lease = [&] {
+    daemon.tune(detached());
+    return agent.wait_for_lease();
+  }();
+};
+
 v1::CheckKernelRequest check_of_vector_add() {
   v1::SpecBundle bundle;
   to_wire(load_kernel_spec((source_dir() / "variants" / "vector_add" / "vector_add.json").string())->bundle,
@@ -41,7 +51,8 @@ struct Malformed {
   void (*forge)(v1::Batch& batch);
 };
 
-TEST_CASE("a malformed batch ends the stream with its field and nothing of it is stored") {
+TEST_CASE_METHOD(LeasedAgent,
+                 "a malformed batch ends the stream with its field and nothing of it is stored") {
   const auto forged = GENERATE(
       Malformed{"batch.blocks[0].samples_us[0]",
                 [](v1::Batch& b) { b.mutable_blocks(0)->set_samples_us(0, 0); }},
@@ -74,10 +85,6 @@ TEST_CASE("a malformed batch ends the stream with its field and nothing of it is
       Malformed{"batch.trials[0].trial_key",
                 [](v1::Batch& b) { b.mutable_trials(0)->set_trial_key("short"); }});
   CAPTURE(forged.field);
-  DaemonFixture daemon;
-  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  daemon.tune(detached());
-  const v1::LeaseGrant lease = agent.wait_for_lease();
   v1::Batch batch = batch_of(fake_trials(lease, 1));
   forged.forge(batch);
   CHECK_THROWS(agent.send_batch(lease, batch));
@@ -90,7 +97,7 @@ struct MalformedResult {
   void (*forge)(v1::JobResult& result);
 };
 
-TEST_CASE("a malformed result ends the stream with its field and makes no record") {
+TEST_CASE_METHOD(LeasedAgent, "a malformed result ends the stream with its field and makes no record") {
   const auto forged = GENERATE(
       MalformedResult{"median_us", [](v1::JobResult& r) { r.mutable_provenance()->set_median_us(0); }},
       MalformedResult{"median_us", [](v1::JobResult& r) { r.mutable_provenance()->set_median_us(1e308); }},
@@ -123,10 +130,6 @@ TEST_CASE("a malformed result ends the stream with its field and makes no record
                         r.mutable_stages(0)->set_ms(kNan);
                       }});
   CAPTURE(forged.field);
-  DaemonFixture daemon;
-  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  daemon.tune(detached());
-  const v1::LeaseGrant lease = agent.wait_for_lease();
   const auto trials = fake_trials(lease, 1);
   REQUIRE(agent.send_batch(lease, batch_of(trials)));
   v1::JobResult result = result_of(lease, trials[0]);
@@ -159,7 +162,8 @@ TEST_CASE("a second agent with the id of a connected one is refused and the firs
   CHECK(first.tune(first.wait_for_lease()));
 }
 
-TEST_CASE("a batch that does not fit its lease ends the lease and nothing of it is stored") {
+TEST_CASE_METHOD(LeasedAgent,
+                 "a batch that does not fit its lease ends the lease and nothing of it is stored") {
   using Forge = void (*)(v1::Batch&);
   const Forge forge = GENERATE(
       Forge{[](v1::Batch& b) { b.mutable_blocks(0)->set_trial_key(std::string(32, 'x')); }},
@@ -169,17 +173,13 @@ TEST_CASE("a batch that does not fit its lease ends the lease and nothing of it 
       }},
       Forge{[](v1::Batch& b) { b.mutable_trials(0)->mutable_problem()->mutable_dims(0)->set_value(8192); }},
       Forge{[](v1::Batch& b) { b.mutable_artifacts(0)->mutable_info()->set_architecture("sm_80"); }});
-  DaemonFixture daemon;
-  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  daemon.tune(detached());
-  const v1::LeaseGrant lease = agent.wait_for_lease();
   v1::Batch batch = batch_of(fake_trials(lease, 1));
   forge(batch);
   CHECK_FALSE(agent.send_batch(lease, batch));
   CHECK(daemon.status().artifacts() == 0);
 }
 
-TEST_CASE("a result that does not fit its lease ends the lease and makes no record") {
+TEST_CASE_METHOD(LeasedAgent, "a result that does not fit its lease ends the lease and makes no record") {
   using Forge = void (*)(v1::JobResult&);
   const Forge forge = GENERATE(
       Forge{[](v1::JobResult& r) { r.set_winner_trial(std::string(32, 'x')); }},
@@ -187,10 +187,6 @@ TEST_CASE("a result that does not fit its lease ends the lease and makes no reco
       Forge{[](v1::JobResult& r) { r.set_verification_digest(std::string(32, 'x')); }},
       Forge{[](v1::JobResult& r) { r.mutable_provenance()->mutable_verification()->set_verified(false); }},
       Forge{[](v1::JobResult& r) { r.mutable_provenance()->set_samples(4'000'000); }});
-  DaemonFixture daemon;
-  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  daemon.tune(detached());
-  const v1::LeaseGrant lease = agent.wait_for_lease();
   const auto trials = fake_trials(lease, 1);
   REQUIRE(agent.send_batch(lease, batch_of(trials)));
   v1::JobResult result = result_of(lease, trials[0]);
@@ -231,11 +227,7 @@ TEST_CASE("a malformed hello is refused with its field and no agent has joined")
   CHECK(daemon.status().agents() == 0);
 }
 
-TEST_CASE("control characters in what an agent says of a failure reach no caller") {
-  DaemonFixture daemon;
-  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  daemon.tune(detached());
-  const v1::LeaseGrant lease = agent.wait_for_lease();
+TEST_CASE_METHOD(LeasedAgent, "control characters in what an agent says of a failure reach no caller") {
   v1::JobResult failed;
   failed.set_status(v1::JobResult::FAILED);
   failed.set_error(std::string("#error ") + kTitle);
@@ -263,11 +255,7 @@ TEST_CASE("a check's log has no control character when its caller reads it") {
   CHECK_THAT(said, Contains("u001b]0;title"));
 }
 
-TEST_CASE("a winner that was not verified makes no record") {
-  DaemonFixture daemon;
-  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  daemon.tune(detached());
-  const v1::LeaseGrant lease = agent.wait_for_lease();
+TEST_CASE_METHOD(LeasedAgent, "a winner that was not verified makes no record") {
   const auto trials = fake_trials(lease, 1);
   v1::Batch batch = batch_of(trials);
   batch.clear_verifications();
