@@ -46,10 +46,10 @@ def daemon():
 
 
 def job(client):
-    """The only job of the client's daemon."""
+    """The only job of the client's daemon that has not ended."""
     command = [programs.program("cubindctl"), "--address", client.address, "jobs", "--json"]
     jobs = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["jobs"]
-    return jobs[0] if jobs else {"state": "", "note": ""}
+    return {"state": "", "phase": "", "note": ""} | (jobs[0] if jobs else {})
 
 
 @contextlib.contextmanager

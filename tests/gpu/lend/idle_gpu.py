@@ -115,11 +115,12 @@ class Idle(unittest.TestCase):
             self.nvml.tell(f"{time.monotonic() - began:.0f} s later ({job(self.client)['note']})")
         self.assertTrue(done.is_set())
 
-    def await_state(self, state):
+    def await_value(self, name, value):
+        """Of the job."""
         until = time.monotonic() + 60
-        while job(self.client)["state"] != state and time.monotonic() < until:
-            time.sleep(0.2)
-        self.assertEqual(job(self.client)["state"], state)
+        while (found := job(self.client)[name]) != value and time.monotonic() < until:
+            time.sleep(0.1)
+        self.assertEqual(found, value)
 
     def test_an_idle_process_is_no_other_user(self):
         began = time.monotonic()
@@ -133,7 +134,7 @@ class Idle(unittest.TestCase):
         works(self.other, 20)
         time.sleep(3)  # NVML tells of it a moment later
         with self.tuning(RMSNORM) as done:
-            self.await_state("waiting_for_idle_gpu")
+            self.await_value("state", "waiting_for_idle_gpu")
             note = job(self.client)["note"]
             self.nvml.tell(f"while the job waits ({note})")
             self.assertIn(f"process {self.other.pid} uses the GPU", note)
@@ -144,11 +145,10 @@ class Idle(unittest.TestCase):
 
     def test_a_tuning_gives_way_to_a_process_that_works_again(self):
         with self.tuning(MATMUL) as done:
-            self.await_state("running")
-            time.sleep(1)
+            self.await_value("phase", "screening")
             works(self.other, 5)
             began = time.monotonic()
-            self.await_state("waiting_for_idle_gpu")
+            self.await_value("state", "waiting_for_idle_gpu")
             print(f"gave way after {time.monotonic() - began:.1f} s: {job(self.client)['note']}")
             self.await_tuned(done, 120)
 
