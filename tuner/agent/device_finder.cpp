@@ -42,8 +42,10 @@ v1::FoundGpus ask_for_gpus(const AgentOptions& options, Spawner& spawner, const 
   const ExitStatus status = process.wait();
   if (!printed || !status.success() || !found.ParseFromString(*printed)) {
     found.Clear();
+    const std::string cut =
+        stop.stop_requested() ? ": the agent ends" : ": the driver did not answer in time";
     found.set_none_because("the GPUs of this machine cannot be listed: " + status.describe() +
-                           (printed ? "" : ": the driver did not answer in time, or the agent ends"));
+                           (printed ? "" : cut));
   }
   return found;
 }
@@ -205,7 +207,7 @@ std::map<std::string, std::uint64_t> trial_memory(const AgentOptions& options, S
   std::map<std::string, std::uint64_t> result;
   try {
     const FoundDevices found = find_devices(options, spawner, stop);
-    if (found.devices.empty()) {
+    if (found.devices.empty() && !stop.stop_requested()) {
       log_warning("the devices' free memory is not known: " + found.none_because);
     }
     for (const LocalDevice& device : found.devices) {
