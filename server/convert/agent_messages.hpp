@@ -1,4 +1,4 @@
-// Between the job queue's structs and the messages of agents. Errors name the field.
+// Between the job queue's structs and the messages of agents, but their hello. Errors name the field.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,6 @@
 
 namespace cubind {
 
-AgentProfile profile_from_wire(const v1::Hello& hello);
-std::vector<OfferedDevice> devices_from_wire(
-    const google::protobuf::RepeatedPtrField<v1::OfferedDevice>& devices, const std::string& field);
 WorkProgress progress_from_wire(const v1::Progress& progress);
 WorkBatch batch_from_wire(const v1::Batch& batch);
 /// `now`: what claims to be measured later is refused.

@@ -28,6 +28,13 @@ void check_text(std::string_view text, std::string_view field, std::size_t max) 
   }
 }
 
+void check_texts(const google::protobuf::RepeatedPtrField<std::string>& texts, std::string_view field,
+                 std::size_t max) {
+  for (const std::string& text : texts) {
+    check_text(text, field, max);
+  }
+}
+
 void check_name(std::string_view text, std::string_view field) {
   if (text.empty()) {
     refuse(field, "is empty");

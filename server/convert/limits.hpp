@@ -23,6 +23,9 @@ inline constexpr double kLeastTimeUs = 1e-4;
 
 /// Throws InvalidArgument: longer than `max` bytes, or a control character in it.
 void check_text(std::string_view text, std::string_view field, std::size_t max = kMaxNameBytes);
+/// The same for each of them.
+void check_texts(const google::protobuf::RepeatedPtrField<std::string>& texts, std::string_view field,
+                 std::size_t max = kMaxNameBytes);
 /// Not empty either.
 void check_name(std::string_view text, std::string_view field);
 /// Throws InvalidArgument above `max` elements.

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "server/access/unauthenticated.hpp"
+#include "server/convert/agent_hello.hpp"
 #include "server/convert/agent_messages.hpp"
 #include "server/convert/lent_gpu.hpp"
 #include "server/service/agent_admission.hpp"

@@ -5,11 +5,7 @@
 
 #include <functional>
 
-#include "base/clock.hpp"
 #include "base/error.hpp"
-#include "tests/unit/server/rows.hpp"
-#include "tuner/plan/wire.hpp"
-#include "tuner/spec/wire.hpp"
 
 namespace cubind::test {
 namespace {
@@ -25,52 +21,6 @@ std::string refusal(const std::function<void()>& convert) {
     return error.what();
   }
   return "";
-}
-
-v1::Hello hello() {
-  v1::Hello hello;
-  hello.set_agent_id("agent");
-  hello.add_toolchains()->set_name("nvrtc 13.0");
-  hello.add_devices()->set_uuid("GPU-1");
-  to_wire(h200(), *hello.mutable_devices(0)->mutable_facts());
-  return hello;
-}
-
-struct FalseHello {
-  const char* field;
-  void (*tell)(v1::Hello& hello);
-};
-
-TEST_CASE("a hello with more than any host has is refused with its field") {
-  const auto told =
-      GENERATE(FalseHello{"hello.devices: has 10001 elements",
-                          [](v1::Hello& h) {
-                            for (int i = 0; i < 10'000; ++i) {
-                              (*h.add_devices() = h.devices(0)).set_uuid("GPU-" + std::to_string(i));
-                            }
-                          }},
-               FalseHello{"hello.toolchains: has 10001 elements",
-                          [](v1::Hello& h) {
-                            for (int i = 0; i < 10'000; ++i) {
-                              h.add_toolchains()->set_name("nvrtc 13.0");
-                            }
-                          }},
-               FalseHello{"hello.toolchains[0].architectures",
-                          [](v1::Hello& h) {
-                            for (int i = 0; i < 10'000; ++i) {
-                              h.mutable_toolchains(0)->add_architectures("sm_90");
-                            }
-                          }},
-               FalseHello{"hello.toolchains[0].nvrtc_digest",
-                          [](v1::Hello& h) { h.mutable_toolchains(0)->set_nvrtc_digest("short"); }},
-               FalseHello{"hello.toolchains[0].builtins_digest",
-                          [](v1::Hello& h) { h.mutable_toolchains(0)->set_builtins_digest("short"); }},
-               FalseHello{"hello.compile_jobs", [](v1::Hello& h) { h.set_compile_jobs(UINT32_MAX); }});
-  CAPTURE(told.field);
-  v1::Hello message = hello();
-  REQUIRE(refusal([&] { profile_from_wire(message); }).empty());
-  told.tell(message);
-  CHECK_THAT(refusal([&] { profile_from_wire(message); }), Contains(told.field));
 }
 
 v1::JobResult failure() {
@@ -119,17 +69,6 @@ TEST_CASE("no more is done of a job than there is") {
   progress.set_configurations(10);
   progress.set_configurations_done(4'000'000'000);
   CHECK(progress_from_wire(progress).configurations_done == 10);
-}
-
-TEST_CASE("a control character of one or two bytes is in no name") {
-  const char* id = GENERATE("a\x1b", "a\t", "a\nb", "a\x7f",
-                            "a\xc2\x9b"
-                            "31m");
-  v1::Hello message = hello();
-  message.set_agent_id(id);
-  CHECK_THAT(refusal([&] { profile_from_wire(message); }), Contains("hello.agent_id"));
-  message.set_agent_id("Knoten äöü 7");
-  CHECK(refusal([&] { profile_from_wire(message); }).empty());
 }
 
 TEST_CASE("the symbols of a check hold no control character") {
