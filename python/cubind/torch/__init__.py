@@ -15,12 +15,13 @@ from ._layer_norm import LayerNorm, layer_norm
 from ._layer_norm_linear import layer_norm_linear
 from ._linear import Linear, linear
 from ._linear_cross_entropy import linear_cross_entropy
-from ._operator import asker, forget_missing, operators, step, wait
+from ._operator import asker, operators
 from ._replace import Replacement, replace
 from ._report import report
 from ._rms_norm import RMSNorm, rms_norm
 from ._rotary import rotary
 from ._softmax import softmax
+from ._steps import forget_missing, step, wait
 from ._tune import tune
 from ._variants import settings
 from ._weighted_sum import weighted_sum

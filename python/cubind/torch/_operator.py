@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .. import _core, _fork, _limits, _sealing, _wire
+from .. import _core, _fork, _wire
 from .._asking import Asker, Lookup, warn
 from .._connection import import_grpc
 from .._loading import load
@@ -28,6 +28,8 @@ from ..errors import (
 from ..question import Question
 from ._access import access
 from ._collection import Collection, current
+from ._gpu import is_capturing, on_device
+from ._known_variants import KnownVariants
 from ._variants import TYPES, Call, Found, Key, Loaded, settings
 
 _MAX_VARIANTS = 64  # of one key
@@ -38,11 +40,6 @@ _RETRY_AFTER = 1.0  # seconds from one step() that asks again for what was missi
 asker = Asker()
 if not IS_OFF:
     import_grpc()  # by the background thread, a call would wait for longer than 50 ms
-
-
-def is_capturing() -> bool:
-    """Whether this thread captures a CUDA graph: then no cubin can be loaded."""
-    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
 
 
 class Operator:
@@ -64,16 +61,14 @@ class Operator:
         self._flags = flags
         self._arguments = arguments
         self._known = dims[1:]  # those in its keys
-        self._calls: dict[tuple[int, ...], list[Call]] = {}  # by the values of the flags
+        self._variants = KnownVariants()
         self._start_over()
         _operators.add(self)
         _fork.watch(self)
 
     def _start_over(self) -> None:
         self._lock = threading.Lock()
-        # Guarded by _lock, but for single reads.
-        self._variants: dict[Key, tuple[Loaded, ...]] = {}
-        self._yielding: set[Key] = set()  # a variant yields to torch's function
+        # Guarded by _lock, as the variants are, but for single reads.
         self._lookups: dict[
             Key, tuple[Lookup, tuple[int, ...]]
         ] = {}  # under way, or with an error; their dims
@@ -102,18 +97,13 @@ class Operator:
         native = _core.OperatorCall(access, self._dims, inputs, outputs, known, numbers, constants)
         call = Call(native, len(inputs), numbers, arguments)
         self._known = known
-        self._calls.setdefault(flags, []).append(call)
+        self._variants.calls.setdefault(flags, []).append(call)
         return call
 
     def after_fork(self) -> None:
         """In the child, which has no CUDA context."""
         self._start_over()
-        self._clear_calls()
-
-    def _clear_calls(self) -> None:
-        for calls in self._calls.values():
-            for call in calls:
-                call.native.clear()
+        self._variants.replace({})
 
     # ---- Launching ----
 
@@ -131,11 +121,11 @@ class Operator:
 
     def knows(self, key: Key) -> bool:
         """Whether variants of the key are loaded, and torch's function is called for none of them."""
-        return key in self._variants and key not in self._yielding
+        return self._variants.never_yields(key)
 
     def available(self, key: Key, dims: tuple[int, ...]) -> bool:
         """Whether there is a kernel for it now; raises as launch() does."""
-        found = self._covering(key, dims)
+        found = self._variants.covering(key, dims)
         if found is None:
             found = self._find(key, dims)  # perhaps for other dims, of which another call has asked
         if found is not None and found.extents(dims) is not None and not found.yields:
@@ -143,22 +133,20 @@ class Operator:
         self.fallbacks += 1
         return False
 
-    def _covering(self, key: Key, dims: tuple[int, ...]) -> Loaded | None:
-        variants = self._variants.get(key, ())
-        return next((one for one in variants if one.extents(dims) is not None), None)
-
     def ask_ahead(self, key: Key, dims: tuple[int, ...]) -> None:
         """Asks for a kernel that will be needed, without waiting."""
         if current.collection is not None:
             current.collection.add(self, key, dims)
             return
-        if settings.raises or IS_OFF or is_capturing() or key in self._variants or key in self._lookups:
+        if settings.raises or IS_OFF or is_capturing():
+            return
+        if key in self._variants.by_key or key in self._lookups:
             return
         if dims not in self._passed_over.get(key, ()):
             self._submit(key, dims)
 
     def _launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
-        for loaded in self._variants.get(key, ()):
+        for loaded in self._variants.by_key.get(key, ()):
             if loaded.yields and loaded.extents(dims) is not None:
                 self.fallbacks += 1
                 return False
@@ -198,8 +186,8 @@ class Operator:
         if lookup.answer is not None:
             return None if is_capturing() else self._take(key)
         with self._lock:
-            if lookup.answer is None and key not in self._variants:  # else a call has to look again
-                self._tell_calls(key, ())
+            if lookup.answer is None and key not in self._variants.by_key:  # else a call has to look again
+                self._variants.tell(key, ())
         return None
 
     def _find_now(self, key: Key, dims: tuple[int, ...]) -> Loaded:
@@ -236,9 +224,10 @@ class Operator:
             tuple(int(others.get(name, 0)) for name in names)
             for names in (self._dims, self._flags, self._known)
         )
+        calls = self._variants.calls
         # A flag that the operator does not have is 0 wherever it asks.
         has_more = any(others[name] for name in others.keys() - {*self._dims, *self._flags})
-        if dtype is None or has_more or (self._calls and flags not in self._calls):
+        if dtype is None or has_more or (calls and flags not in calls):
             return None
         return self, (dtype, device, flags, known), dims
 
@@ -267,8 +256,8 @@ class Operator:
             warn(f"{self.name}: torch's own operator is used: {lookup.error}", about)
             return
         with self._lock:
-            if key not in self._variants:
-                self._untell_calls(key)
+            if key not in self._variants.by_key:
+                self._variants.untell(key)
 
     # The answered lookup of the key, loaded. None if another thread has taken it, or if it cannot be loaded.
     def _take(self, key: Key) -> Loaded | None:
@@ -290,25 +279,9 @@ class Operator:
     def _load(self, key: Key, dims: tuple[int, ...], found: Found) -> Loaded:
         loaded = self.variant(key, dims, found)
         with self._lock:
-            others = (one for one in self._variants.get(key, ()) if one.dims != dims)
-            known = (loaded, *others)[:_MAX_VARIANTS]
-            self._tell_calls(key, known)
-            self._variants[key] = known
+            others = (one for one in self._variants.by_key.get(key, ()) if one.dims != dims)
+            self._variants.put(key, (loaded, *others)[:_MAX_VARIANTS])
         return loaded
-
-    # With _lock held.
-    def _tell_calls(self, key: Key, variants: tuple[Loaded, ...]) -> None:
-        if any(one.yields for one in variants):
-            self._yielding.add(key)
-        else:
-            self._yielding.discard(key)
-        for call in self._calls.get(key[2], ()):
-            call.know(key, variants)
-
-    # With _lock held.
-    def _untell_calls(self, key: Key) -> None:
-        for call in self._calls.get(key[2], ()):
-            call.forget(key)
 
     # ---- Tuning ----
 
@@ -316,54 +289,47 @@ class Operator:
     def without_kernels(self) -> Iterator[None]:
         """Meanwhile every call looks for its kernel again."""
         with self._lock:
-            known, self._variants = self._variants, {}
-            self._clear_calls()
+            known = self._variants.replace({})
         try:
             yield
         finally:
             with self._lock:
-                self._variants = known
-                for key, variants in known.items():
-                    self._tell_calls(key, variants)
+                self._variants.replace(known)
 
     @contextlib.contextmanager
     def only(self, key: Key, *variants: Loaded) -> Iterator[None]:
         """Meanwhile the key has no other variants than these."""
         with self._lock:
-            known = self._variants.get(key)
-            self._variants[key] = variants
-            self._tell_calls(key, variants)
+            known = self._variants.by_key.get(key)
+            self._variants.put(key, variants)
         try:
             yield
         finally:
             with self._lock:
                 if known is None:
-                    del self._variants[key]
-                    self._untell_calls(key)
+                    self._variants.drop(key)
                 else:
-                    self._variants[key] = known
-                    self._tell_calls(key, known)
+                    self._variants.put(key, known)
 
     def retell(self) -> None:
         """Whether torch's functions are called where they are faster has changed."""
         with self._lock:
-            for key, known in self._variants.items():
-                self._tell_calls(key, known)
+            self._variants.tell_all()
 
     def tuned(self, needs: Iterable[tuple[Key, tuple[int, ...]]]) -> None:
         """Asks for these kernels and for those in use, whose answers may have changed."""
         if settings.raises:
             with self._lock:
-                self._variants = {}
+                self._variants.by_key = {}
             self.forget_missing()
             return
         with self._lock:
-            lookups = [self._renewal(key, one.dims) for key, known in self._variants.items() for one in known]
+            lookups = [self._renewal(key, one.dims) for key, one in self._variants.each()]
             self._renewals = lookups
         for _, _, lookup in lookups:
             asker.submit(lookup)
         for key, dims in needs:
-            if key not in self._variants:
+            if key not in self._variants.by_key:
                 self._submit(key, dims)
 
     # ---- Between two steps ----
@@ -375,7 +341,7 @@ class Operator:
         if settings.strict:
             self._forget_the_rest()
             return
-        if not (self._variants or self._lookups or self._renewals or self._passed_over):
+        if not (self._variants.by_key or self._lookups or self._renewals or self._passed_over):
             return
         now = time.monotonic()
         retries = now - self._retried_at >= _RETRY_AFTER
@@ -388,8 +354,8 @@ class Operator:
     # All ranks of a job ask again at the same call.
     def _forget_the_rest(self) -> None:
         with self._lock:
-            kept = {key: known for key, known in self._variants.items() if all(v.is_current for v in known)}
-            self._variants = kept
+            known = self._variants.by_key.items()
+            self._variants.by_key = {key: all_ for key, all_ in known if all(one.is_current for one in all_)}
         self.forget_missing()
 
     def forget_missing(self) -> None:
@@ -403,9 +369,8 @@ class Operator:
             self._lookups.clear()
             self._renewals.clear()
             self._passed_over.clear()
-            self._clear_calls()
-            for key, known in self._variants.items():
-                self._tell_calls(key, known)
+            self._variants.clear_calls()
+            self._variants.tell_all()
 
     def renew(self, retries: bool = True) -> None:
         """Takes over the answers for variants in use, and asks again for those that may have changed; only
@@ -415,8 +380,7 @@ class Operator:
             under_way = {(key, dims) for key, dims, _ in self._renewals}
             renewals = [
                 self._renewal(key, one.dims)
-                for key, known in self._variants.items()
-                for one in known
+                for key, one in self._variants.each()
                 if not one.is_current and (key, one.dims) not in under_way
             ]
             self._renewals += renewals
@@ -464,8 +428,8 @@ class Operator:
                 if len(passed_over) >= _MAX_VARIANTS:
                     passed_over.clear()
                 passed_over.add(dims)
-                if key not in self._variants:
-                    self._untell_calls(key)
+                if key not in self._variants.by_key:
+                    self._variants.untell(key)
 
     # No call of the step that has ended had other dims.
     def _end_passing_over(self) -> None:
@@ -497,15 +461,14 @@ class Operator:
 
     def counts(self) -> tuple[int, int]:
         """(launches, calls that torch's own function took)."""
-        counts = [call.native.counts() for calls in self._calls.values() for call in calls]
+        counts = [call.native.counts() for calls in self._variants.calls.values() for call in calls]
         return self.launches + sum(c[0] for c in counts), self.fallbacks + sum(c[1] for c in counts)
 
     def yielding(self) -> list[str]:
         """The problems for which torch's function is called since it is faster."""
-        variants = [(key, one) for key, known in self._variants.items() for one in known]
         return [
             f"{self.name} {_wire.listed(self.problem(key, one.dims))}: {one.comparison}"
-            for key, one in variants
+            for key, one in self._variants.each()
             if one.yields
         ]
 
@@ -517,11 +480,6 @@ class Operator:
         if not self._lookups:
             return ""
         return str(asker.failure) if asker.failure is not None else "the daemon has not answered yet"
-
-
-def on_device(device: int) -> contextlib.AbstractContextManager[Any]:
-    """The GPU as the current one, where there are any."""
-    return torch.cuda.device(device) if torch.cuda.is_available() else contextlib.nullcontext()
 
 
 def _aligned(argument: Any) -> Any:
@@ -567,54 +525,3 @@ def collecting(backward: bool) -> Iterator[Collection]:
             yield collection
     finally:
         current.collection = None
-
-
-def forget_missing() -> None:
-    """Calls of all operators look again for what was missing."""
-    for operator in operators():
-        operator.forget_missing()
-
-
-def step() -> None:
-    """Tell cubind that a training step has ended; no call waits for anything.
-
-    Kernels that have been tuned since replace those in use, which happens here and in wait() alone, and the
-    daemon is asked again for kernels that were missing. A kernel that was missing is used as soon as its
-    answer is there.
-
-    With strict(True), the calls of the next step ask again themselves, so that all ranks change at the same
-    step. A sealed program keeps its kernels.
-    """
-    for operator in operators():
-        operator.step()
-    if not settings.raises:
-        asker.hurry()
-
-
-def wait(timeout: float = 60.0) -> bool:
-    """Wait until every kernel that the operators have asked for is loaded.
-
-    Call it after the first step, before you measure or capture a CUDA graph: a call waits at most 50 ms for
-    the daemon, once for each kernel, and uses torch's own function until the answer is there. What was
-    missing is asked for again. Kernels that have been tuned since replace those in use.
-
-    timeout: seconds. Returns whether there is a kernel for everything that was asked for; if not, report()
-    says why. Raises FailedPreconditionError while a CUDA graph is captured.
-    """
-    if IS_OFF or settings.raises:  # where every call waits itself
-        return True
-    if is_capturing():
-        raise FailedPreconditionError(
-            "nothing can be loaded while a CUDA graph is captured: call it before", "cubind.torch.wait()"
-        )
-    for operator in operators():
-        operator.renew()
-        operator.retry()
-    asker.wait(_limits.seconds(timeout))
-    complete = True
-    for operator in operators():
-        complete = operator.take_all() and complete
-    return complete
-
-
-_sealing.program.listen(forget_missing)

@@ -13,7 +13,9 @@ from .._asking import warn
 from .._switch import IS_OFF
 from ..comparison import Comparison
 from ..tuning import TuneResult
-from ._operator import Need, collecting, on_device, operators, wait
+from ._gpu import on_device
+from ._operator import Need, collecting, operators
+from ._steps import wait
 from ._variants import settings
 from ._worth import compare_all
 

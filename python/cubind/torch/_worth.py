@@ -13,7 +13,8 @@ from .._asking import warn
 from ..comparison import Comparison
 from ..errors import CubindError
 from ..question import Question
-from ._operator import Need, collecting, on_device
+from ._gpu import on_device
+from ._operator import Need, collecting
 from ._variants import LIBRARY, Found, Loaded, comparison_with_torch, settings
 from ._worth_cases import case_of, forward_of
 

@@ -3,7 +3,6 @@ driver takes the launches; tensors lie on the CPU. Needs torch."""
 
 import contextlib
 import dataclasses
-import functools
 import signal
 import sys
 import threading
@@ -20,7 +19,7 @@ import cubind.torch as operators
 import running
 import torch
 from cubind import _asking, _connected, _core
-from cubind.torch import _dispatch, _operator, _rms_norm, _variants
+from cubind.torch import _dispatch, _operator, _rms_norm, _steps, _variants
 from torch.nn import functional
 
 sys.path.append(str(running.SOURCE / "bench/common"))
@@ -86,6 +85,16 @@ torch.testing.assert_close(_softmax._backward_formula(dz, z), torch.autograd.gra
 operators.rms_norm(x, (8,), w)
 print(_torch_private.stream_of(0))
 """
+
+
+@contextlib.contextmanager
+def capturing():
+    """Meanwhile a graph is captured."""
+    with (
+        mock.patch.object(_operator, "is_capturing", return_value=True),
+        mock.patch.object(_steps, "is_capturing", return_value=True),
+    ):
+        yield
 
 
 class Harmless(unittest.TestCase):
@@ -283,7 +292,6 @@ class Harmless(unittest.TestCase):
         return call
 
     def test_nothing_is_asked_or_loaded_while_a_graph_is_captured(self):
-        capturing = functools.partial(mock.patch.object, _operator, "is_capturing", return_value=True)
         with capturing():
             self.assertTrue(self.call(SIZE)[1])
             with self.assertRaisesRegex(cubind.FailedPreconditionError, "captured: call it before"):
@@ -305,15 +313,15 @@ class Harmless(unittest.TestCase):
 
     def test_a_variant_in_use_is_replaced_between_steps_and_stays_without_a_daemon(self):
         self.serve()
-        first = _rms_norm._forward._variants[KEY]
+        first = _rms_norm._forward._variants.by_key[KEY]
         old = mock.patch.object(_variants.Loaded, "is_current", False)
         with old:
             operators.step()
             self.assertTrue(_operator.asker.wait(running.PATIENCE))
             self.call(SIZE)
-            self.assertEqual(_rms_norm._forward._variants[KEY], first)
+            self.assertEqual(_rms_norm._forward._variants.by_key[KEY], first)
         operators.step()
-        self.assertNotEqual(_rms_norm._forward._variants[KEY], first)
+        self.assertNotEqual(_rms_norm._forward._variants.by_key[KEY], first)
         self.daemon.process.kill()
         self.daemon.process.wait(running.PATIENCE)
         self.client._answers.clear()
@@ -368,32 +376,37 @@ class Harmless(unittest.TestCase):
     def test_a_renewal_that_is_answered_while_they_are_taken_is_taken_later(self):
         self.serve()
         forward = _rms_norm._forward
-        (known,) = forward._variants[KEY]
+        (known,) = forward._variants.by_key[KEY]
         found = dataclasses.replace(known.found)
 
         class Late(_asking.Lookup):
-            """Answered just after the first look at it."""
+            """Answered just after the first look at its answer."""
 
             @property
-            def is_settled(self):
-                settled, self.answer = super().is_settled, found
-                return settled
+            def answer(self):
+                seen, self._seen = self._seen, found
+                return seen
 
-        late = Late(None, None)
-        forward._renewals.append((KEY, known.dims, late))
+            @answer.setter
+            def answer(self, seen):
+                self._seen = seen
+
+        forward._renewals.append((KEY, known.dims, Late(None, None)))
         forward._take_renewals()
-        late.answer = found
+        self.assertIsNot(forward._variants.by_key[KEY][0].found, found)
         forward._take_renewals()
-        self.assertIs(forward._variants[KEY][0].found, found)
+        self.assertIs(forward._variants.by_key[KEY][0].found, found)
 
     def test_another_thread_may_load_a_variant_during_a_step(self):
         self.serve()
         forward, threads = _rms_norm._forward, []
-        self.addCleanup(lambda: [forward._variants.pop((KEY[0], -1, (), (n,)), None) for n in range(9)])
+        self.addCleanup(
+            lambda: [forward._variants.by_key.pop((KEY[0], -1, (), (n,)), None) for n in range(9)]
+        )
 
         def load(number):
             with forward._lock:
-                forward._variants[KEY[0], -1, (), (number,)] = ()
+                forward._variants.by_key[KEY[0], -1, (), (number,)] = ()
 
         def look(_):
             threads.append(threading.Thread(target=load, args=[len(threads)]))

@@ -92,10 +92,10 @@ class Tune(unittest.TestCase):
 
     def test_kernels_in_use_are_used_again_after_a_run_that_fails(self):
         known = {"key": ()}
-        with mock.patch.object(_rms_norm._forward, "_variants", known):
+        with mock.patch.object(_rms_norm._forward._variants, "by_key", known):
             with self.assertRaises(ZeroDivisionError):
                 self.tune(lambda: 1 // 0)
-            self.assertIs(_rms_norm._forward._variants, known)
+            self.assertIs(_rms_norm._forward._variants.by_key, known)
         self.assertIsNone(_collection.current.collection)
 
     def test_a_model_without_operators_is_warned_of(self):

@@ -105,7 +105,7 @@ class Compared(torch_launches.OnFakeDriver):
 
     def test_both_run_as_the_operator_would_run_them(self):
         seen = []
-        before = _rms_norm._forward._variants.get((torch.bfloat16, -1, (), (4096,)))
+        before = _rms_norm._forward._variants.by_key.get((torch.bfloat16, -1, (), (4096,)))
 
         def measure(ours, theirs):
             for run in (ours, theirs):
@@ -116,7 +116,7 @@ class Compared(torch_launches.OnFakeDriver):
         with mock.patch.object(_worth, "measure", measure):
             _worth.compare(need_of(_rms_norm._forward, N=128, D=4096))
         self.assertEqual(seen, [1, 0])
-        self.assertEqual(_rms_norm._forward._variants.get((torch.bfloat16, -1, (), (4096,))), before)
+        self.assertEqual(_rms_norm._forward._variants.by_key.get((torch.bfloat16, -1, (), (4096,))), before)
 
     def test_a_backward_pass_may_be_compared_together_with_its_forward_pass(self):
         seen = []
@@ -224,7 +224,7 @@ class Cases(unittest.TestCase):
         self.enterContext(warnings.catch_warnings(action="ignore"))
         sizes = {"N": 8, "D": 64, "M": 4, "K": 16, "HQ": 4, "HKV": 2, "C": 4, "B": 2, "SQ": 8, "SK": 8}
         for operator in _operator.operators():
-            flags = list(operator._calls) or [()]
+            flags = list(operator._variants.calls) or [()]
             for values in flags:
                 problem = {
                     **{name: sizes[name] for name in operator._dims},
