@@ -1,0 +1,162 @@
+"""Which daemon the Python client speaks to, and its words if there is none."""
+
+import os
+import pathlib
+import shutil
+import socket
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+import cubind
+import running
+from cubind import _connection
+
+
+class Words(unittest.TestCase):
+    def test_what_grpc_says_of_a_daemon_that_is_not_there_names_its_address(self):
+        connection = _connection.Connection("host:50051")
+        for details in (
+            "DNS resolution failed for host:50051: C-ares status is not ARES_SUCCESS",
+            "errors resolving host:50051: [field:None]",
+            "Cancelling all calls",
+            "Socket closed",
+        ):
+            error = connection._error(14, details, None)
+            self.assertEqual(error.field, "host:50051", details)
+            self.assertIn("CUBIND_ADDRESS", str(error))
+
+    def test_a_daemon_with_tls_that_is_asked_without_it_is_not_taken_for_a_missing_one(self):
+        connection = _connection.Connection("gpu7:7600")
+        failed = "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:10.0.0.7:7600: "
+        for words in ("Socket closed", "Endpoint read failed", "recvmsg:Connection reset by peer"):
+            error = str(connection._error(14, failed + words, None))
+            self.assertRegex(error, "^gpu7:7600: .*the address tls://HOST:PORT")
+            refused = str(_connection.Connection("tls://gpu7:7600")._error(14, failed + words, None))
+            self.assertRegex(refused, "^tls://gpu7:7600: .*CUBIND_CLIENT_CERT")
+
+    def test_a_daemon_that_is_silent_is_not_taken_for_a_missing_one(self):
+        connection = _connection.Connection("unix:///run/c.sock")
+        failed = "failed to connect to all addresses; last error: UNKNOWN: unix:/run/c.sock: "
+        for details in (
+            failed + "connection attempt timed out before receiving SETTINGS frame",
+            "keepalive watchdog timeout",
+            "Stream removed (ping timeout)",
+        ):
+            self.assertRegex(str(connection._error(14, details, None)), "does not answer: it is stopped")
+        for words, why in (
+            ("No such file or directory", "no such socket"),
+            ("Connection refused", "nothing listens"),
+        ):
+            self.assertRegex(
+                str(connection._error(14, failed + words, None)), rf"no daemon answers there \(.*{why}"
+            )
+
+    def test_what_a_daemon_says_of_the_server_of_its_store_stays_as_it_is(self):
+        details = 'store: PostgreSQL: connection to server at "db" failed: Connection refused'
+        self.assertEqual(str(_connection.Connection("host:50051")._error(14, details, None)), details)
+
+
+class Addresses(unittest.TestCase):
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.enterContext(mock.patch.dict(os.environ, XDG_RUNTIME_DIR=self.folder, CUBIND_EMBEDDED="0"))
+        os.environ.pop("CUBIND_ADDRESS", None)
+        self.socket = pathlib.Path(self.folder, "cubind/cubind.sock")
+        self.socket.parent.mkdir()
+
+    def test_no_daemon_and_no_private_one_says_what_was_tried_and_what_to_do(self):
+        with self.assertRaises(cubind.UnavailableError) as caught:
+            cubind.connect()
+        for part in (
+            "CUBIND_EMBEDDED=0 forbids a private daemon",
+            f"no other daemon was found ({self.socket}: No such file or directory; /run/cubind/cubind.sock: ",
+            "`cubind &`",
+            "CUBIND_ADDRESS",
+        ):
+            self.assertIn(part, str(caught.exception))
+        with self.assertRaisesRegex(cubind.UnavailableError, "^CUBIND_EMBEDDED=0 forbids"):
+            cubind.connect("embedded")
+
+    def test_an_address_without_a_daemon_names_the_three_ways(self):
+        with self.assertRaisesRegex(cubind.UnavailableError, "no daemon answers there") as caught:
+            cubind.connect(f"unix://{self.folder}/none.sock").status()
+        for way in ("`cubind &`", "CUBIND_ADDRESS", 'connect("embedded")'):
+            self.assertIn(way, str(caught.exception))
+        for address, why in (
+            ("localhost", "neither unix:///path"),
+            ("http://localhost:7600", "is a web address"),
+            (f"unix:///{'x' * 107}", "the path has 108 bytes, a socket's at most 107"),
+        ):
+            with self.assertRaisesRegex(cubind.InvalidArgumentError, why):
+                cubind.connect(address)
+
+    def test_a_socket_counts_only_while_a_daemon_listens_there(self):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self.socket))
+            with self.assertRaisesRegex(cubind.UnavailableError, "the daemon of this socket has ended"):
+                cubind.connect()
+            listener.listen(0)
+            for _ in range(4):  # more than the queue holds: the test accepts none
+                with cubind.connect() as client:
+                    self.assertEqual(client.address, f"unix://{self.socket}")
+
+    def test_a_socket_in_tmp_that_another_user_made_is_not_used(self):
+        me = 4_000_000_000 + os.getpid()  # no account has it
+        folder = pathlib.Path(f"/tmp/cubind-{me}")
+        folder.mkdir()
+        self.addCleanup(shutil.rmtree, folder)
+        owners = {}
+        self.enterContext(mock.patch.object(os, "getuid", lambda: me))
+        self.enterContext(
+            mock.patch.object(pathlib.Path, "lstat", lambda path: types.SimpleNamespace(st_uid=owners[path]))
+        )
+        os.environ.pop("XDG_RUNTIME_DIR")
+        path = folder / "cubind.sock"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen(8)
+            for owners[folder], owners[path] in ((me, me), (0, 0)):
+                with cubind.connect() as client:
+                    self.assertEqual(client.address, f"unix://{path}")
+            for of_folder, of_socket, foreign in ((1, me, folder), (me, 1, path)):
+                owners |= {folder: of_folder, path: of_socket, folder / "embedded": me}
+                with self.assertRaisesRegex(cubind.UnavailableError, f"{foreign} belongs to another user"):
+                    cubind.connect()
+                with cubind.connect(f"unix://{path}") as client:  # who names it, means it
+                    self.assertEqual(client.address, f"unix://{path}")
+            owners[folder] = 1
+            with self.assertRaisesRegex(
+                cubind.UnavailableError, f"cannot have its files here: {folder} belongs to another user; XDG_"
+            ):
+                os.environ.pop("CUBIND_EMBEDDED")
+                cubind.connect()
+            self.assertFalse((folder / "embedded").exists())
+
+    def test_cubind_is_off_when_the_environment_says_so(self):
+        for word in ("0", "false", "No", "off"):
+            out = running.run_python(
+                "import cubind\n"
+                "try: cubind.connect('unix:///there')\n"
+                "except cubind.UnavailableError as error: print(error)",
+                CUBIND=word,
+            )
+            self.assertEqual(out.strip(), f"CUBIND={word} turns cubind off: unset it to use cubind")
+
+    def test_the_job_is_that_of_the_launcher(self):
+        from cubind._ranks import job_id
+
+        cases = {
+            "mine": {"CUBIND_JOB": "mine", "SLURM_JOB_ID": "17"},
+            "slurm-17": {"SLURM_JOB_ID": "17", "TORCHELASTIC_RUN_ID": "run"},
+            "torchrun-run": {"TORCHELASTIC_RUN_ID": "run"},
+            "": {"TORCHELASTIC_RUN_ID": "none"},
+        }
+        for expected, environment in cases.items():
+            with mock.patch.dict(os.environ, environment, clear=True):
+                self.assertEqual(job_id(), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
