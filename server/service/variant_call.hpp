@@ -58,9 +58,9 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   /// The store cannot be read, so that nothing answers: that is a miss, too.
   void count_unanswered();
   void wait_for_job();
-  /// Whether the caller lends a GPU that the job may run on.
   /// For an error: what the best candidate lacks, and what `accept` would take it.
   std::string best_there_is() const;
+  /// Whether the caller lends a GPU that the job may run on.
   bool lends_to_job() const;
   void serve();
   void serve_again();
