@@ -64,7 +64,7 @@ except='client/cubindctl/.*' forbid 'specs, tables and the rules of the choice a
   'tuner/(spec|table|space|includes|toolchain|search|measure)/' client
 
 grpc='(grpcpp/|grpc/|schemas/[a-z_]+\.grpc\.pb\.h)'
-except='server/(service|convert)/.*|server/(main|daemon|tls_credentials|group_socket|flood_watch)\.[ch]pp|connect/.*|tuner/agent/[a-z_]*(transport|connection|channel|stream|main)[a-z_]*\.[ch]pp|client/[a-z_/]*(transport|channel|connection)[a-z_]*\.[ch]pp' \
+except='server/(service|convert)/.*|server/(main|daemon|tls_credentials|group_socket|flood_watch|grpc_limits)\.[ch]pp|connect/.*|tuner/agent/[a-z_]*(transport|connection|channel|stream|main)[a-z_]*\.[ch]pp|client/[a-z_/]*(transport|channel|connection)[a-z_]*\.[ch]pp' \
   forbid 'gRPC types stay in service, convert and transport files' "$grpc" base access connect cuda_api launch server client tuner
 except='' forbid 'workers speak protobuf over a socketpair, not gRPC' "$grpc" tuner/worker
 except='tuner/sandbox/.*' forbid 'libseccomp stays in tuner/sandbox' 'seccomp\.h' base access connect cuda_api launch server client tuner

@@ -1,10 +1,8 @@
 #include "server/daemon.hpp"
 
 #include <grpc/grpc.h>
-#include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/resource_quota.h>
 
 #include <signal.h>
 #include <unistd.h>
@@ -14,20 +12,18 @@
 
 #include "base/error.hpp"
 #include "base/failpoint.hpp"
-#include "base/file.hpp"
 #include "base/log.hpp"
-#include "base/text.hpp"
 #include "base/version.hpp"
-#include "schemas/keepalive.hpp"
 #include "server/access/audit_log.hpp"
 #include "server/access/caller_limits.hpp"
 #include "server/access/gate.hpp"
 #include "server/agent_process.hpp"
 #include "server/answer/artifact_budget.hpp"
-#include "server/convert/limits.hpp"
 #include "server/defined_kernels.hpp"
+#include "server/definitions_place.hpp"
 #include "server/flood_watch.hpp"
 #include "server/group_socket.hpp"
+#include "server/grpc_limits.hpp"
 #include "server/listener.hpp"
 #include "server/metrics_page.hpp"
 #include "server/port_watch.hpp"
@@ -37,8 +33,7 @@
 #include "server/service/first_agent.hpp"
 #include "server/service/idle_verification.hpp"
 #include "server/service/reply_cache.hpp"
-#include "server/service/table_call.hpp"
-#include "server/store/location.hpp"
+#include "server/shipped_tables.hpp"
 #include "server/store/peers.hpp"
 #include "server/store/store.hpp"
 #include "server/tls_credentials.hpp"
@@ -76,87 +71,10 @@ StoreOptions store_options(const Config& config, const std::string& address) {
   return options;
 }
 
-/// Where callers' definitions lie, and the lock of that place.
-struct DefinitionsPlace {
-  fs::path folder;
-  UniqueFd lock;
-};
-
-/// A file of SQLite is one daemon's, and so is what lies next to it. Daemons of one machine may share a
-/// database of PostgreSQL: each has a folder of its own.
-DefinitionsPlace definitions_place(const Config& config, const std::string& address) {
-  constexpr int kMostDaemons = 64;
-  if (config.store_url.empty()) {
-    return {config.database.string() + ".kernels", {}};
-  }
-  store::make_folder(config.database.parent_path(), "set XDG_DATA_HOME to a folder that it can write to");
-  for (int number = 1;; ++number) {
-    const std::string place = config.database.string() + (number > 1 ? "-" + std::to_string(number) : "");
-    try {
-      UniqueFd lock = store::lock_file(place, address);
-      return {place + ".kernels", std::move(lock)};
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::FailedPrecondition || number == kMostDaemons) {
-        throw;
-      }
-    }
-  }
-}
-
-/// The choice of the winners that are compiled ahead depends on these: the classes on offer with their
-/// drivers, and the toolchains.
-std::string offer_of(const AgentProfiles& agents) {
-  std::vector<std::string> parts;
-  for (const OfferedDevice& device : devices_of(agents)) {
-    parts.push_back(device.device.digest.hex() + device.driver.version);
-  }
-  for (const AgentProfile& agent : agents) {
-    for (const OfferedToolchain& toolchain : agent.toolchains) {
-      parts.push_back(toolchain.name + toolchain.nvrtc.hex() + toolchain.builtins.hex() +
-                      join(toolchain.assemblers, " "));
-    }
-  }
-  std::ranges::sort(parts);
-  std::string offer;
-  for (const std::string& part : parts) {
-    offer += part + "\n";
-  }
-  return offer;
-}
-
-/// A call's thread would write gRPC's own words to stderr, and wait until they are read.
-void log_words_of_grpc() {
-  gpr_set_log_function([](gpr_log_func_args* words) {
-    const std::string text = std::string("gRPC: ") + words->message;
-    words->severity == GPR_LOG_SEVERITY_ERROR ? log_warning(text) : log_debug(text);
-  });
-}
-
 std::vector<std::filesystem::path> with(std::vector<std::filesystem::path> folders,
                                         const std::filesystem::path& last) {
   folders.push_back(last);
   return folders;
-}
-
-/// A message is inflated before its size is compared with a limit: half a megabyte of gzip would become a
-/// gigabyte. So a call that says it is compressed is refused, and whatever comes compressed nevertheless
-/// stays as it is.
-void refuse_compression(grpc::ServerBuilder& builder) {
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
-  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-}
-
-constexpr int kStreamsOfConnection = 1000;
-
-/// A call costs about 15 KiB until its caller has read the answer. gRPC keeps the number of streams only
-/// towards clients that acknowledge its settings (FloodWatch ends others), and the sum over all connections
-/// by refusing and closing some when memory is short.
-void limit_streams(grpc::ServerBuilder& builder) {
-  constexpr std::size_t kBytesOfAllConnections = std::size_t{512} << 20;
-  grpc::ResourceQuota quota("connections");
-  builder.SetResourceQuota(quota.Resize(kBytesOfAllConnections));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsOfConnection);
 }
 
 std::optional<CallerRole> role_of_members(const Config& config) {
@@ -202,7 +120,6 @@ struct Daemon::Parts {
   void remove_unreadable_definitions();
   void load_bundle();
   void follow_peers();
-  void import_tables();
   void listen();
   void start_agent();
   void start_watches();
@@ -279,7 +196,7 @@ void Daemon::Parts::prepare() {
     scheduler.load();
   });
   follow_peers();
-  import_tables();
+  import_shipped_tables(context, config);
   context.prebuild = [this] { prebuild(context); };
   if (config.idle_verify) {
     IdleVerificationOptions options;
@@ -331,30 +248,6 @@ void Daemon::Parts::remove_unreadable_definitions() {
   }
   if (any) {
     kernels.reload();
-  }
-}
-
-void Daemon::Parts::import_tables() {
-  std::error_code failed;
-  if (!config.shipped_tables || index.snapshot()->generation().number != 0 ||
-      !fs::is_directory(config.tables, failed)) {
-    return;
-  }
-  std::vector<fs::path> files;
-  for (const auto& item : fs::directory_iterator(config.tables, failed)) {
-    if (item.path().extension() == ".json") {
-      files.push_back(item.path());
-    }
-  }
-  std::ranges::sort(files);
-  for (const fs::path& file : files) {
-    try {
-      const ImportReport report =
-          take_table(context, read_table(read_file(file), file.string()), file.string(), "");
-      log_info("imported " + std::to_string(report.records_added) + " records from " + file.string());
-    } catch (const Error& error) {
-      log_error(std::string("a shipped table is left out: ") + error.what());
-    }
   }
 }
 
@@ -423,10 +316,7 @@ void Daemon::Parts::listen() {
   if (!config.listen.empty()) {
     builder.AddListeningPort(config.listen, listen_credentials(config), &port);
   }
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  refuse_compression(builder);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingMs);
-  limit_streams(builder);
+  set_limits(builder);
   floods.add_to(builder);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.RegisterService(&service);

@@ -1,9 +1,11 @@
 #include "server/prebuild.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 
 namespace cubind {
 namespace {
@@ -34,6 +36,25 @@ std::optional<Question> question_of(ServiceContext& context, const RecordRow& re
 }
 
 }  // namespace
+
+std::string offer_of(const AgentProfiles& agents) {
+  std::vector<std::string> parts;
+  for (const OfferedDevice& device : devices_of(agents)) {
+    parts.push_back(device.device.digest.hex() + device.driver.version);
+  }
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedToolchain& toolchain : agent.toolchains) {
+      parts.push_back(toolchain.name + toolchain.nvrtc.hex() + toolchain.builtins.hex() +
+                      join(toolchain.assemblers, " "));
+    }
+  }
+  std::ranges::sort(parts);
+  std::string offer;
+  for (const std::string& part : parts) {
+    offer += part + "\n";
+  }
+  return offer;
+}
 
 std::vector<CompileOrder> missing_winners(ServiceContext& context) {
   std::vector<CompileOrder> orders;

@@ -1,0 +1,52 @@
+#include "server/grpc_limits.hpp"
+
+#include <grpc/support/log.h>
+#include <grpcpp/resource_quota.h>
+
+#include <cstddef>
+#include <string>
+
+#include "base/log.hpp"
+#include "schemas/keepalive.hpp"
+#include "server/convert/limits.hpp"
+
+namespace cubind {
+namespace {
+
+/// A message is inflated before its size is compared with a limit: half a megabyte of gzip would become a
+/// gigabyte. So a call that says it is compressed is refused, and whatever comes compressed nevertheless
+/// stays as it is.
+void refuse_compression(grpc::ServerBuilder& builder) {
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+}
+
+/// A call costs about 15 KiB until its caller has read the answer. gRPC keeps the number of streams only
+/// towards clients that acknowledge its settings (FloodWatch ends others), and the sum over all connections
+/// by refusing and closing some when memory is short.
+void limit_streams(grpc::ServerBuilder& builder) {
+  constexpr std::size_t kBytesOfAllConnections = std::size_t{512} << 20;
+  grpc::ResourceQuota quota("connections");
+  builder.SetResourceQuota(quota.Resize(kBytesOfAllConnections));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsOfConnection);
+}
+
+}  // namespace
+
+void set_limits(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  refuse_compression(builder);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingMs);
+  limit_streams(builder);
+}
+
+// A call's thread would write gRPC's own words to stderr, and wait until they are read.
+void log_words_of_grpc() {
+  gpr_set_log_function([](gpr_log_func_args* words) {
+    const std::string text = std::string("gRPC: ") + words->message;
+    words->severity == GPR_LOG_SEVERITY_ERROR ? log_warning(text) : log_debug(text);
+  });
+}
+
+}  // namespace cubind

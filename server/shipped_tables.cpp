@@ -1,0 +1,41 @@
+#include "server/shipped_tables.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "server/service/table_call.hpp"
+#include "tuner/table/table.hpp"
+
+namespace cubind {
+
+namespace fs = std::filesystem;
+
+void import_shipped_tables(ServiceContext& context, const Config& config) {
+  std::error_code failed;
+  if (!config.shipped_tables || context.index.snapshot()->generation().number != 0 ||
+      !fs::is_directory(config.tables, failed)) {
+    return;
+  }
+  std::vector<fs::path> files;
+  for (const auto& item : fs::directory_iterator(config.tables, failed)) {
+    if (item.path().extension() == ".json") {
+      files.push_back(item.path());
+    }
+  }
+  std::ranges::sort(files);
+  for (const fs::path& file : files) {
+    try {
+      const ImportReport report =
+          take_table(context, read_table(read_file(file), file.string()), file.string(), "");
+      log_info("imported " + std::to_string(report.records_added) + " records from " + file.string());
+    } catch (const Error& error) {
+      log_error(std::string("a shipped table is left out: ") + error.what());
+    }
+  }
+}
+
+}  // namespace cubind
