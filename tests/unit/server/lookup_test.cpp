@@ -2,14 +2,11 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "server/lookup/hints.hpp"
 #include "tests/unit/server/lookup_fixture.hpp"
 #include "tuner/spec/space.hpp"
 
 namespace cubind::test {
 namespace {
-
-std::vector<Configuration> nothing_stored(const RecordRow&) { return {}; }
 
 std::int64_t measured(const AnswerCandidate& candidate) {
   return candidate.record ? *candidate.record->question.problem.dim("N") : 0;
@@ -255,100 +252,6 @@ TEST_CASE("the default is a list tried in order and then the first valid configu
   CHECK_FALSE(violation(*f.spec, question.key.problem, best.configuration, device_constants(h200())));
 }
 
-TEST_CASE("an absent driver makes nothing stale and another branch does") {
-  LookupFixture f;
-  f.add({f.record(4096)});
-  Question question = f.ask(4096);
-  CHECK(f.best(question).match.exact());
-  question.driver = DriverVersion{13000, "580.65.06"};
-  CHECK(f.best(question).match.exact());
-  question.driver = DriverVersion{13000, "590.11.01"};
-  CHECK(f.best(question).match == Match{Departure::Stale});
-}
-
-TEST_CASE("another toolchain or power limit makes a record stale") {
-  LookupFixture f;
-  RecordRow row = f.record(4096);
-  row.timing.power_limit_mw = 700000;
-  f.add({row});
-  Question question = f.ask(4096);
-  question.toolchain = CurrentToolchain{"nvrtc 13.1", {}};
-  CHECK(f.best(question).match == Match{Departure::Stale});
-  question.toolchain = CurrentToolchain{"nvrtc 13.0", {}};
-  question.power_limit_mw = 600000;
-  CHECK(f.best(question).match == Match{Departure::Stale});
-  question.power_limit_mw = 700000;
-  CHECK(f.best(question).match.exact());
-}
-
-TEST_CASE("a stale record tells the validator that has changed") {
-  LookupFixture f;
-  RecordRow row = f.record(4096);
-  row.timing.power_limit_mw = 700000;
-  const auto because = [&](const std::function<void(Question&)>& change) {
-    Question question = f.ask(4096);
-    change(question);
-    return stale_because(question, row, true);
-  };
-  CHECK(because([](Question&) {}).empty());
-  CHECK(because([](Question& one) {
-          one.driver = DriverVersion{13000, "590.11.01"};
-        }) == "driver " + row.driver.version + ", now 590.11.01");
-  CHECK(because([](Question& one) {
-          one.toolchain = CurrentToolchain{"nvrtc 13.1", {}};
-        }) == "nvrtc 13.0, now nvrtc 13.1");
-  CHECK(because([](Question& one) {
-          one.toolchain = CurrentToolchain{"nvrtc 13.0", {{Digest::of("a"), Digest::of("b")}}};
-        }) == "another build of nvrtc 13.0");
-  CHECK(because([](Question& one) { one.power_limit_mw = 600000; }) == "power limit 700 W, now 600 W");
-}
-
-TEST_CASE("a toolchain upgraded in place makes stale what was measured here and not what a table brought") {
-  LookupFixture f;
-  RecordRow imported = f.record(8192);
-  imported.evidence = Evidence::Imported;
-  f.add({f.record(4096), imported});
-  const auto ask = [&](std::int64_t n, const ToolchainIdentity& today) {
-    Question question = f.ask(n);
-    question.toolchain = CurrentToolchain{"nvrtc 13.0", {{today.nvrtc, today.builtins}}};
-    return f.best(question).match;
-  };
-  ToolchainIdentity upgraded = toolchain("nvrtc 13.0");
-  CHECK(ask(4096, upgraded).exact());
-  upgraded.builtins = Digest::of("of a later build");
-  CHECK(ask(4096, upgraded) == Match{Departure::Stale});
-  CHECK(ask(8192, upgraded).exact());
-}
-
-TEST_CASE("a record that was measured by another flush method is stale and yields to one of today's") {
-  LookupFixture f;
-  RecordRow old = f.record(4096);
-  old.question.policy.flush_method = kFlushMethod - 1;
-  f.add({old});
-  CHECK(f.best(f.ask(4096)).match.has(Departure::Stale));
-  f.add({f.record(4096), old});
-  CHECK(f.best(f.ask(4096)).match.exact());
-}
-
-TEST_CASE("what is known of one flush method stays when a record of another is read again") {
-  LookupFixture f;
-  RecordRow old = f.record(4096);
-  old.question.policy.flush_method = kFlushMethod - 1;
-  f.add({f.record(4096), old});
-  f.index.refresh(*f.store, old.question);
-  CHECK(f.best(f.ask(4096)).match.exact());
-  f.index.refresh(*f.store, f.ask(4096).key);
-  CHECK(f.rank(f.ask(4096)).size() == 3);  // both and the default
-}
-
-TEST_CASE("another maximum of the SM clock makes no record stale") {
-  LookupFixture f;
-  f.add({f.record(4096)});
-  DeviceClass other = h200_class();
-  other.facts.max_sm_mhz += 100;
-  CHECK(f.best(f.ask(4096, other)).match.exact());
-}
-
 TEST_CASE("a winner whose trial key differs from today's is another revision") {
   LookupFixture f;
   RecordRow row = f.record(4096);
@@ -392,108 +295,6 @@ TEST_CASE("imported provisional stale and unverified records are not fresh") {
   CHECK_FALSE(with([](RecordRow& row) { row.provisional = true; }));
   CHECK_FALSE(with([](RecordRow& row) { row.verification.verified = false; }));
   CHECK_FALSE(with([](RecordRow& row) { row.verification.digest = Digest::of("another reference"); }));
-}
-
-TEST_CASE("a search begins with the winners of neighbouring problems nearest first and each once") {
-  LookupFixture f;
-  const Configuration near{{{"THREADS", 512}, {"VECTOR", 4}, {"UNROLL", 1}}};
-  const Configuration far{{{"THREADS", 128}, {"VECTOR", 2}, {"UNROLL", 1}}};
-  const auto won = [&](std::int64_t n, const Configuration& configuration) {
-    return f.record(n, h200_class(), configuration);
-  };
-  f.add({won(64, near), won(1024, far), won(2048, near), won(4096, far)});
-  CHECK(search_hints(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{near, far});
-}
-
-TEST_CASE("a search begins with the problem's own winner of a table or of another flush method") {
-  const Configuration before{{{"THREADS", 512}, {"VECTOR", 4}, {"UNROLL", 1}}};
-  const auto start = [&](const std::function<void(RecordRow&)>& change) {
-    LookupFixture f;
-    RecordRow row = LookupFixture().record(4096, h200_class(), before);
-    change(row);
-    f.add({row});
-    return search_hints(f.ask(4096), *f.index.snapshot(), nothing_stored);
-  };
-  CHECK(start([](RecordRow&) {}).empty());
-  CHECK(start([](RecordRow& row) { row.evidence = Evidence::Imported; }) == std::vector{before});
-  CHECK(start([](RecordRow& row) { row.question.policy.flush_method = kFlushMethod - 1; }) ==
-        std::vector{before});
-}
-
-TEST_CASE("a search begins with what won on another device class for the problem itself") {
-  LookupFixture f;
-  const Configuration elsewhere{{{"THREADS", 512}, {"VECTOR", 4}, {"UNROLL", 1}}};
-  DeviceFacts a100 = h200();
-  a100.cc_major = 8;
-  a100.sm_count = 108;
-  const DeviceClass device = derive_device_class(a100, "facts");
-  DeviceFacts recorded = h200();
-  recorded.replay_table = Digest::of("a table").hex();
-  const DeviceClass replay = derive_device_class(recorded, "facts");
-  const Configuration played{{{"THREADS", 128}, {"VECTOR", 4}, {"UNROLL", 1}}};
-  f.add({f.record(4096, device, elsewhere), f.record(4096, replay, played)}, {device, replay});
-  CHECK(search_hints(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{elsewhere});
-}
-
-Configuration with_threads(std::int64_t threads) {
-  return {{{"THREADS", threads}, {"VECTOR", 4}, {"UNROLL", 1}}};
-}
-
-TEST_CASE("a neighbour that was measured by two flush methods counts once and as of today's") {
-  LookupFixture f;
-  std::vector<RecordRow> rows;
-  for (const std::int64_t n : {256, 512, 1024, 2048, 8192}) {
-    RecordRow old = f.record(n, h200_class(), with_threads(128));
-    old.question.policy.flush_method = kFlushMethod - 1;
-    rows.push_back(old);
-    rows.push_back(f.record(n, h200_class(), with_threads(256)));
-  }
-  f.add(rows);
-  CHECK(search_hints(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{with_threads(256)});
-}
-
-TEST_CASE("a search takes turns among the best that were tried for its neighbours, after their winners") {
-  LookupFixture f;
-  f.add({f.record(2048, h200_class(), with_threads(128)), f.record(512, h200_class(), with_threads(1024))});
-  const auto tried = [](const RecordRow& record) -> std::vector<Configuration> {
-    if (record.question.problem == problem_of(512)) {
-      return {with_threads(256), with_threads(1024)};
-    }
-    return {with_threads(512), with_threads(128), with_threads(3)};  // 3 is no value of today's spec
-  };
-  const auto start = search_hints(f.ask(4096), *f.index.snapshot(), tried);
-  CHECK(start == std::vector{with_threads(128), with_threads(1024), with_threads(512), with_threads(256)});
-}
-
-TEST_CASE("a search gets what was tried for four neighbours and the winners of further ones") {
-  LookupFixture f;
-  std::vector<RecordRow> rows;
-  for (const std::int64_t n : {64, 256, 512, 1024, 2048}) {
-    rows.push_back(f.record(n, h200_class(), with_threads(n == 64 ? 1024 : 128)));
-  }
-  f.add(rows);
-  const auto tried = [](const RecordRow& record) -> std::vector<Configuration> {
-    return {with_threads(record.question.problem == problem_of(64) ? 512 : 256)};
-  };
-  const auto start = search_hints(f.ask(4096), *f.index.snapshot(), tried);
-  CHECK(start == std::vector{with_threads(128), with_threads(256), with_threads(1024)});
-}
-
-TEST_CASE("a search gets at most so many configurations of its neighbours") {
-  LookupFixture f;
-  f.add({f.record(2048, h200_class(), with_threads(128))});
-  std::vector<Configuration> many;
-  for (const std::int64_t threads : {128, 256, 512, 1024}) {
-    for (const std::int64_t vector : {1, 2, 4, 8}) {
-      for (const std::int64_t unroll : {1, 2, 4}) {
-        many.push_back({{{"THREADS", threads}, {"VECTOR", vector}, {"UNROLL", unroll}}});
-      }
-    }
-  }
-  const auto start = search_hints(f.ask(4096), *f.index.snapshot(), [&](const RecordRow&) { return many; });
-  REQUIRE(start.size() == kMostHints);
-  CHECK(start.front() == with_threads(128));
-  CHECK(start[1] == many.front());
 }
 
 TEST_CASE("a snapshot stays as it is while the index goes on") {
