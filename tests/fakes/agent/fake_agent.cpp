@@ -215,6 +215,13 @@ bool FakeAgent::send_result(const v1::LeaseGrant& lease, const v1::JobResult& re
   return state_->send_and_wait(std::move(message));
 }
 
+bool FakeAgent::fail(const v1::LeaseGrant& lease, const std::string& error) {
+  v1::JobResult failed;
+  failed.set_status(v1::JobResult::FAILED);
+  failed.set_error(error);
+  return send_result(lease, failed);
+}
+
 void FakeAgent::send_devices(const v1::OfferedDevices& devices) {
   v1::AgentMessage message;
   *message.mutable_devices() = devices;

@@ -39,6 +39,8 @@ class FakeAgent {
   /// True: acknowledged. False: the lease was ended instead.
   bool send_batch(const v1::LeaseGrant& lease, const v1::Batch& batch);
   bool send_result(const v1::LeaseGrant& lease, const v1::JobResult& result);
+  /// The job has failed, with this error.
+  bool fail(const v1::LeaseGrant& lease, const std::string& error = "");
   void send_devices(const v1::OfferedDevices& devices);
   void send_leaving();
   void send_check(const v1::CheckResult& result);

@@ -91,9 +91,7 @@ TEST_CASE("an answer instead of a candidate that failed to compile is looked up 
   BetterIsNotCompiled daemon;
   daemon.request.set_compile_wait_ms(20000);
   auto call = std::async(std::launch::async, [&] { return daemon.get(daemon.request); });
-  v1::JobResult failed;
-  failed.set_status(v1::JobResult::FAILED);
-  REQUIRE(daemon.agent.send_result(daemon.agent.wait_for_lease(), failed));
+  REQUIRE(daemon.agent.fail(daemon.agent.wait_for_lease()));
   REQUIRE(call.get().reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
   REQUIRE(daemon.get(daemon.request).status.ok());
   grpc::ByteBuffer kept;
@@ -178,10 +176,7 @@ TEST_CASE("a compile that fails ends the wait with its error and is not tried ag
   request.set_tune(v1::NEVER);
   request.set_compile_wait_ms(20000);
   auto call = std::async(std::launch::async, [&] { return daemon.get(request); });
-  v1::JobResult failed;
-  failed.set_status(v1::JobResult::FAILED);
-  failed.set_error("error: expected a ';'");
-  REQUIRE(agent.send_result(agent.wait_for_lease(), failed));
+  REQUIRE(agent.fail(agent.wait_for_lease(), "error: expected a ';'"));
   const grpc::Status status = call.get().status;
   CHECK(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
   CHECK_THAT(status.error_message(), Contains("expected a ';'"));

@@ -228,10 +228,7 @@ TEST_CASE("a malformed hello is refused with its field and no agent has joined")
 }
 
 TEST_CASE_METHOD(LeasedAgent, "control characters in what an agent says of a failure reach no caller") {
-  v1::JobResult failed;
-  failed.set_status(v1::JobResult::FAILED);
-  failed.set_error(std::string("#error ") + kTitle);
-  REQUIRE(agent.send_result(lease, failed));
+  REQUIRE(agent.fail(lease, std::string("#error ") + kTitle));
   DaemonFixture::eventually([&] { return daemon.jobs(true).at(0).state() == v1::Job::FAILED; });
   CHECK_THAT(daemon.jobs(true).at(0).error(), Contains("#error \\u001b]0;title\\u0007"));
 }

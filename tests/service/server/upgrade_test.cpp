@@ -68,10 +68,7 @@ TEST_CASE("libraries that were replaced under the same version make a default st
 TEST_CASE("a stale default whose compile failed answers on and is not compiled for every call") {
   UpgradedDaemon daemon(hello_with_toolchain("nvrtc 13.1", 1));
   REQUIRE(daemon.get(daemon.request).status.ok());
-  v1::JobResult failed;
-  failed.set_status(v1::JobResult::FAILED);
-  failed.set_error("error: expected a ';'");
-  REQUIRE(daemon.agent->send_result(daemon.agent->wait_for_lease(), failed));
+  REQUIRE(daemon.agent->fail(daemon.agent->wait_for_lease(), "error: expected a ';'"));
   const Got got = daemon.get(daemon.request);
   CHECK(departures(got) == std::vector<int>{v1::STALE, v1::DEFAULT_CONFIGURATION});
   CHECK_THAT(got.reply.why(), Contains("was not compiled: error: expected a ';'"));

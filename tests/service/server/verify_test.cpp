@@ -209,9 +209,7 @@ TEST_CASE("stale records are measured again by themselves and each once when no 
   const v1::LeaseGrant lease = updated.wait_for_lease();
   CHECK(lease.listed_size() == 2);
   CHECK(lease.only_when_idle());
-  v1::JobResult failed;
-  failed.set_status(v1::JobResult::FAILED);
-  REQUIRE(updated.send_result(lease, failed));
+  REQUIRE(updated.fail(lease));
   // It is still stale. Were it tried again, it would come before the other one.
   CHECK_FALSE(is_same(updated.wait_for_lease().problem(), lease.problem()));
 }

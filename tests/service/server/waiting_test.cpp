@@ -134,10 +134,7 @@ TEST_CASE("all who wait for a job that fails get what serve would give with its 
   }
   const v1::LeaseGrant lease = daemon.agent.wait_for_lease();
   DaemonFixture::eventually([&] { return daemon.jobs().at(0).waiters() == 3; });
-  v1::JobResult failed;
-  failed.set_status(v1::JobResult::FAILED);
-  failed.set_error("no configuration survived");
-  REQUIRE(daemon.agent.send_result(lease, failed));
+  REQUIRE(daemon.agent.fail(lease, "no configuration survived"));
   for (auto& call : calls) {
     const Got got = call.get();
     REQUIRE(got.status.ok());
@@ -154,10 +151,7 @@ TEST_CASE("who accepts measured answers alone learns why there is none") {
   request.set_restrict_accept(true);
   auto call = std::async(std::launch::async, [&] { return daemon.get(request); });
   const v1::LeaseGrant lease = daemon.agent.wait_for_lease();
-  v1::JobResult failed;
-  failed.set_status(v1::JobResult::FAILED);
-  failed.set_error("no configuration survived");
-  REQUIRE(daemon.agent.send_result(lease, failed));
+  REQUIRE(daemon.agent.fail(lease, "no configuration survived"));
   const grpc::Status status = call.get().status;
   CHECK(status.error_code() == grpc::StatusCode::NOT_FOUND);
   CHECK_THAT(status.error_message(),
@@ -222,10 +216,7 @@ TEST_CASE("a wait for which no job may be started gets the reason and a hit gets
 TEST_CASE("a miss whose job has failed recently gets the error of that job") {
   MeasuredByHand daemon;
   auto call = std::async(std::launch::async, [&] { return daemon.get(waiting(4096)); });
-  v1::JobResult failed;
-  failed.set_status(v1::JobResult::FAILED);
-  failed.set_error("no configuration survived");
-  REQUIRE(daemon.agent.send_result(daemon.agent.wait_for_lease(), failed));
+  REQUIRE(daemon.agent.fail(daemon.agent.wait_for_lease(), "no configuration survived"));
   REQUIRE(call.get().status.ok());
   CHECK(daemon.get(waiting(4096)).reply.why() ==
         "nothing of its bucket was measured on nvidia-h200; no job was started, the last one failed: no "
@@ -249,9 +240,7 @@ TEST_CASE("a miss whose job has failed recently starts none and is counted in th
   v1::GetVariantRequest request = vector_add(4096);
   request.set_on_miss(v1::FAIL);
   daemon.get(request);
-  v1::JobResult failed;
-  failed.set_status(v1::JobResult::FAILED);
-  REQUIRE(agent.send_result(agent.wait_for_lease(), failed));
+  REQUIRE(agent.fail(agent.wait_for_lease()));
   CHECK(daemon.status().misses_wanted() == 0);
   CHECK(daemon.get(request).status.error_message().find("job") == std::string::npos);
   DaemonFixture::eventually([&] { return daemon.status().misses_wanted() == 1; });
