@@ -1,5 +1,5 @@
-"""README's Python lines run as they are written, and docs/python.md and docs/torch.md know every public
-name."""
+"""README's Python lines run as they are written, docs/python.md and docs/torch.md know every public name, and
+docs/kernel-library.md every kernel."""
 
 import ast
 import contextlib
@@ -107,6 +107,13 @@ class Names(unittest.TestCase):
         )
         page = (running.SOURCE / "docs/torch.md").read_text()
         self.assertEqual([name for name in names if not re.search(rf"`{name}\b", page)], [])
+
+    def test_every_kernel_of_the_library_is_in_its_table(self):
+        table, _, _ = (running.SOURCE / "docs/kernel-library.md").read_text().partition("## ")
+        specs = (path for path in running.SOURCE.glob("variants/*/*.json") if path.parent.name != "tables")
+        self.assertEqual(
+            set(re.findall(r"^\| \[`(\w+)`\]\(library/\1.md\)", table, re.M)), {path.stem for path in specs}
+        )
 
     def test_every_method_of_the_client_is_on_the_page(self):
         page = (running.SOURCE / "docs/python.md").read_text()
