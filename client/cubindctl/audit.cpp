@@ -96,6 +96,10 @@ class Auditing {
   }
 
   void add_failures() {
+    if (explanation_.trials == 0) {
+      add("other configurations", Verdict::Note, "unknown: no trial of the problem is stored");
+      return;
+    }
     const auto wrong = std::ranges::count_if(
         explanation_.failed, [](const TableTrial* trial) { return trial->outcome == Outcome::WrongResult; });
     add("other configurations", wrong > 0 ? Verdict::Note : Verdict::Ok,
@@ -218,7 +222,7 @@ class Auditing {
       add("coverage", Verdict::Ok, "no problem of the kernel was asked for and not measured");
     } else {
       add("coverage", Verdict::Fail,
-          std::to_string(input_.wanted) + " problems of the kernel were asked for and not measured: " +
+          counted(input_.wanted, "problem") + " of the kernel asked for and not measured: " +
               "`cubindctl tune --wanted " + record_.context.kernel + "` measures them");
     }
   }

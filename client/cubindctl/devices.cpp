@@ -89,8 +89,8 @@ void print(const v1::GetStatusReply& status, const std::string& address) {
   if (!is_away) {
     print_line("cubins", cubins_text(status));
   }
-  print_line("holds", count(status.kernels()) + " kernels, " + count(status.records()) + " records" +
-                          (is_away ? "" : ", " + count(status.artifacts()) + " artifacts"));
+  print_line("holds", counted(status.kernels(), "kernel") + ", " + counted(status.records(), "record") +
+                          (is_away ? "" : ", " + counted(status.artifacts(), "artifact")));
   print_line("jobs", count(status.jobs_running()) + " running, " + count(status.jobs_queued()) + " queued");
   print_line("questions", count(status.hits()) + " hits, " + count(status.misses()) + " misses, " +
                               count(status.misses_wanted()) + " of them wanted");

@@ -110,7 +110,8 @@ void print_tunables(std::ostream& out, const Explanation& explanation, std::size
                fixed(effect.worst_over_best, 2)});
   }
   if (!table.empty()) {
-    out << "\nwhat each tunable explains of the variance, by " << explanation.timed.size() << " trials\n";
+    out << "\nwhat each tunable explains of the variance, by " << counted(explanation.timed.size(), "trial")
+        << "\n";
     table.print(out, columns, "  ");
   }
 }
@@ -264,7 +265,7 @@ OutputJson json_of(const Explanation& explanation, const ExplainedQuestion& ques
 void print(std::ostream& out, const Explanation& explanation, const ExplainedQuestion& question,
            std::size_t columns) {
   out << question.kernel << " at " << to_string(question.problem) << " on " << explanation.device << " ("
-      << question.policy << "): " << explanation.trials << " trials, " << explanation.timed.size()
+      << question.policy << "): " << counted(explanation.trials, "trial") << ", " << explanation.timed.size()
       << " timed, " << explanation.failed.size() << " failed\n\n";
   print_winner(out, explanation);
   for (const std::string& remark : explanation.remarks) {

@@ -138,7 +138,7 @@ class AnswerPrinter {
     const v1::VerificationSummary& verification = provenance_.verification();
     line("verified", verification.verified()
                          ? "against " + verification.reference() + " on " +
-                               std::to_string(verification.problems_size()) + " problems, worst error " +
+                               counted(verification.problems_size(), "problem") + ", worst error " +
                                fixed(verification.worst_excess(), 3) + " of the tolerance"
                          : "no");
     line("same bytes", provenance_.same_bytes_measured() ? "the cubin is the one that was measured"

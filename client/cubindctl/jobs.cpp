@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/own_terms.hpp"
@@ -40,7 +41,7 @@ void print(const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
 }
 
 std::string budget_of(const v1::Job& job) {
-  std::string text = job.max_trials() > 0 ? std::to_string(job.max_trials()) + " trials" : "";
+  std::string text = job.max_trials() > 0 ? counted(job.max_trials(), "trial") : "";
   if (job.max_seconds() > 0) {
     text += (text.empty() ? "" : ", ") + fixed(job.max_seconds(), 1) + " s";
   }

@@ -36,8 +36,8 @@ std::string ncu_log(const ProfileOptions& options, const std::string& launch_fil
   if (!ncu) {
     const std::string log = options.kernel + ".csv";
     throw Error(ErrorCode::NotFound, "ncu",
-                "NVIDIA Nsight Compute is neither in PATH nor in CUDA_HOME. " + launch_file +
-                    " is written: where there is ncu, run\n  " +
+                "NVIDIA Nsight Compute is neither in PATH nor in CUDA_HOME or /usr/local/cuda. " +
+                    launch_file + " is written: where there is ncu, run\n  " +
                     ncu_command({launch_file, log, options.warm_l2}) +
                     "\nand then this command again with --csv " + log);
   }

@@ -80,8 +80,8 @@ std::string result_text(const v1::TuneEvent& event) {
   if (event.already_fresh()) {
     return text + "; fresh already, nothing was measured";
   }
-  text += "; " + std::to_string(job.configurations()) + " configurations in " +
-          fixed(job.elapsed_ms() / 1000, 1) + " s";
+  text += "; " + counted(job.configurations(), "configuration") + " in " + fixed(job.elapsed_ms() / 1000, 1) +
+          " s";
   return event.has_before() ? text + change_text(event) : text;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "client/cubindctl/few_variants.hpp"
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/long_measurement.hpp"
@@ -170,10 +171,10 @@ class FewVariants {
     std::cout << prefix << chosen.problems.front().kernel << ": ";
     if (chosen.fitting) {
       std::cout << *chosen.fitting << " variants besides the default lose at most " << bound << " at "
-                << chosen.problems.size() << " problems: the records have these\n";
+                << counted(chosen.problems.size(), "problem") << ": the records have these\n";
     } else {
       std::cout << "no " << count_ << " variants besides the default lose at most " << bound << " at all "
-                << chosen.problems.size() << " problems: each record keeps its own winner\n";
+                << counted(chosen.problems.size(), "problem") << ": each record keeps its own winner\n";
     }
     TextTable curve({">VARIANTS", ">WORST_REGRET", ">MEAN_REGRET"});
     for (std::size_t size = 0; size < chosen.sets.size(); ++size) {

@@ -411,6 +411,8 @@ TEST_CASE("status tells store and jobs and other daemons and a read only store a
     status.set_version("0.1.0");
     status.set_store_path("/var/lib/cubind/cubind.db");
     status.set_store_bytes(4096);
+    status.set_records(1);
+    status.set_artifacts(2);
     status.set_jobs_running(1);
     status.set_read_only(true);
     status.set_read_only_reason("disk full");
@@ -422,6 +424,7 @@ TEST_CASE("status tells store and jobs and other daemons and a read only store a
   };
   CHECK_THAT(ctl(daemon, {"status"}).out,
              Catch::Contains("cubind 0.1.0") && Catch::Contains("1 running") &&
+                 Catch::Contains("holds       0 kernels, 1 record, 2 artifacts\n") &&
                  Catch::Contains("READ ONLY   disk full") && Catch::Contains("DAMAGED     2 rows") &&
                  Catch::Contains("shared with cubind pid 7 at 10.0.0.2:7400") &&
                  Catch::Contains("read 3 s ago") && Catch::Contains("nvidia-h200"));

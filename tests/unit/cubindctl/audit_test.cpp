@@ -19,7 +19,9 @@ struct AuditFixture : test::Reported {
   }
 
   AuditLine line(const std::string& check) {
-    const Explanation explanation = explain(input.table, *input.spec, question());
+    return line(check, explain(input.table, *input.spec, question()));
+  }
+  AuditLine line(const std::string& check, const Explanation& explanation) {
     AuditInput audited{record, explanation, *input.spec, match, why, wanted};
     for (AuditLine& one : audit(audited)) {
       if (one.check == check) {
@@ -81,6 +83,12 @@ TEST_CASE_METHOD(AuditFixture, "wrong results of other configurations are a note
   CHECK(verdict("other configurations") == Verdict::Ok);
   trial(32, 4).outcome = Outcome::WrongResult;
   CHECK(verdict("other configurations") == Verdict::Note);
+}
+
+TEST_CASE_METHOD(AuditFixture, "where no trial is stored nothing is said to be right") {
+  const AuditLine unknown = line("other configurations", Explanation());
+  CHECK(unknown.verdict == Verdict::Note);
+  CHECK(unknown.evidence == "unknown: no trial of the problem is stored");
 }
 
 TEST_CASE_METHOD(AuditFixture, "a measurement that others disturbed fails") {
