@@ -44,7 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     check = _of_table(commands, "check", "compare a file's rows with the defaults on this GPU", _check)
     check.add_argument("file", metavar="FILE", help="as the project reads it")
     for command in (tune, check):
-        command.add_argument("--timeout", type=float, default=_TIMEOUT, help=f"seconds a row, {_TIMEOUT:g}")
+        command.add_argument(
+            "--timeout", type=float, default=_TIMEOUT, help=f"seconds per row; default: {_TIMEOUT:g}"
+        )
     imports = commands.add_parser(
         "import", help="gather the configurations of other tuners' files, for tune --reported"
     )
