@@ -18,88 +18,14 @@ import torch_launches
 from cubind import _core
 from cubind.torch import (
     _access,
-    _activation,
-    _add_rms_norm,
     _attention,
     _dispatch,
     _layer_norm,
-    _layer_norm_linear,
-    _linear,
     _operator,
     _rms_norm,
-    _softmax,
     _variants,
-    _weighted_sum,
 )
-from torch.utils._python_dispatch import TorchDispatchMode
-
-SIZE = 4096
-
-
-def ones(*shape, dtype=torch.bfloat16, **options):
-    return torch.ones(*shape, dtype=dtype, **options)
-
-
-# For each call of a kernel: its inputs, and by what the operator calls it.
-def calls():
-    x, w, rows = ones(SIZE, SIZE), ones(SIZE), torch.ones(SIZE)
-    q, k, lse = ones(1, 32, 128, 128), ones(1, 8, 128, 128), torch.ones(1, 32, 128)
-    tall = ones(16, SIZE)
-    turned = _linear._calls[False, True, False], _linear._calls[False, True, True]
-    return {
-        "rms_norm": (_rms_norm._call, (x, w, 1e-6), lambda: _rms_norm._forward_cuda(x, w, 1e-6)),
-        "rms_norm_backward": (
-            _rms_norm._backward_call, (x, w, x, rows), lambda: _rms_norm._backward_cuda(x, x, w, 1e-6)
-        ),
-        "layer_norm": (_layer_norm._call, (x, w, w, 1e-5), lambda: _layer_norm._forward_cuda(x, w, w, 1e-5)),
-        "layer_norm_backward": (
-            _layer_norm._backward_call, (x, w, x, rows, rows), lambda: _layer_norm._backward_cuda(x, x, w, rows, rows)
-        ),
-        "softmax": (_softmax._call, (x,), lambda: _softmax._forward_cuda(x)),
-        "softmax_backward": (_softmax._backward_call, (x, x), lambda: _softmax._backward_cuda(x, x)),
-        "linear": (turned[0], (tall, x), lambda: _linear._cuda(tall, x, None, False, True)),
-        "linear with a bias": (turned[1], (tall, x, w), lambda: _linear._cuda(tall, x, w, False, True)),
-        "weighted_sum": (_weighted_sum._call, (x, w), lambda: _weighted_sum._forward_cuda(x, w)),
-        "weighted_sum_backward": (
-            _weighted_sum._backward_call, (x, w, w), lambda: _weighted_sum._backward_cuda(w, x, w)
-        ),
-        "add_rms_norm": (
-            _add_rms_norm._call, (x, x, w, 1e-6), lambda: _add_rms_norm._forward_cuda(x, x, w, 1e-6)
-        ),
-        "add_rms_norm without gradients": (
-            _add_rms_norm._bare_call, (x, x, w, 1e-6), lambda: _add_rms_norm._bare_cuda(x, x, w, 1e-6)
-        ),
-        "layer_norm_linear": (
-            _layer_norm_linear._calls[0], (tall, w, w, x, 1e-5), lambda: _layer_norm_linear._cuda(tall, w, w, x, None, 1e-5)
-        ),
-        "layer_norm_linear with a bias": (
-            _layer_norm_linear._calls[1], (tall, w, w, x, w, 1e-5), lambda: _layer_norm_linear._cuda(tall, w, w, x, w, 1e-5)
-        ),
-        "attention": (
-            _attention._calls[True], (q, k, k, 0.1), lambda: _attention._forward_cuda(q, k, k, True, 0.1)
-        ),
-        "attention_backward": (
-            _attention._backward_calls[True],
-            (q, k, k, q, q, lse, 0.1),
-            lambda: _attention._backward_cuda(q, q, k, k, q, lse, True, 0.1),
-        ),
-    }  # fmt: skip
-
-
-def several(outputs):
-    return outputs if isinstance(outputs, tuple) else (outputs,)
-
-
-def described(outputs):
-    return [(tensor.shape, tensor.dtype, tensor.is_contiguous()) for tensor in several(outputs)]
-
-
-def placed(launch, tensors):
-    """The launch, with the numbers of those tensors instead of their addresses, and nothing for another
-    one's."""
-    numbers = {tensor.data_ptr(): number for number, tensor in enumerate(tensors)}
-    parameters = [numbers.get(value, value if value < 1 << 32 else None) for value in launch.parameters]
-    return list(launch.grid), list(launch.block), launch.shared_bytes, parameters
+from torch_calls import SIZE, Quiet, calls, described, ones, placed, several
 
 
 class Calls(torch_launches.OnFakeDriver):
@@ -226,13 +152,6 @@ class Missing(unittest.TestCase):
                 for a, b in zip(first, second):
                     self.assertTrue(a.isfinite().all())
                     torch.testing.assert_close(a, b, rtol=0, atol=0)
-
-
-class Quiet(TorchDispatchMode):
-    """Looks on and does nothing."""
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        return function(*args, **(kwargs or {}))
 
 
 class Functions(torch_launches.OnFakeDriver):
@@ -423,111 +342,6 @@ class Functions(torch_launches.OnFakeDriver):
                 self.assertTrue(1 <= len(launches) <= 3)
                 gradients = torch.autograd.grad(y, inputs, torch.ones_like(y))
                 self.assertEqual([g.shape for g in gradients], [t.shape for t in inputs])
-
-
-class Backward(torch_launches.OnFakeDriver):
-    """The backward pass of a direct call goes to its kernel without the dispatcher."""
-
-    def setUp(self):
-        super().setUp()
-        x, q = ones(SIZE, SIZE), ones(1, 8, 128, 128)
-        known = calls()
-        for name in ("layer_norm", "softmax", "weighted_sum"):
-            for _, _, longer in (known[name], known[f"{name}_backward"]):
-                longer()
-        _activation._cuda(x, 1), _activation._backward_cuda(x, x, 1)
-        _activation._gated_cuda(x, x, 1), _activation._gated_backward_cuda(x, x, x, 1)
-        _attention._forward_cuda(q, q, q, True, 0.1)
-        _attention._backward_cuda(q, q, q, q, q, torch.ones(1, 8, 128), True, 0.1)
-
-    def cases(self):
-        """(name, result, its inputs)."""
-        x, up, w, b = (
-            ones(*shape, requires_grad=True) for shape in ((SIZE, SIZE), (SIZE, SIZE), (SIZE,), (SIZE,))
-        )
-        q, k, v = (ones(1, 8, 128, 128, requires_grad=True) for _ in range(3))
-        yield "layer_norm", operators.layer_norm(x, (SIZE,), w, b), (x, w, b)
-        yield "softmax", operators.softmax(x), (x,)
-        yield "weighted_sum", operators.weighted_sum(x, w), (x, w)
-        yield "gelu", operators.gelu(x), (x,)
-        yield "geglu", operators.geglu(x, up), (x, up)
-        yield "attention", operators.scaled_dot_product_attention(q, k, v, is_causal=True), (q, k, v)
-
-    def by_kernel(self, y, inputs, **options):
-        """The gradients and their launches, if no operator of the dispatcher takes part."""
-        backward = functools.partial(torch.autograd.grad, y, inputs, torch.ones_like(y), **options)
-        with mock.patch.object(
-            _dispatch.Dispatched, "__call__", side_effect=AssertionError("the longer way")
-        ):
-            return self.launches_of(backward, 3)
-
-    def test_it_launches_what_the_longer_way_does(self):
-        for name, y, inputs in self.cases():
-            with self.subTest(name):
-                slope, function = torch.ones_like(y), y.grad_fn
-                saved = *function.saved_tensors, *inputs
-                with torch.no_grad(), mock.patch.object(_dispatch, "_are_plain", lambda tensors: True):
-                    longer = functools.partial(function._forward_cls.backward, function, slope)
-                    expected, first = self.launches_of(longer, 3)
-                found, launches = self.by_kernel(y, inputs)
-                self.assertEqual(described(found), described(expected))
-                self.assertEqual(
-                    [placed(one, (*saved, *found)) for one in launches],
-                    [placed(one, (*saved, *expected)) for one in first],
-                )
-
-    def test_only_the_gradients_that_are_needed(self):
-        x, w, b = ones(SIZE, SIZE), ones(SIZE, requires_grad=True), ones(SIZE)
-        y = operators.layer_norm(x, (SIZE,), w, b)
-        (dw,), launches = self.by_kernel(y, (w,), retain_graph=True)
-        self.assertEqual((dw.shape, y.grad_fn.needs_input_grad), (w.shape, (False, True, False)))
-        self.assertTrue(launches)
-        with torch.no_grad():
-            self.assertEqual(y.grad_fn.apply(torch.ones_like(y))[::2], (None, None))
-
-    def test_not_where_somebody_looks_on_or_the_pass_is_differentiated(self):
-        y = operators.softmax(ones(SIZE, SIZE, requires_grad=True))
-        contexts = (
-            torch.autocast("cpu"),
-            Quiet(),
-            torch.autograd.forward_ad.dual_level(),
-            torch.enable_grad(),
-        )
-        for context in contexts:
-            with self.subTest(str(context)), torch.no_grad(), context:
-                _, launches = self.launches_of(lambda: y.grad_fn.apply(torch.ones_like(y)), 3)
-                self.assertEqual(launches, [])
-
-    def test_a_kernel_that_is_not_known_is_asked_for_and_a_hook_unpacks_once(self):
-        unpacked = []
-
-        def unpack(tensor):
-            unpacked.append(tensor)
-            return tensor
-
-        x = ones(SIZE, SIZE, requires_grad=True)
-        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
-            y = operators.softmax(x)
-        _softmax._backward_call.native.clear()
-        torch.autograd.grad(y, x, torch.ones_like(y))
-        self.assertEqual(len(unpacked), 1)
-
-    def test_a_call_that_torchs_function_takes_counts_once(self):
-        y = operators.softmax(ones(SIZE, SIZE, requires_grad=True))
-        _softmax._backward_call.native.know("bf16", -1, (SIZE,), ())
-        before = _softmax._backward.counts()
-        with mock.patch.object(_dispatch, "_are_plain", lambda tensors: True):
-            y.backward(torch.ones_like(y))
-        launched, missing = _softmax._backward.counts()
-        self.assertEqual((launched - before[0], missing - before[1]), (0, 1))
-
-    def test_gradients_need_as_many_flags_as_there_are_outputs(self):
-        x = ones(SIZE, SIZE)
-        gradients = _softmax._backward_call.native.gradients
-        with torch.no_grad():
-            for arguments in (((True, True), x, x), ((True,), x), ()):
-                self.assertIsNone(gradients(*arguments))
-            self.assertEqual(gradients((False,), x, x), (None,))
 
 
 class Layouts(unittest.TestCase):

@@ -2,7 +2,6 @@
 driver takes the launches; tensors lie on the CPU. Needs torch."""
 
 import contextlib
-import dataclasses
 import signal
 import sys
 import threading
@@ -18,17 +17,16 @@ import cubind
 import cubind.torch as operators
 import running
 import torch
-from cubind import _asking, _connected, _core
-from cubind.torch import _dispatch, _operator, _rms_norm, _steps, _variants
+from cubind import _connected, _core
+from cubind.torch import _operator, _rms_norm, _steps, _variants
 from torch.nn import functional
+from torch_serving import KEY, SIZE, Serving
 
 sys.path.append(str(running.SOURCE / "bench/common"))
 import wrong_daemon
 
-SIZE = 4096  # of which a kernel is served
 SLACK = 0.95  # seconds above 50 ms, on a machine that does other things too; the client's timeout is longer
 TIMEOUT = 4.0
-KEY = torch.bfloat16, -1, (), (SIZE,)
 
 OFF = """
 import sys, cubind, cubind.torch as operators, torch
@@ -97,44 +95,7 @@ def capturing():
         yield
 
 
-class Harmless(unittest.TestCase):
-    def setUp(self):
-        self.daemon = self.enterContext(running.Daemon())
-        self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
-        self.addCleanup(self.client.close)
-        self.addCleanup(self.leave)
-        self.enterContext(mock.patch.object(_dispatch, "_are_plain", lambda tensors: True))
-        operators.strict(False)
-        operators.use(self.client)
-        operators.step()
-        _asking._warned.clear()
-        self.driver = running.FakeDriver(3)
-
-    def leave(self):
-        operators.strict(True)  # drops all questions
-        operators.use(None)
-        operators.step()
-        operators.strict(False)
-
-    def tensors(self, size):
-        torch.manual_seed(size)
-        x = torch.randn(4, size, dtype=torch.bfloat16, requires_grad=True)
-        return x, torch.randn(size, dtype=torch.bfloat16, requires_grad=True)
-
-    def call(self, size):
-        """Seconds of a forward pass, and whether it was torch's own, to the last bit and with its
-        gradients."""
-        x, w = self.tensors(size)
-        start = time.monotonic()
-        y = operators.rms_norm(x, (size,), w, 1e-6)
-        seconds = time.monotonic() - start
-        theirs = functional.rms_norm(x, (size,), w, 1e-6)
-        if type(y.grad_fn) is not type(theirs.grad_fn):
-            return seconds, False
-        gradients = [torch.autograd.grad(each.sum(), (x, w)) for each in (y, theirs)]
-        same = torch.equal(y, theirs) and all(map(torch.equal, *gradients))
-        return seconds, same
-
+class Harmless(Serving):
     @contextlib.contextmanager
     def waits(self):
         """The seconds for which this thread has waited for answers, each wait no longer than it was to be:
@@ -151,14 +112,6 @@ class Harmless(unittest.TestCase):
 
         with mock.patch.object(changed, "wait_for", timed):
             yield found
-
-    def serve(self):
-        """A kernel in use."""
-        self.call(SIZE)
-        self.assertTrue(operators.wait(running.PATIENCE), operators.report())
-        before = len(self.driver.launches())
-        self.assertEqual(self.call(SIZE)[1], False)
-        self.assertEqual(len(self.driver.launches()), before + 1)
 
     def lose(self, event):
         """A loop of calls, `event` in its middle: they wait for 50 ms in all, what had a kernel keeps it, all
@@ -310,115 +263,6 @@ class Harmless(unittest.TestCase):
                 self.assertTrue(self.call(SIZE)[1])
             self.assertEqual(self.driver.modules(), modules)
         self.assertFalse(self.call(SIZE)[1])
-
-    def test_a_variant_in_use_is_replaced_between_steps_and_stays_without_a_daemon(self):
-        self.serve()
-        first = _rms_norm._forward._variants.by_key[KEY]
-        old = mock.patch.object(_variants.Loaded, "is_current", False)
-        with old:
-            operators.step()
-            self.assertTrue(_operator.asker.wait(running.PATIENCE))
-            self.call(SIZE)
-            self.assertEqual(_rms_norm._forward._variants.by_key[KEY], first)
-        operators.step()
-        self.assertNotEqual(_rms_norm._forward._variants.by_key[KEY], first)
-        self.daemon.process.kill()
-        self.daemon.process.wait(running.PATIENCE)
-        self.client._answers.clear()
-        with old, warnings.catch_warnings(action="ignore"):
-            for _ in range(3):
-                operators.step()
-                self.assertFalse(self.call(SIZE)[1])
-            self.assertTrue(running.eventually(lambda: _operator.asker.failure is not None))
-            operators.step()
-            self.assertFalse(self.call(SIZE)[1])
-
-    def test_a_renewal_with_an_error_of_its_own_is_asked_again_after_a_while_alone(self):
-        self.serve()
-        forward, asked = _rms_norm._forward, []
-
-        def refuse(kernel, *_, **__):
-            asked.append(kernel)
-            raise cubind.NotFoundError("nothing", "problem")
-
-        def steps():
-            for _ in range(4):
-                operators.step()
-                self.assertTrue(_operator.asker.wait(running.PATIENCE))
-            return asked.count("rmsnorm_forward")
-
-        old = mock.patch.object(_variants.Loaded, "is_current", False)
-        with (
-            old,
-            mock.patch.object(_operator, "_RETRY_AFTER", 600),
-            mock.patch.object(self.client, "ask", refuse),
-        ):
-            forward._retried_at = time.monotonic()
-            self.assertEqual(steps(), 1)
-            forward._retried_at -= 600
-            self.assertEqual(steps(), 2)
-            self.assertFalse(self.call(SIZE)[1])
-
-    def test_a_renewal_that_cannot_be_loaded_is_not_loaded_at_every_step(self):
-        self.serve()
-        broken = mock.patch.object(_operator, "load", side_effect=cubind.DataLossError("no cubin"))
-        old = mock.patch.object(_variants.Loaded, "is_current", False)
-        with old, mock.patch.object(_operator, "_RETRY_AFTER", 600), broken as load:
-            for operator in (_rms_norm._forward, _rms_norm._backward):
-                operator._retried_at = time.monotonic()
-            with warnings.catch_warnings(action="ignore"):
-                for _ in range(4):
-                    operators.step()
-                    self.assertTrue(_operator.asker.wait(running.PATIENCE))
-            self.assertEqual(load.call_count, 2)  # for each pass
-            self.assertFalse(self.call(SIZE)[1])
-
-    def test_a_renewal_that_is_answered_while_they_are_taken_is_taken_later(self):
-        self.serve()
-        forward = _rms_norm._forward
-        (known,) = forward._variants.by_key[KEY]
-        found = dataclasses.replace(known.found)
-
-        class Late(_asking.Lookup):
-            """Answered just after the first look at its answer."""
-
-            @property
-            def answer(self):
-                seen, self._seen = self._seen, found
-                return seen
-
-            @answer.setter
-            def answer(self, seen):
-                self._seen = seen
-
-        forward._renewals.append((KEY, known.dims, Late(None, None)))
-        forward._take_renewals()
-        self.assertIsNot(forward._variants.by_key[KEY][0].found, found)
-        forward._take_renewals()
-        self.assertIs(forward._variants.by_key[KEY][0].found, found)
-
-    def test_another_thread_may_load_a_variant_during_a_step(self):
-        self.serve()
-        forward, threads = _rms_norm._forward, []
-        self.addCleanup(
-            lambda: [forward._variants.by_key.pop((KEY[0], -1, (), (n,)), None) for n in range(9)]
-        )
-
-        def load(number):
-            with forward._lock:
-                forward._variants.by_key[KEY[0], -1, (), (number,)] = ()
-
-        def look(_):
-            threads.append(threading.Thread(target=load, args=[len(threads)]))
-            threads[-1].start()
-            threads[-1].join(0.1)
-            return True
-
-        with mock.patch.object(_variants.Loaded, "is_current", property(look)):
-            forward.renew()
-        for thread in threads:
-            thread.join(running.PATIENCE)
-        self.assertGreater(len(threads), 0)
 
     def test_an_error_for_some_rows_leaves_a_question_to_others_and_is_asked_again(self):
         ask, refused = self.client.ask, []

@@ -1,0 +1,64 @@
+"""For tests of operators whose daemon comes and goes: one daemon per test, and calls that tell whether they
+were torch's own. Import torch_found first."""
+
+import time
+import unittest
+from unittest import mock
+
+import cubind
+import cubind.torch as operators
+import running
+import torch
+from cubind import _asking
+from cubind.torch import _dispatch
+from torch.nn import functional
+
+SIZE = 4096  # of which a kernel is served
+KEY = torch.bfloat16, -1, (), (SIZE,)
+
+
+class Serving(unittest.TestCase):
+    def setUp(self):
+        self.daemon = self.enterContext(running.Daemon())
+        self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
+        self.addCleanup(self.client.close)
+        self.addCleanup(self.leave)
+        self.enterContext(mock.patch.object(_dispatch, "_are_plain", lambda tensors: True))
+        operators.strict(False)
+        operators.use(self.client)
+        operators.step()
+        _asking._warned.clear()
+        self.driver = running.FakeDriver(3)
+
+    def leave(self):
+        operators.strict(True)  # drops all questions
+        operators.use(None)
+        operators.step()
+        operators.strict(False)
+
+    def tensors(self, size):
+        torch.manual_seed(size)
+        x = torch.randn(4, size, dtype=torch.bfloat16, requires_grad=True)
+        return x, torch.randn(size, dtype=torch.bfloat16, requires_grad=True)
+
+    def call(self, size):
+        """Seconds of a forward pass, and whether it was torch's own, to the last bit and with its
+        gradients."""
+        x, w = self.tensors(size)
+        start = time.monotonic()
+        y = operators.rms_norm(x, (size,), w, 1e-6)
+        seconds = time.monotonic() - start
+        theirs = functional.rms_norm(x, (size,), w, 1e-6)
+        if type(y.grad_fn) is not type(theirs.grad_fn):
+            return seconds, False
+        gradients = [torch.autograd.grad(each.sum(), (x, w)) for each in (y, theirs)]
+        same = torch.equal(y, theirs) and all(map(torch.equal, *gradients))
+        return seconds, same
+
+    def serve(self):
+        """A kernel in use."""
+        self.call(SIZE)
+        self.assertTrue(operators.wait(running.PATIENCE), operators.report())
+        before = len(self.driver.launches())
+        self.assertEqual(self.call(SIZE)[1], False)
+        self.assertEqual(len(self.driver.launches()), before + 1)
