@@ -21,11 +21,21 @@ _USAGE = """usage: python -m cubind.triton [record -o FILE] SCRIPT ARGS
        python -m cubind.triton bake FILE
        python -m cubind.triton table --help"""
 
+_HELP = f"""{_USAGE}
+
+Without a command: runs an unchanged program whose Triton kernels a daemon compiles and tunes.
+
+  record   runs it too, and adds the kernels that it asks for to FILE
+  bake     has the daemon compile the kernels of FILE; needs no GPU
+  table    writes the files of tuned configurations that vLLM and SGLang read"""
+
 
 def main() -> None:
     """Do what the command line says."""
     arguments = sys.argv[1:]
-    if arguments[:1] == ["bake"]:
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(_HELP)
+    elif arguments[:1] == ["bake"]:
         _bake(arguments[1:])
     elif arguments[:1] == ["table"]:
         from . import _table_command
@@ -45,6 +55,8 @@ def _run(arguments: list[str], record: str | None) -> None:
     arguments = arguments[is_module:]
     if not arguments or arguments[0].startswith("-"):
         sys.exit(_USAGE)
+    if not is_module and not os.path.exists(arguments[0]):
+        sys.exit(f"cubind.triton: {arguments[0]}: there is no such script or command\n{_USAGE}")
     try:
         install(record=record)
     except FailedPreconditionError as error:

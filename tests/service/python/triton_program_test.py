@@ -41,9 +41,21 @@ class Program(unittest.TestCase):
         self.assertEqual(self.run_program(text, CUBIND="0")[0], "None\n")
 
     def test_without_a_script_it_says_how_to_call_it(self):
-        _, err, code = self.run_program("", "--help")
-        self.assertIn("usage: python -m cubind.triton", err)
-        self.assertEqual(code, 1)
+        for arguments in (["-m"], ["bake"], ["record", "-o", "kernels"]):
+            _, err, code = self.run_program("", *arguments)
+            self.assertIn("usage: python -m cubind.triton", err)
+            self.assertEqual(code, 1, arguments)
+
+    def test_help_is_no_error(self):
+        out, err, code = self.run_program("", "--help")
+        self.assertIn("  bake     has the daemon compile", out)
+        self.assertEqual((err, code), ("", 0))
+
+    def test_a_script_that_is_not_there_is_named_without_a_traceback(self):
+        for arguments in (["nosuch.py"], ["recrod", "-o", "kernels", "train.py"]):
+            _, err, code = self.run_program("", *arguments)
+            self.assertTrue(err.startswith(f"cubind.triton: {arguments[0]}: there is no such script"), err)
+            self.assertEqual(code, 1)
 
     def test_another_version_of_triton_is_refused_and_the_program_runs(self):
         text = "import triton\nprint('runs')"
