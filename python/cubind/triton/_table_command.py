@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CubindError, InvalidArgumentError
+from ..errors import CubindError, FailedPreconditionError, InvalidArgumentError
 from . import _project_file, _reported
 
 if TYPE_CHECKING:
@@ -96,8 +96,19 @@ def _with_rows(
 
     sys.path.insert(0, os.getcwd())
     found = table.load(options.table)
+    _require_gpu()
     with connect() as client:
         return run(options, found, Rows(found, client, tune, timeout))
+
+
+def _require_gpu() -> None:
+    from . import _triton_private as private
+
+    try:
+        private.current_device()
+    except RuntimeError as error:
+        why = f"Triton finds no GPU here ({error}): run this on a machine that has the GPU of the file"
+        raise FailedPreconditionError(why, "device") from None
 
 
 def _write(options: argparse.Namespace, table: Table, rows: Rows) -> int:

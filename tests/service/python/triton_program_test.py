@@ -57,6 +57,19 @@ class Program(unittest.TestCase):
             self.assertTrue(err.startswith(f"cubind.triton: {arguments[0]}: there is no such script"), err)
             self.assertEqual(code, 1)
 
+    def test_a_table_without_a_gpu_says_where_to_run_it(self):
+        text = (
+            "from cubind.triton import Table\n"
+            "table = Table(None, 'name.json', [1], lambda *_: None, lambda size: {}, [])\n"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "table.py")
+            path.write_text(text)
+            for command, *file in (["tune"], ["export"], ["check", "name.json"]):
+                _, err, code = self.run_program("", "table", command, str(path), *file)
+                self.assertTrue(err.startswith("cubind.triton: device: Triton finds no GPU here"), err)
+                self.assertEqual(code, 1)
+
     def test_another_version_of_triton_is_refused_and_the_program_runs(self):
         text = "import triton\nprint('runs')"
         with tempfile.TemporaryDirectory() as folder:
