@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import re
+from collections.abc import Iterable
 from typing import Any, cast
 
 import torch
@@ -34,9 +37,22 @@ class Replacement:
 
     def __str__(self) -> str:
         verb = "would be replaced" if self._dry_run else "replaced"
-        lines = [f"{name or 'model'}: {cls} {verb}" for name, cls in self.replaced]
-        lines += [f"{name or 'model'}: {cls} kept: {why}" for name, cls, why in self.kept]
+        lines = _lines((name, f"{cls} {verb}") for name, cls in self.replaced)
+        lines += _lines((name, f"{cls} kept: {why}") for name, cls, why in self.kept)
         return "\n".join([*lines, *self.faster]) or "nothing to replace"
+
+
+def _lines(done: Iterable[tuple[str, str]]) -> list[str]:
+    """One line for each module and what was done with it; one for all layers if it is the same."""
+    alike: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
+    for name, what in done:
+        alike[re.sub(r"(?<![^.])\d+(?![^.])", "*", name), what].append(name)
+    return [
+        f"{name or 'model'}: {what} ({len(names)} modules)"
+        if len(names) > 1
+        else f"{names[0] or 'model'}: {what}"
+        for (name, what), names in alike.items()
+    ]
 
 
 def replace(

@@ -29,6 +29,8 @@ def report() -> str:
             asked = f"asked {operator.asked}, launched {launches}, torch's own {fallbacks}"
             lines.append(f"cubind: {operator.name}: {asked}{f' ({why})' if why else ''}")
             lines += [f"cubind: {text}" for text in operator.yielding()]
+    if settings.client is None and len(lines) == 1:
+        return "cubind: no operator needed a kernel, as with CPU tensors: the daemon was not asked"
     return "\n".join(lines)
 
 

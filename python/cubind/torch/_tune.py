@@ -46,7 +46,7 @@ def tune(
         return []
     needs = _needs_of(model, inputs, named, backward)
     if not needs:
-        warn("tune(): the run needed no kernel of cubind: call replace(model) first, with the model on a GPU")
+        warn(f"tune(): the run needed no kernel of cubind: {_why_none(model)}")
         return []
     results = []
     for device in dict.fromkeys(key[1] for _, key, _ in needs):
@@ -62,6 +62,13 @@ def tune(
         operator.tuned([(key, dims) for other, key, dims in needs if other is operator])
     wait()
     return results
+
+
+def _why_none(model: Callable[..., Any]) -> str:
+    weights = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
+    if weights and not any(weight.is_cuda for weight in weights):
+        return 'its parameters are not on a GPU: call model.to("cuda") first, and give tune() inputs there'
+    return "call replace(model) first, with model and inputs on a GPU"
 
 
 def _with_comparisons(results: list[TuneResult], found: dict[Need, Comparison]) -> list[TuneResult]:

@@ -369,6 +369,17 @@ class Alone(unittest.TestCase):
             line, r"^cubind: softmax_forward: asked 0, launched 0, torch's own 1 \(.*CUBIND_EMBEDDED=0"
         )
 
+    def test_a_report_of_cpu_tensors_alone_speaks_of_no_daemon(self):
+        program = (
+            "import cubind.torch as operators, torch\n"
+            "operators.softmax(torch.randn(4, 8))\n"
+            "print(operators.report())"
+        )
+        printed = running.run_python(program)
+        self.assertEqual(
+            printed, "cubind: no operator needed a kernel, as with CPU tensors: the daemon was not asked\n"
+        )
+
     def test_a_torch_that_is_not_known_goes_the_slow_way(self):
         self.assertEqual(running.run_python(NEWER).strip(), "0")
 

@@ -64,6 +64,19 @@ class Modules(unittest.TestCase):
         self.assertIs(type(model[1]), torch.nn.RMSNorm)
         self.assertIs(type(model[0]), torch.nn.Linear)
 
+    def test_a_line_stands_for_all_layers_with_the_same_module(self):
+        layers = [torch.nn.ModuleDict({"norm1": torch.nn.RMSNorm(8)}) for _ in range(3)]
+        layers.append(torch.nn.ModuleDict({"norm1": torch.nn.RMSNorm((4, 8))}))
+        model = torch.nn.ModuleDict({"layers": torch.nn.ModuleList(layers), "last": torch.nn.RMSNorm(8)})
+        done = operators.replace(model, verbose=False)
+        lines = [
+            "layers.*.norm1: RMSNorm replaced (3 modules)",
+            "last: RMSNorm replaced",
+            "layers.3.norm1: RMSNorm kept: it normalizes several dims",
+        ]
+        self.assertEqual(str(done).splitlines(), lines)
+        self.assertEqual([name for name, _ in done.replaced][:2], ["layers.0.norm1", "layers.1.norm1"])
+
     def test_linear_modules_are_replaced_on_request(self):
         model, x = self.model(), torch.randn(4, 8)
         before = model(x)

@@ -102,7 +102,9 @@ class Tune(unittest.TestCase):
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             self.assertEqual(self.tune(torch.nn.Linear(2, 2), torch.ones(1, 2)), [])
-        self.assertIn("call replace(model) first", str(said[0].message))
+            self.assertEqual(self.tune(torch.sin, torch.ones(1, 2)), [])
+        self.assertIn("its parameters are not on a GPU", str(said[0].message))
+        self.assertIn("call replace(model) first", str(said[1].message))
 
     def test_cubind_turned_off_tunes_nothing(self):
         with mock.patch.object(tuning, "IS_OFF", True):
