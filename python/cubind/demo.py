@@ -1,4 +1,4 @@
-"""cubind from nothing to a served kernel, in about 20 s: python -m cubind.demo
+"""cubind from nothing to a served kernel, in about half a minute: python -m cubind.demo
 
 With a GPU it tunes RMSNorm for four problems, fetches the winners and checks what they compute. Without one,
 or with --replay, the daemon plays recorded measurements of an H200 for two problems, and every line says
@@ -307,7 +307,13 @@ def main() -> int:
     parser.add_argument(
         "--no-download", action="store_true", help="if NVRTC is missing, say how to install it and end"
     )
+    parser.add_argument(
+        "--table", action="store_true", help="print the file of the recorded measurements, and end"
+    )
     options = parser.parse_args()
+    if options.table:
+        print(_TABLE)
+        return 0
     # SIGTERM ends the demo as Ctrl-C does: the daemon stops, and the folder is removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:

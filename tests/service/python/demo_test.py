@@ -1,6 +1,7 @@
 """python -m cubind.demo without a GPU: what it prints, that it leaves nothing behind, and what it does
 if there is no NVRTC. pip is a stand-in that links the wheels of ./dev deps."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -110,6 +111,12 @@ class Demo(unittest.TestCase):
         self.assertRegex(out, r"N=1000 D=8192 T=bf16: bucket, replayed, 9\.\d+ us, cubin of \d+ bytes")
         self.assertRegex(out, r"not replayed:   N=16384 D=4096 T=bf16: \S+, imported, \d+\.\d+ us, cubin of")
         self.assertTrue(out.endswith("replayed: The daemon has stopped. Done.\n"))
+
+    def test_the_table_that_it_plays_is_named_for_a_daemon(self):
+        code, out, _ = self.run_demo("--table")
+        self.assertEqual(
+            (code, json.loads(pathlib.Path(out.strip()).read_text())["format"]), (0, "cubind-table")
+        )
 
     def test_it_can_be_interrupted(self):
         for number in (signal.SIGINT, signal.SIGTERM):
