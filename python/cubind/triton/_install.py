@@ -9,7 +9,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from .. import _limits, _ranks, _switch
+from .. import _limits, _switch
 from .._asking import PATIENCE
 from .._connection import import_grpc
 from ..errors import FailedPreconditionError, InvalidArgumentError
@@ -43,7 +43,7 @@ _installed = _Installed()
 def install(
     client: Client | None = None,
     *,
-    on_miss: str | None = None,
+    on_miss: str = "wait",
     timeout: float = 60.0,
     record: str | os.PathLike[str] | None = None,
 ) -> None:
@@ -55,9 +55,9 @@ def install(
     does not answer. With CUBIND=0 in the environment nothing is installed. A second call replaces the first.
 
     client: as cubind.connect() makes one; None: cubind.connect(), in the background.
-    on_miss: "serve" runs Triton's first configuration until the daemon has tuned the kernel; with "wait" a
-        call waits for that. Default: "wait" in a job of several ranks (WORLD_SIZE above 1), which all run the
-        same configuration then, else "serve".
+    on_miss: with "wait" a call waits until the daemon has tuned the kernel, as it waits for Triton's own
+        autotuner, and all ranks of a job run the same configuration; the default. "serve" runs Triton's first
+        configuration until then: nothing is measured meanwhile on a GPU that this process uses.
     timeout: seconds that a call waits at most, with "wait", for a tuning or for a daemon to answer.
     record: a file to which the kernels that are asked for are added, for python -m cubind.triton bake.
 
@@ -65,7 +65,7 @@ def install(
     InvalidArgumentError and TypeError for an argument, CUBIND_TRITON_SEALED or CUBIND_TRITON_CONTENTS that
     cannot be; OSError for a record that cannot be written.
     """
-    if on_miss not in (None, "serve", "wait"):
+    if on_miss not in ("serve", "wait"):
         raise InvalidArgumentError(f'"{on_miss}" is neither serve nor wait', "on_miss")
     timeout = _limits.seconds(timeout)
     _contents.may_go_to("")
@@ -82,7 +82,7 @@ def install(
     from ._recording import Recorder
 
     import_grpc()  # by the background thread, a call would wait for longer than 50 ms
-    waits = on_miss == "wait" or (on_miss is None and _ranks.are_several())
+    waits = on_miss == "wait"
     add = None if record is None else Recorder(record).add
     daemon = CubindDaemon(client, waits, timeout, record=add)
     artifacts = Artifacts(daemon.connected, timeout if waits else PATIENCE, add)

@@ -205,6 +205,16 @@ class Answers(Case):
         self.assertEqual({request.job for request in chosen_for}, {"run-7"})
         self.assertEqual((chosen_for[-1].on_miss, blocks()), (pb.WAIT, [4]))
 
+    def test_a_program_alone_waits_too_unless_it_says_serve(self):
+        for options, block in (({}, 4), ({"on_miss": "serve"}, 8)):
+            daemon = self.enterContext(FakeDaemon(lambda request: chosen(1) if request.on_miss else tuning()))
+            with unittest.mock.patch.dict("os.environ", clear=False) as environment:
+                environment.pop("WORLD_SIZE", None)
+                cubind.triton.install(self.enterContext(cubind.connect(daemon.address)), **options)
+            self.addCleanup(cubind.triton.uninstall)
+            self.call(tuned())
+            self.assertEqual(blocks()[-1], block, options)
+
     def test_while_a_graph_is_captured_nothing_is_asked_and_what_runs_goes_on(self):
         daemon = self.fake(tuning(), patience=0.05)
         kernel = tuned()
