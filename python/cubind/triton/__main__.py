@@ -80,8 +80,11 @@ def _bake(arguments: list[str]) -> None:
     from ._recording import read
 
     try:
+        entries = list(read(arguments[0]))
+        if not entries:
+            sys.exit(f"cubind.triton: {arguments[0]}: has no kernel: the recorded program asked for none")
         with connect() as client:
-            baked = bake(client, read(arguments[0]))
+            baked = bake(client, entries)
             print(f"{baked.kernels} kernels can be served by {client.address}")
     except (CubindError, OSError) as error:
         sys.exit(f"cubind.triton: {error}")
