@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _fork
@@ -88,7 +88,7 @@ class Asker:
         self.waited = 0.0  # seconds that callers have waited in all
         self._start_over()
         _fork.watch(self)
-        atexit.register(self.close)
+        atexit.register(self._end)
 
     def _start_over(self) -> None:
         self._changed = threading.Condition()
@@ -96,6 +96,7 @@ class Asker:
         self._pending: list[Lookup] = []
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._in_foreign_code = 0  # threads
         self._epoch = 0  # of the daemon that is asked
         self._failures = 0  # of any daemon
         self._attempted_at = 0.0
@@ -186,6 +187,27 @@ class Asker:
             self._changed.notify_all()
         if thread is not None:
             thread.join(_EXIT_PATIENCE)
+
+    @contextlib.contextmanager
+    def foreign_code(self) -> Iterator[None]:
+        """Around what a question runs of another package's C++, which brings the process down if it is stopped
+        on the way: the end of the process waits for it. Raises AbortedError if nothing more is asked."""
+        with self._changed:
+            if self._closed:
+                raise AbortedError("nothing more is asked", "cubind")
+            self._in_foreign_code += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._in_foreign_code -= 1
+                self._changed.notify_all()
+
+    def _end(self) -> None:
+        """At the end of the process."""
+        self.close()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._in_foreign_code)
 
     # With _changed held. If no thread can be started, it is tried again when next called.
     def _wake(self) -> None:

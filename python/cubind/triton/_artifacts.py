@@ -103,7 +103,7 @@ class Artifacts:
             self._record(kernel.spec, device)
         if failure is not None:
             return Own(f"has no answer of the daemon: {failure}")
-        asking = _Asking(self._connected, kernel, device)
+        asking = _Asking(self._connected, self._asker, kernel, device)
         if self._slow is not None and not self._slow.is_settled:
             self._asker.submit(Lookup(asking, lambda _: None))
             return _NO_ANSWER
@@ -131,8 +131,9 @@ class Artifacts:
 class _Asking:
     """One question, on the background thread."""
 
-    def __init__(self, connected: Connected, kernel: Kernel, device: int) -> None:
+    def __init__(self, connected: Connected, asker: Asker, kernel: Kernel, device: int) -> None:
         self._connected = connected
+        self._asker = asker
         self._kernel = kernel
         self._target = Target("", PROBLEM, kernel.hint, device)
 
@@ -143,7 +144,8 @@ class _Asking:
     def __call__(self) -> Compiled | Own:
         """The kernel, which is defined if the daemon does not know it."""
         try:
-            spec = self._kernel.spec  # first: no error of Triton's is one of the daemon's
+            with self._asker.foreign_code():
+                spec = self._kernel.spec  # first: no error of Triton's is one of the daemon's
         except StaysOwnError as error:
             return error.own
         return self._compiled(

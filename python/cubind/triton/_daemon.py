@@ -99,6 +99,7 @@ class CubindDaemon:
             known = self._asked.get((question.hint, device))
             if known is not None:
                 return known
+            question.compiling = self._asker.foreign_code
             answering = _Answering(self.connected, question, device, self._timeout if self._waits else 0.0)
             lookup = Lookup(answering, _let_go)
             asked = self._asked[question.hint, device] = Asked(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import triton
@@ -22,7 +24,7 @@ class Question:
 
     Raises StaysOwnError, which says why the kernel stays Triton's own. It keeps no tensors. The definition,
     which takes some milliseconds per configuration, is made when it is first asked for, on any thread.
-    problem: instead of Triton's key, names the problem, which all that the call passes is part of.
+    compiling: entered around each use of Triton's compiler then. problem: instead of Triton's key, names the problem, which all that the call passes is part of.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class Question:
         kwargs: dict[str, Any],
         problem: dict[str, int] | None = None,
     ) -> None:
+        self.compiling: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
         private.check_environment()
         _check(tuner)
         self._key = _named_key(tuner, key, {*tuner.arg_names[: len(args)], *kwargs})
@@ -117,7 +120,7 @@ class Question:
 
     def compile_ahead(self, index: int) -> None:
         """Compile a configuration for a later launch, on any thread. If that fails, the launch says so."""
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception), self.compiling():
             private.compile_ahead(self._sources[index])
 
     def _versions(self) -> tuple[str, str, str]:
@@ -130,11 +133,11 @@ class Question:
             for configuration in self.configurations
         ]
 
-    @staticmethod
-    def _ttir(maker: private.TtirMaker, source: private.Source) -> tuple[bytes, str, Any]:
+    def _ttir(self, maker: private.TtirMaker, source: private.Source) -> tuple[bytes, str, Any]:
         """The text, or why there is none, and the module."""
         try:
-            module = maker.module(source)
+            with self.compiling():
+                module = maker.module(source)
         except private.CompileTimeAssertionFailure as error:
             # Its message alone: str() of it has lines of the kernel's source.
             return b"", str(error.error_message or "static_assert")[: d.MAX_TEXT], None
@@ -147,7 +150,8 @@ class Question:
 
     def _arguments(self, modules: list[Any]) -> tuple[d.Argument, ...]:
         """One configuration may write what another one does not: roles are those of all."""
-        roles = [roles_of(module) for module in {id(module): module for module in modules}.values()]
+        with self.compiling():
+            roles = [roles_of(module) for module in {id(module): module for module in modules}.values()]
         if any(len(each) != len(roles[0]) for each in roles):
             raise StaysOwnError("takes other arguments with other configurations")
         return with_roles(self._told, [_union(each) for each in zip(*roles)])

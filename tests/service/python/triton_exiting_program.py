@@ -1,0 +1,63 @@
+"""A program for `python -m cubind.triton` that ends: PHASE.
+
+compiles  while the background thread compiles the winner
+defines   while it makes the definition of a kernel with many configurations
+
+It prints what the background thread begins and ends.
+"""
+
+import triton_found  # noqa: F401  first: folders of its own
+
+# isort: split
+import functools
+import sys
+import threading
+import time
+
+import triton_stub as stub
+from cubind.triton import _triton_private as private
+from triton_autotune_test import grid, tuned
+
+
+def call(kernel):
+    kernel[grid](stub.Tensor((1000,)), stub.Tensor((1000,)), 1000, 2.0)
+
+
+def watch(name, seconds):
+    """Has a function of _triton_private take its time. Gives what is set once the background thread is in it."""
+    original, begun = getattr(private, name), threading.Event()
+
+    @functools.wraps(original)
+    def slow(*arguments):
+        if threading.current_thread().name != "cubind":
+            return original(*arguments)
+        print(f"{name} begins", flush=True)
+        begun.set()
+        time.sleep(seconds)
+        found = original(*arguments)
+        print(f"{name} ends", flush=True)
+        return found
+
+    setattr(private, name, slow)
+    return begun
+
+
+def compiles():
+    begun, kernel = watch("compile_ahead", 2.0), tuned()
+    while not begun.wait(0.05):
+        call(kernel)
+
+
+def defines():
+    begun = watch("canonical_module", 0.3)
+    call(tuned(configs=stub.configurations(*(32 * (1 + i) for i in (1, 3, 7, 15, 31, 63, 127)))))
+    begun.wait()
+
+
+def main():
+    stub.start()
+    {"compiles": compiles, "defines": defines}[sys.argv[1]]()
+
+
+if __name__ == "__main__":
+    main()
