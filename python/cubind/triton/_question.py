@@ -24,7 +24,8 @@ class Question:
 
     Raises StaysOwnError, which says why the kernel stays Triton's own. It keeps no tensors. The definition,
     which takes some milliseconds per configuration, is made when it is first asked for, on any thread.
-    compiling: entered around each use of Triton's compiler then. problem: instead of Triton's key, names the problem, which all that the call passes is part of.
+    compiling: entered around each use of Triton's compiler then. problem: instead of Triton's key, names the
+    problem, which all that the call passes is part of.
     """
 
     def __init__(

@@ -2,8 +2,10 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import threading
 import unittest
 
 import python_found
@@ -13,6 +15,7 @@ import running  # noqa: E402
 from triton_fake_daemon import FakeDaemon, chosen, tuning  # noqa: E402
 
 PROGRAM = pathlib.Path(__file__).with_name("triton_exiting_program.py")
+AT_ONCE = 10.0  # seconds: a busy machine may need them
 
 
 class Case(unittest.TestCase):
@@ -59,6 +62,31 @@ class Exit(Case):
         ended = out.count("canonical_module ends")
         self.assertEqual(out, ["canonical_module begins", "canonical_module ends"] * ended)
         self.assertLess(ended, 7)
+
+
+class Interrupted(Case):
+    """While a call waits for the tuning of its kernel."""
+
+    def setUp(self):
+        super().setUp()
+        self.waits, self.ends = threading.Event(), threading.Event()
+        self.addCleanup(self.ends.set)  # before the daemon ends
+
+    def answer(self, request):
+        if not request.on_miss:
+            return tuning()
+        self.waits.set()
+        self.ends.wait(running.PATIENCE)
+        return chosen(1)
+
+    def test_the_program_ends(self):
+        process = self.start("waits")
+        self.assertTrue(self.waits.wait(running.PATIENCE))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=AT_ONCE)
+        self.assertEqual(out, "the call ends with KeyboardInterrupt\n", err)
+        self.assertIn("asked 1, served 0, tuning 0", err)
+        self.assertEqual(process.returncode, -signal.SIGINT, err)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """A program for `python -m cubind.triton` that ends: PHASE.
 
-compiles  while the background thread compiles the winner
-defines   while it makes the definition of a kernel with many configurations
-
-It prints what the background thread begins and ends.
+compiles  while the background thread compiles the winner; it prints what that begins and ends
+defines   the same while it makes the definition of a kernel with many configurations
+waits     when it is interrupted while a call waits; it prints how the call ends
 """
 
 import triton_found  # noqa: F401  first: folders of its own
@@ -14,6 +13,7 @@ import sys
 import threading
 import time
 
+import cubind.triton
 import triton_stub as stub
 from cubind.triton import _triton_private as private
 from triton_autotune_test import grid, tuned
@@ -24,7 +24,7 @@ def call(kernel):
 
 
 def watch(name, seconds):
-    """Has a function of _triton_private take its time. Gives what is set once the background thread is in it."""
+    """Has a function of _triton_private take its time. Returns an event: the background thread is in it."""
     original, begun = getattr(private, name), threading.Event()
 
     @functools.wraps(original)
@@ -54,9 +54,23 @@ def defines():
     begun.wait()
 
 
+def waits():
+    try:
+        call(tuned())
+    except BaseException as error:
+        print(f"the call ends with {type(error).__name__}", flush=True)
+        raise
+    print("the call ends", flush=True)
+
+
+PHASES = {each.__name__: each for each in (compiles, defines, waits)}
+
+
 def main():
     stub.start()
-    {"compiles": compiles, "defines": defines}[sys.argv[1]]()
+    if sys.argv[1] != "waits":
+        cubind.triton.install(on_miss="serve")
+    PHASES[sys.argv[1]]()
 
 
 if __name__ == "__main__":
