@@ -88,10 +88,7 @@ BoundKernel load(const RulePointer& rule, const std::string& cubin, const BoundK
   if (same_cubin != nullptr && same_cubin->module()->has_functions(symbols)) {
     return {rule, same_cubin->module()};
   }
-  struct Unlocked {  // other threads run while the driver loads
-    PyThreadState* state = PyEval_SaveThread();
-    ~Unlocked() { PyEval_RestoreThread(state); }
-  } unlocked;
+  const WithoutGil others_run;
   return {rule, std::make_shared<CubinModule>(cuda::load_driver(), cubin, symbols, rule->kernel())};
 }
 

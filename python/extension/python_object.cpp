@@ -1,5 +1,7 @@
 #include "python/extension/python_object.hpp"
 
+#include <unistd.h>
+
 #include "base/error.hpp"
 
 namespace cubind::python {
@@ -18,6 +20,17 @@ void set_error(const Error& error) {
 }
 
 }  // namespace
+
+WithoutGil::~WithoutGil() {
+  try {
+    PyEval_RestoreThread(state_);
+  } catch (
+      ...) {  // CPython before 3.14 ends the thread: glibc unwinds, and must not be let out of a destructor
+    while (true) {
+      ::pause();
+    }
+  }
+}
 
 void raise(PyObject* type, const std::string& message) {
   PyErr_SetString(type, message.c_str());

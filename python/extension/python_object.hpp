@@ -47,13 +47,14 @@ class Object {
   PyObject* object_ = nullptr;
 };
 
-/// Other threads of Python run while one lives.
+/// Other threads of Python run while one lives. If the interpreter ends meanwhile, the destructor never
+/// returns: the thread sleeps until the process ends.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
-  ~WithoutGil() { PyEval_RestoreThread(state_); }
+  ~WithoutGil();
 
  private:
   PyThreadState* state_;
