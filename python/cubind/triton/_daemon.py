@@ -34,14 +34,18 @@ class Asked:
     """A question under way, for that many seconds. Safe on many threads."""
 
     def __init__(self, lookup: Lookup, asker: Asker, seconds: float) -> None:
-        self._lookup = lookup
+        self.lookup = lookup
         self._asker = asker
         self._seconds = seconds
         self._until = time.monotonic() + seconds
 
+    def wait(self) -> None:
+        """Waits for the answer while the question is under way."""
+        self._asker.wait_for(self.lookup, self._until - time.monotonic())
+
     def answer(self) -> int | Own | None:
         """The configuration, or why Triton chooses; None: not yet."""
-        lookup, failure = self._lookup, self._asker.failure
+        lookup, failure = self.lookup, self._asker.failure
         if lookup.answer is not None:
             found: int | Own = lookup.answer
             return found
@@ -49,7 +53,7 @@ class Asked:
             return Own(f"has no answer of the daemon: {lookup.error}")
         if failure is not None:
             return Own(f"has no answer of the daemon: {failure}", is_said=True)
-        if time.monotonic() > self._until:
+        if time.monotonic() >= self._until:
             self._asker.drop(lookup)
             _let_go(lookup)
             return Own(f"was not tuned within {self._seconds:g} s")
@@ -97,22 +101,22 @@ class CubindDaemon:
         device = private.current_device()
         with self._lock:
             known = self._asked.get((question.hint, device))
-            if known is not None:
-                return known
-            question.compiling = self._asker.foreign_code
-            answering = _Answering(self.connected, question, device, self._timeout if self._waits else 0.0)
-            lookup = Lookup(answering, _let_go)
-            asked = self._asked[question.hint, device] = Asked(
-                lookup, self._asker, self._timeout if self._waits else _LONGEST_TUNING
-            )
-        if self._record is not None and not isinstance(spec := _specified(question, may_go_to("")), Own):
-            self._record(spec, device)
-        self._asker.submit(lookup)
+            asked = known or self._asked.setdefault((question.hint, device), self._new(question, device))
+        if known is None:
+            if self._record is not None and not isinstance(spec := _specified(question, may_go_to("")), Own):
+                self._record(spec, device)
+            self._asker.submit(asked.lookup)
         if self._waits:
-            self._asker.wait_for(lookup, self._timeout)
-        else:
-            self._asker.wait_briefly(lookup)
+            asked.wait()
+        elif known is None:
+            self._asker.wait_briefly(asked.lookup)
         return asked
+
+    def _new(self, question: Question, device: int) -> Asked:
+        question.compiling = self._asker.foreign_code
+        answering = _Answering(self.connected, question, device, self._timeout if self._waits else 0.0)
+        seconds = self._timeout if self._waits else _LONGEST_TUNING
+        return Asked(Lookup(answering, _let_go), self._asker, seconds)
 
 
 class _Answering:

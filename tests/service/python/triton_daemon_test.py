@@ -154,6 +154,28 @@ class Answers(Case):
         self.call(tuned())
         self.assertEqual((daemon.questions(), blocks()), (["serve", "serve", "wait"], [4]))
 
+    def test_calls_of_several_threads_wait_for_one_tuning(self):
+        begun, ends = threading.Event(), threading.Event()
+
+        def answer(request):
+            if not request.on_miss:
+                return tuning()
+            begun.set()
+            ends.wait(running.PATIENCE)
+            return chosen(1)
+
+        daemon = self.fake(answer, waits=True)
+        kernel = tuned()
+        first, second = (threading.Thread(target=self.call, args=(kernel,)) for _ in range(2))
+        first.start()
+        self.assertTrue(begun.wait(running.PATIENCE))
+        second.start()
+        second.join(0.5)  # it would run the first configuration meanwhile
+        ends.set()
+        for thread in (first, second):
+            thread.join(running.PATIENCE)
+        self.assertEqual((daemon.questions(), blocks()), (["serve", "serve", "wait"], [4, 4]))
+
     def test_a_call_that_waits_lends_its_gpu(self):
         lent = {"uuid": "GPU-7", "pid": 7, "host": "here"}
         with unittest.mock.patch.object(_core, "synchronized", lambda *_: lent):
