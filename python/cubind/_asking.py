@@ -140,9 +140,11 @@ class Asker:
             self._is_silent = not lookup.is_settled
 
     def wait_for(self, lookup: Lookup, timeout: float) -> None:
-        """Waits for the answer, but no longer than the daemon answers at all."""
+        """Waits for the answer, but no longer than the daemon is asked and answers at all."""
         with self._changed:
-            self._changed.wait_for(lambda: lookup.is_settled or self.failure is not None, timeout)
+            self._changed.wait_for(
+                lambda: lookup.is_settled or self.failure is not None or self._closed, timeout
+            )
 
     def wait(self, timeout: float) -> bool:
         """Asks at once and waits until every question is settled. False if the daemon fails or the time is

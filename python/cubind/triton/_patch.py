@@ -164,9 +164,9 @@ class Patch:
         and this one asks nothing more."""
         if self._run is not None and vars(private.Autotuner)["run"] is self._run:
             private.Autotuner.run = self._original
-        if self._daemon is not None:
-            self._daemon.close()
-        self._daemon = None
+        daemon, self._daemon = self._daemon, None
+        if daemon is not None:
+            daemon.close()
         with self._lock:
             for tuner in self._tuners:
                 choices = tuner.cache
@@ -193,6 +193,8 @@ class Patch:
             return False
         call = _Call(_name_of(tuner), tuner, choices, key, args, kwargs)
         chosen = self._choose(call, self._daemon)
+        if self._daemon is None:  # the tuner has other choices now
+            return False
         if not isinstance(chosen, Own):
             return True
         self._seal.refuse_own("tune", call.name, str(key), chosen)

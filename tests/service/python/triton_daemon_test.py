@@ -59,6 +59,24 @@ class Case(unittest.TestCase):
     def call(self, kernel, n=1000):
         kernel[grid](self.x, self.y, n, 2.0)
 
+    def waiting(self, kernel):
+        """A daemon, a thread whose call waits for a tuning, and the event that ends that."""
+        begun, ends = threading.Event(), threading.Event()
+
+        def answer(request):
+            if not request.on_miss:
+                return tuning()
+            begun.set()
+            ends.wait(running.PATIENCE)
+            return chosen(1)
+
+        daemon = self.fake(answer, waits=True)
+        self.addCleanup(ends.set)
+        thread = threading.Thread(target=self.call, args=(kernel,), daemon=True)
+        thread.start()
+        self.assertTrue(begun.wait(running.PATIENCE))
+        return daemon, thread, ends
+
     def is_served(self, kernel):
         """Whether a call runs what the daemon chose, sooner or later."""
 
@@ -155,26 +173,21 @@ class Answers(Case):
         self.assertEqual((daemon.questions(), blocks()), (["serve", "serve", "wait"], [4]))
 
     def test_calls_of_several_threads_wait_for_one_tuning(self):
-        begun, ends = threading.Event(), threading.Event()
-
-        def answer(request):
-            if not request.on_miss:
-                return tuning()
-            begun.set()
-            ends.wait(running.PATIENCE)
-            return chosen(1)
-
-        daemon = self.fake(answer, waits=True)
         kernel = tuned()
-        first, second = (threading.Thread(target=self.call, args=(kernel,)) for _ in range(2))
-        first.start()
-        self.assertTrue(begun.wait(running.PATIENCE))
+        daemon, first, ends = self.waiting(kernel)
+        second = threading.Thread(target=self.call, args=(kernel,))
         second.start()
         second.join(0.5)  # it would run the first configuration meanwhile
         ends.set()
         for thread in (first, second):
             thread.join(running.PATIENCE)
         self.assertEqual((daemon.questions(), blocks()), (["serve", "serve", "wait"], [4, 4]))
+
+    def test_a_call_that_waits_is_left_to_triton_if_the_patch_is_taken_out(self):
+        _, calling, _ = self.waiting(tuned())
+        cubind.triton.uninstall()
+        calling.join(PATIENCE)
+        self.assertEqual((calling.is_alive(), stub.Driver.benchmarked), (False, 2))
 
     def test_a_call_that_waits_lends_its_gpu(self):
         lent = {"uuid": "GPU-7", "pid": 7, "host": "here"}
