@@ -19,4 +19,4 @@ class StaysOwnError(Exception):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.own = Own(reason)
+        self.own = Own(" ".join(reason.split()))  # Triton's own errors have several lines

@@ -40,7 +40,7 @@ class Question:
         private.check_environment()
         _check(tuner)
         self._key = _named_key(tuner, key, {*tuner.arg_names[: len(args)], *kwargs})
-        self.configurations: list[Any] = tuner.prune_configs(kwargs)
+        self.configurations: list[Any] = list(tuner.prune_configs(kwargs))
         if len(self.configurations) < 2:
             raise StaysOwnError("has one configuration left after pruning")
         if len(self.configurations) > d.MAX_CONFIGURATIONS:
@@ -143,7 +143,8 @@ class Question:
             # Its message alone: str() of it has lines of the kernel's source.
             return b"", str(error.error_message or "static_assert")[: d.MAX_TEXT], None
         except Exception as error:
-            raise StaysOwnError(f"has no TTIR: {type(error).__name__}: {error}"[:256]) from None
+            told = getattr(error, "error_message", None) or error  # without the lines of the source
+            raise StaysOwnError(f"has no TTIR: {type(error).__name__}: {told}"[:256]) from None
         text = module.str_nodebug().encode()
         if len(text) > d.MAX_TTIR_BYTES:
             raise StaysOwnError(f"has {len(text)} bytes of TTIR")

@@ -183,6 +183,12 @@ class Meaning(Case):
         self.assertEqual([each.values for each in asked.configurations], [{"BLOCK": 128}, {"BLOCK": 256}])
         self.assertEqual(blocks(), [4])
 
+    def test_pruning_may_give_an_iterator(self):
+        prune = {"early_config_prune": lambda configs, named, **others: iter(configs)}
+        daemon = self.install(1)
+        self.call(tuned(prune_configs_by=prune))
+        self.assertEqual((len(daemon.asked), blocks()), (1, [4]))
+
     def test_a_performance_model_decides_too(self):
         model = {"perf_model": lambda BLOCK, **others: -BLOCK, "top_k": 2}
         self.install(0)

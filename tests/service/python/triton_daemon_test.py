@@ -24,6 +24,7 @@ from cubind import _asking, _core  # noqa: E402
 from cubind.triton import _daemon, _install, _question  # noqa: E402
 from cubind.triton import _triton_private as private  # noqa: E402
 from triton.backends.nvidia.compiler import CUDABackend  # noqa: E402
+from triton.compiler.errors import CompilationError  # noqa: E402
 from triton.runtime.errors import OutOfResources  # noqa: E402
 from triton_autotune_test import blocks, grid, tuned  # noqa: E402
 from triton_fake_daemon import FakeDaemon, chosen, pb, tuning, untuned  # noqa: E402
@@ -321,6 +322,15 @@ class NoAnswer(Case):
         self.fake(chosen(1))
         self.y = self.x
         self.check("Triton's own: it writes memory that x and y share")
+
+    def test_what_triton_cannot_compile_is_told_in_a_line_and_raised_by_triton(self):
+        self.fake(chosen(1))
+        with self.assertRaises(CompilationError):
+            tuned()[grid](self.x, self.y, 1000, None)
+        self.assertRegex(
+            cubind.triton.report(),
+            "(?m)^.*scale: 1 times .* has no TTIR: CompilationError: Attribute.*'type'.*$",
+        )
 
     def test_without_a_definition(self):
         self.fake(chosen(1))
