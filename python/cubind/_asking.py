@@ -192,8 +192,8 @@ class Asker:
 
     @contextlib.contextmanager
     def foreign_code(self) -> Iterator[None]:
-        """Around what a question runs of another package's C++, which brings the process down if it is stopped
-        on the way: the end of the process waits for it. Raises AbortedError if nothing more is asked."""
+        """Around what a question runs of another package's C++. Stopped on the way, it would bring the
+        process down, whose end waits for it. Raises AbortedError if nothing more is asked."""
         with self._changed:
             if self._closed:
                 raise AbortedError("nothing more is asked", "cubind")
