@@ -26,6 +26,8 @@ from ._recording import Record
 from ._spec import TUNABLE, Spec, spec_of
 
 _NO_DEVICE = "no_device"  # the state of a job that no agent can run
+_GPU_IN_USE = "waiting_for_idle_gpu"  # its state while others work there
+_NO_WAIT_AFTER_USE = 60.0  # seconds for which no call waits for a GPU that another one has waited for in vain
 _CALL_TIMEOUT = 5.0  # seconds: the daemon waits for nothing within such a call
 _LONGEST_TUNING = 600.0  # seconds for which Triton's first configuration runs
 
@@ -91,6 +93,7 @@ class CubindDaemon:
         """In the child, whose questions are under way in the parent."""
         self._lock = threading.Lock()
         self._asked: dict[tuple[str, int], Asked] = {}  # by hint and GPU; guarded by _lock
+        self._in_use: dict[int, float] = {}  # until when no call waits for a GPU
 
     def close(self) -> None:
         """Nothing more is asked."""
@@ -114,7 +117,8 @@ class CubindDaemon:
 
     def _new(self, question: Question, device: int) -> Asked:
         question.compiling = self._asker.foreign_code
-        answering = _Answering(self.connected, question, device, self._timeout if self._waits else 0.0)
+        longest_wait = self._timeout if self._waits else 0.0
+        answering = _Answering(self.connected, question, device, longest_wait, self._in_use)
         seconds = self._timeout if self._waits else _LONGEST_TUNING
         return Asked(Lookup(answering, _let_go), self._asker, seconds)
 
@@ -122,7 +126,8 @@ class CubindDaemon:
 class _Answering:
     """Finds the answer to one question, on the background thread.
 
-    longest_wait: in seconds, of a call that waits; 0: it does not.
+    longest_wait: in seconds, of a call that waits; 0: it does not. in_use: until when no call waits for a
+        GPU (time.monotonic() seconds), which is set where others use it.
     """
 
     def __init__(
@@ -131,11 +136,13 @@ class _Answering:
         question: Question,
         device: int,
         longest_wait: float,
+        in_use: dict[int, float],
     ) -> None:
         self._connected = connected
         self._question = question
         self._device = device
         self._longest_wait = longest_wait
+        self._in_use = in_use
         self._caller_waits_until = time.monotonic() + longest_wait
         self._is_late = False  # the callers run something else meanwhile
 
@@ -166,6 +173,8 @@ class _Answering:
             reply = defined_variant(client, spec, target, question, _CALL_TIMEOUT)
         found = self._choice(reply)
         if self._longest_wait and not isinstance(found, int) and reply.job_state != _NO_DEVICE:
+            if time.monotonic() < self._in_use.get(self._device, 0.0):
+                return Own("is not tuned: another process used the GPU within the last minute")
             return self._tuned(client, target)
         if found is None:
             raise UnavailableError("it is being tuned")
@@ -180,6 +189,8 @@ class _Answering:
             reply = variant(client, target, question, rest if rest > 0 else self._longest_wait)
         except DeadlineExceededError:
             return Own(f"was not tuned within {self._longest_wait:g} s")
+        if reply.job_state == _GPU_IN_USE:
+            self._in_use[self._device] = time.monotonic() + _NO_WAIT_AFTER_USE
         found = self._choice(reply)
         return Own(f"is not tuned: {reply.why}") if found is None else found
 

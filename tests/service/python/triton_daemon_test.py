@@ -173,6 +173,22 @@ class Answers(Case):
         self.call(tuned())
         self.assertEqual((daemon.questions(), blocks()), (["serve", "serve", "wait"], [4]))
 
+    def test_no_call_waits_for_a_gpu_that_another_one_has_just_waited_for_in_vain(self):
+        in_use = tuning("waiting_for_idle_gpu", "process 7 uses the GPU")
+        daemon = self.fake(lambda request: in_use if request.on_miss else tuning(), waits=True)
+        kernel = tuned()
+        for n in (1000, 2000):
+            self.call(kernel, n)
+        self.assertEqual(daemon.questions().count("wait"), 1)
+        self.assertIn("another process used the GPU within the last minute", cubind.triton.report())
+        self.assertEqual(stub.Driver.benchmarked, 4)
+        with unittest.mock.patch.object(_daemon, "_NO_WAIT_AFTER_USE", 0.0):
+            cubind.triton.uninstall()
+            daemon = self.fake(lambda request: in_use if request.on_miss else tuning(), waits=True)
+            for n in (3000, 4000):
+                self.call(kernel, n)
+        self.assertEqual(daemon.questions().count("wait"), 2)
+
     def test_calls_of_several_threads_wait_for_one_tuning(self):
         kernel = tuned()
         daemon, first, ends = self.waiting(kernel)
