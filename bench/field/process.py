@@ -48,7 +48,7 @@ def run(command, environment, folder, seconds):
             process.wait(seconds)
         except subprocess.TimeoutExpired:
             is_cut = True
-            process.send_signal(signal.SIGINT)
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_S)
         finally:

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import os
 import pathlib
+import signal
 import sys
 import tempfile
 import types
@@ -161,6 +162,16 @@ class Process(unittest.TestCase):
         self.assertIn("begun", ended.output)
         self.assertIn("done", ended.output)
         self.assertEqual(ended.as_test(), (outcome.counted(), {}))
+
+    def test_processes_that_it_waits_for_at_its_end_are_interrupted_too(self):
+        text = (
+            "import multiprocessing as m, time\n"
+            "child = m.Process(target=time.sleep, args=(100,))\n"
+            "child.start()\n"
+            "child.join()"
+        )
+        with unittest.mock.patch.object(process, "GRACE_S", 5):
+            self.assertNotEqual(self.run_text(text, 1).code, -signal.SIGKILL)
 
     def test_one_that_does_not_end_is_killed_and_has_failed(self):
         with unittest.mock.patch.object(process, "GRACE_S", 0.2):
