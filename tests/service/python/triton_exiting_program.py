@@ -49,7 +49,7 @@ def compiles():
 
 
 def defines():
-    begun = watch("canonical_module", 0.3)
+    begun = watch("canonical_module", 1.0)
     call(tuned(configs=stub.configurations(*(32 * (1 + i) for i in (1, 3, 7, 15, 31, 63, 127)))))
     begun.wait()
 
