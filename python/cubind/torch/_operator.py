@@ -30,6 +30,7 @@ from ._access import access
 from ._collection import Collection, current
 from ._gpu import is_capturing, on_device
 from ._known_variants import KnownVariants
+from ._renewals import Renewals
 from ._variants import TYPES, Call, Found, Key, Loaded, settings
 
 _MAX_VARIANTS = 64  # of one key
@@ -72,7 +73,7 @@ class Operator:
         self._lookups: dict[
             Key, tuple[Lookup, tuple[int, ...]]
         ] = {}  # under way, or with an error; their dims
-        self._renewals: list[tuple[Key, tuple[int, ...], Lookup]] = []  # of variants in use
+        self._renewals = Renewals(self.name, asker)
         self._reopened: set[Key] = set()  # by step(): no call waits for them again
         # Dims that had an error of their own; those of the next question of the key are others, if a call of
         # the next step has others.
@@ -324,10 +325,8 @@ class Operator:
             self.forget_missing()
             return
         with self._lock:
-            lookups = [self._renewal(key, one.dims) for key, one in self._variants.each()]
-            self._renewals = lookups
-        for _, _, lookup in lookups:
-            asker.submit(lookup)
+            used = [(key, one.dims) for key, one in self._variants.each()]
+        self._renewals.start(used, self._ask, again=True)
         for key, dims in needs:
             if key not in self._variants.by_key:
                 self._submit(key, dims)
@@ -361,13 +360,10 @@ class Operator:
     def forget_missing(self) -> None:
         """A call looks again for what was missing."""
         with self._lock:
-            for lookup in (
-                *(lookup for lookup, _ in self._lookups.values()),
-                *(r[2] for r in self._renewals),
-            ):
+            for lookup, _ in self._lookups.values():
                 asker.drop(lookup)
             self._lookups.clear()
-            self._renewals.clear()
+            self._renewals.drop()
             self._passed_over.clear()
             self._variants.clear_calls()
             self._variants.tell_all()
@@ -377,46 +373,12 @@ class Operator:
         with retries for those whose last question had an error of its own."""
         self._take_renewals(retries)
         with self._lock:
-            under_way = {(key, dims) for key, dims, _ in self._renewals}
-            renewals = [
-                self._renewal(key, one.dims)
-                for key, one in self._variants.each()
-                if not one.is_current and (key, one.dims) not in under_way
-            ]
-            self._renewals += renewals
-        for _, _, lookup in renewals:
-            asker.submit(lookup)
+            changed = [(key, one.dims) for key, one in self._variants.each() if not one.is_current]
+        self._renewals.start(changed, self._ask)
 
-    def _renewal(self, key: Key, dims: tuple[int, ...]) -> tuple[Key, tuple[int, ...], Lookup]:
-        return key, dims, Lookup(lambda: self._ask(key, dims), lambda _: None)
-
-    # Those with an error stay under way until there are retries, and their variants in use: a kernel that was
-    # right is right.
     def _take_renewals(self, retries: bool = False) -> None:
-        if not self._renewals or is_capturing():
-            return
-        answered, others = [], []
-        with self._lock:
-            for renewal in self._renewals:
-                lookup = renewal[2]
-                if lookup.answer is not None:
-                    answered.append(renewal)
-                elif lookup.error is None or not retries:
-                    others.append(renewal)
-            self._renewals = others
-        for renewal in answered:
-            self._take_renewal(renewal)
-
-    def _take_renewal(self, renewal: tuple[Key, tuple[int, ...], Lookup]) -> None:
-        key, dims, lookup = renewal
-        try:
-            with on_device(key[1]):
-                self._load(key, dims, lookup.answer)
-        except CubindError as error:
-            warn(f"{self.name}: an earlier variant stays in use: {error}")
-            lookup.answer, lookup.error = None, error
-            with self._lock:
-                self._renewals.append(renewal)
+        if self._renewals and not is_capturing():
+            self._renewals.take(self._load, retries)
 
     # A call of the next step asks again for what had an error of its own, with other dims if there are such
     # calls, and does not wait.

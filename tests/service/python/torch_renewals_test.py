@@ -98,7 +98,7 @@ class Renewals(Serving):
             def answer(self, seen):
                 self._seen = seen
 
-        forward._renewals.append((KEY, known.dims, Late(None, None)))
+        forward._renewals._under_way.append((KEY, known.dims, Late(None, None)))
         forward._take_renewals()
         self.assertIsNot(forward._variants.by_key[KEY][0].found, found)
         forward._take_renewals()
