@@ -80,9 +80,7 @@ ExitCode run(const TableCheckOptions& options, const CommonOptions& common) {
       continue;
     }
     const MeasuredTable measured = measure_table(read_table(text, file), common, *interrupt);
-    failed = failed || std::ranges::any_of(measured.records, [&](const MeasuredRecord& record) {
-               return fails(record, options);
-             });
+    failed = failed || fails(measured, options);
     if (common.json) {
       files.back()["measured"] = json_of(measured, options);
     } else {

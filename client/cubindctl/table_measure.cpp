@@ -104,6 +104,12 @@ bool fails(const MeasuredRecord& record, const TableCheckOptions& options) {
   return !ratio || *ratio > options.fail_ratio;
 }
 
+bool fails(const MeasuredTable& measured, const TableCheckOptions& options) {
+  return (measured.records.empty() && measured.left_out > 0) ||
+         std::ranges::any_of(measured.records,
+                             [&](const MeasuredRecord& record) { return fails(record, options); });
+}
+
 void print(const MeasuredTable& measured, const std::string& file, const TableCheckOptions& options) {
   TextTable table({"KERNEL", "PROBLEM", "DEVICE", ">TABLE_US", ">NOW_US", ">RATIO", ">DEFAULT", "VERDICT"});
   for (const MeasuredRecord& record : measured.records) {

@@ -37,6 +37,9 @@ MeasuredTable measure_table(const Table& table, const CommonOptions& common, con
 /// Whether it is slower than the bound of `--fail`, or was not measured.
 bool fails(const MeasuredRecord& record, const TableCheckOptions& options);
 
+/// Whether a record fails, or every record was left out.
+bool fails(const MeasuredTable& measured, const TableCheckOptions& options);
+
 void print(const MeasuredTable& measured, const std::string& file, const TableCheckOptions& options);
 OutputJson json_of(const MeasuredTable& measured, const TableCheckOptions& options);
 
