@@ -2,11 +2,13 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/error.hpp"
 #include "base/json.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
+
+using test::refusal_of;
 
 const OrderedJson& document() {
   static const OrderedJson parsed = parse_json_strict(
@@ -17,17 +19,6 @@ const OrderedJson& document() {
 }
 
 JsonNode root() { return JsonNode(document(), "rmsnorm.json"); }
-
-template <typename Action>
-std::string refusal_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::InvalidArgument);
-    return error.what();
-  }
-  return "";
-}
 
 }  // namespace
 

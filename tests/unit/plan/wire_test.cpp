@@ -2,23 +2,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/error.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tuner/plan/answer_wire.hpp"
 
 namespace cubind::test {
 
 namespace {
-
-template <typename Action>
-std::string refusal(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::InvalidArgument);
-    return error.what();
-  }
-  return "";
-}
 
 Launch launch() {
   Launch result{"scale<float>", "_Z5scale", {1, 2, 3}, {4, 5, 6}, 7, {}};
@@ -77,7 +66,7 @@ TEST_CASE("a problem's types are accepted in any spelling and refused by their f
   type.set_type("torch.bfloat16");
   CHECK(problem_from_wire(message, "problem").type("T") == DType::Bf16);
   type.set_type("fp12");
-  CHECK_THAT(refusal([&] { problem_from_wire(message, "problem"); }),
+  CHECK_THAT(refusal_of([&] { problem_from_wire(message, "problem"); }),
              Catch::StartsWith("problem.types[0].type: \"fp12\" is not a type"));
 }
 
@@ -85,10 +74,10 @@ TEST_CASE("a name that is empty or given twice is refused by its field") {
   v1::Problem message;
   message.add_dims()->set_name("N");
   message.add_dims()->set_name("N");
-  CHECK_THAT(refusal([&] { problem_from_wire(message, "problems[2]"); }),
+  CHECK_THAT(refusal_of([&] { problem_from_wire(message, "problems[2]"); }),
              Catch::StartsWith("problems[2].dims[1].name: \"N\" is given twice"));
   message.mutable_dims(1)->clear_name();
-  CHECK_THAT(refusal([&] { problem_from_wire(message, ""); }),
+  CHECK_THAT(refusal_of([&] { problem_from_wire(message, ""); }),
              Catch::StartsWith("dims[1].name: must not be empty"));
 }
 
@@ -110,13 +99,14 @@ TEST_CASE("what a launch of this version cannot do is refused by its field") {
   v1::LaunchPlan message;
   to_wire(LaunchPlan{{launch()}}, message);
   message.mutable_launches(0)->set_cooperative(true);
-  CHECK(refusal([&] { plan_from_wire(message, "plan"); }) ==
+  CHECK(refusal_of([&] { plan_from_wire(message, "plan"); }) ==
         "plan.launches[0].cooperative: not supported yet");
   message.mutable_launches(0)->mutable_cluster()->set_x(2);
-  CHECK(refusal([&] { plan_from_wire(message, "plan"); }) == "plan.launches[0].cluster: not supported yet");
+  CHECK(refusal_of([&] { plan_from_wire(message, "plan"); }) ==
+        "plan.launches[0].cluster: not supported yet");
   to_wire(LaunchPlan{{launch()}}, message);
   message.mutable_launches(0)->mutable_parameters(1)->set_source(v1::Parameter::TENSOR_MAP);
-  CHECK_THAT(refusal([&] { plan_from_wire(message, "plan"); }),
+  CHECK_THAT(refusal_of([&] { plan_from_wire(message, "plan"); }),
              Catch::StartsWith("plan.launches[0].parameters[1].source: "));
 }
 
@@ -129,7 +119,7 @@ TEST_CASE("a rule carries a plan template and the device constants") {
   CHECK(message.max_threads_per_block() == 1024);
   CHECK(message.max_shared_bytes() == 232448);
   message.mutable_device_constants()->RemoveLast();
-  CHECK_THAT(refusal([&] { device_constants_from_wire(message.device_constants(), "rule"); }),
+  CHECK_THAT(refusal_of([&] { device_constants_from_wire(message.device_constants(), "rule"); }),
              Catch::StartsWith("rule.device_constants: \"device.cc\" is missing"));
 }
 
@@ -150,9 +140,9 @@ TEST_CASE("departures and evidence and outcomes keep their meaning on the wire")
 }
 
 TEST_CASE("the numbers of words that are gone are refused") {
-  CHECK_THAT(refusal([] { departure_from_wire(static_cast<v1::Departure>(6), "accept[0]"); }),
+  CHECK_THAT(refusal_of([] { departure_from_wire(static_cast<v1::Departure>(6), "accept[0]"); }),
              Catch::StartsWith("accept[0]: "));
-  CHECK_THAT(refusal([] { evidence_from_wire(static_cast<v1::Evidence>(4), "evidence"); }),
+  CHECK_THAT(refusal_of([] { evidence_from_wire(static_cast<v1::Evidence>(4), "evidence"); }),
              Catch::StartsWith("evidence: "));
 }
 
@@ -161,15 +151,15 @@ TEST_CASE("an unspecified departure or outcome is refused by its field") {
   to_wire(Match{Departure::Stale, Departure::Bucket}, departures);
   CHECK(match_from_wire(departures, "accept") == Match{Departure::Bucket, Departure::Stale});
   departures.Add(0);
-  CHECK_THAT(refusal([&] { match_from_wire(departures, "accept"); }), Catch::StartsWith("accept[2]: "));
-  CHECK_THAT(refusal([] { outcome_from_wire(v1::OUTCOME_UNSPECIFIED, "outcome"); }),
+  CHECK_THAT(refusal_of([&] { match_from_wire(departures, "accept"); }), Catch::StartsWith("accept[2]: "));
+  CHECK_THAT(refusal_of([] { outcome_from_wire(v1::OUTCOME_UNSPECIFIED, "outcome"); }),
              Catch::StartsWith("outcome: "));
 }
 
 TEST_CASE("a digest on the wire has 32 bytes") {
   const Digest digest = Digest::of("x");
   CHECK(digest_from_wire(digest.view(), "digest") == digest);
-  CHECK_THAT(refusal([] { digest_from_wire("abc", "artifact.digest"); }),
+  CHECK_THAT(refusal_of([] { digest_from_wire("abc", "artifact.digest"); }),
              Catch::StartsWith("artifact.digest: "));
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "base/error.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/unit/server/rows.hpp"
 #include "tuner/spec/wire.hpp"
 
@@ -13,15 +13,8 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-/// Empty: the hello is taken.
 std::string refusal(const v1::Hello& hello) {
-  try {
-    profile_from_wire(hello);
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::InvalidArgument);
-    return error.what();
-  }
-  return "";
+  return refusal_of([&] { profile_from_wire(hello); });
 }
 
 v1::Hello hello() {

@@ -3,25 +3,12 @@
 
 #include <catch2/catch.hpp>
 
-#include <functional>
-
-#include "base/error.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind::test {
 namespace {
 
 using Catch::Matchers::Contains;
-
-/// What a message is refused with; empty: it is taken.
-std::string refusal(const std::function<void()>& convert) {
-  try {
-    convert();
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::InvalidArgument);
-    return error.what();
-  }
-  return "";
-}
 
 v1::JobResult failure() {
   v1::JobResult result;
@@ -48,20 +35,20 @@ TEST_CASE("a result whose counts and times cannot be added up is refused with it
                   }});
   CAPTURE(told.field);
   v1::JobResult message = failure();
-  REQUIRE(refusal([&] { result_from_wire(message, {}); }).empty());
+  REQUIRE(refusal_of([&] { result_from_wire(message, {}); }).empty());
   told.tell(message);
-  CHECK_THAT(refusal([&] { result_from_wire(message, {}); }), Contains(told.field));
+  CHECK_THAT(refusal_of([&] { result_from_wire(message, {}); }), Contains(told.field));
 }
 
 TEST_CASE("blocks that are empty or would never end are refused") {
   v1::Batch batch;
   v1::SampleBlock& block = *batch.add_blocks();
   block.set_trial_key(std::string(32, 'x'));
-  CHECK_THAT(refusal([&] { batch_from_wire(batch); }), Contains("batch.blocks[0].samples_us"));
+  CHECK_THAT(refusal_of([&] { batch_from_wire(batch); }), Contains("batch.blocks[0].samples_us"));
   block.add_samples_us(20);
-  CHECK(refusal([&] { batch_from_wire(batch); }).empty());
+  CHECK(refusal_of([&] { batch_from_wire(batch); }).empty());
   block.set_index(UINT32_MAX);
-  CHECK_THAT(refusal([&] { batch_from_wire(batch); }), Contains("batch.blocks[0].index"));
+  CHECK_THAT(refusal_of([&] { batch_from_wire(batch); }), Contains("batch.blocks[0].index"));
 }
 
 TEST_CASE("no more is done of a job than there is") {
@@ -75,7 +62,7 @@ TEST_CASE("the symbols of a check hold no control character") {
   v1::CheckResult check;
   check.set_outcome(v1::CORRECT);
   check.mutable_info()->add_entries()->set_entry_symbol("\x1b]0;title\x07");
-  CHECK_THAT(refusal([&] { check_from_wire(check); }), Contains("check.info.entries[0].entry_symbol"));
+  CHECK_THAT(refusal_of([&] { check_from_wire(check); }), Contains("check.info.entries[0].entry_symbol"));
 }
 
 }  // namespace
