@@ -103,15 +103,17 @@ class CubindDaemon:
         """Asks, and waits as long as the callers do."""
         device = private.current_device()
         with self._lock:
-            known = self._asked.get((question.hint, device))
-            asked = known or self._asked.setdefault((question.hint, device), self._new(question, device))
-        if known is None:
+            asked = self._asked.get((question.hint, device))
+            is_new = asked is None
+            if asked is None:
+                asked = self._asked[question.hint, device] = self._new(question, device)
+        if is_new:
             if self._record is not None and not isinstance(spec := _specified(question, may_go_to("")), Own):
                 self._record(spec, device)
             self._asker.submit(asked.lookup)
         if self._waits:
             asked.wait()
-        elif known is None:
+        elif is_new:
             self._asker.wait_briefly(asked.lookup)
         return asked
 
@@ -119,8 +121,7 @@ class CubindDaemon:
         question.compiling = self._asker.foreign_code
         longest_wait = self._timeout if self._waits else 0.0
         answering = _Answering(self.connected, question, device, longest_wait, self._in_use)
-        seconds = self._timeout if self._waits else _LONGEST_TUNING
-        return Asked(Lookup(answering, _let_go), self._asker, seconds)
+        return Asked(Lookup(answering, _let_go), self._asker, longest_wait or _LONGEST_TUNING)
 
 
 class _Answering:

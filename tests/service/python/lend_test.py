@@ -63,7 +63,7 @@ class RealDaemon(unittest.TestCase):
     def setUp(self):
         self.daemon = self.enterContext(running.Daemon())
         self.client = self.enterContext(cubind.connect(self.daemon.address, timeout=running.PATIENCE))
-        self.device = next(d["label"] for d in self.client.status()["devices"] if d["offered"])
+        self.device = running.offered_device(self.client)
         self.user = self.other_process()
         self.used_by(self.user)
 

@@ -132,6 +132,11 @@ class FakeDriver:
         return found
 
 
+def offered_device(client):
+    """The label of the GPU that the client's daemon offers."""
+    return next(device["label"] for device in client.status()["devices"] if device["offered"])
+
+
 def run_python(code, *arguments, fake_driver=True, **environment):
     """Runs a program of its own. Its output as text; fails the test where it fails."""
     return run_python_for_both(["-c", code, *arguments], fake_driver, **environment).stdout

@@ -9,29 +9,20 @@ import warnings
 import cubind
 import running
 from cubind import _asking, _sealing
+from tuned_daemon import PROBLEM, WithDaemon
 
-PROBLEM = {"N": 4096, "K": 2, "T": "f32"}
 
-
-class Sealed(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.daemon = cls.enterClassContext(running.Daemon())
-        with cubind.connect(cls.daemon.address, timeout=running.PATIENCE) as client:
-            cls.device = next(d["label"] for d in client.status()["devices"] if d["offered"])
-            client.tune([{"kernel": "scale", **PROBLEM}], progress=False)
-
+class Sealed(WithDaemon):
     def setUp(self):
+        super().setUp()
         _asking._warned.clear()
-        self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
-        self.addCleanup(self.client.close)
         self.addCleanup(self.unseal)
 
     def unseal(self):
         _sealing.program._mode, _sealing.program.accept = "", "bucket+stale"
 
     def get(self, n=4096, **options):
-        return self.client.get("scale", {**PROBLEM, "N": n}, device=self.device, **options)
+        return super().get({**PROBLEM, "N": n}, **options)
 
     def test_what_was_tuned_answers_also_for_its_bucket(self):
         cubind.seal()
@@ -51,7 +42,7 @@ class Sealed(unittest.TestCase):
 
     def test_a_cubin_that_is_not_compiled_is_refused_before_it_is(self):
         with running.Daemon("--no-shipped-tables") as other, cubind.connect(other.address) as client:
-            device = next(d["label"] for d in client.status()["devices"] if d["offered"])
+            device = running.offered_device(client)
             cubind.seal()
             with self.assertRaisesRegex(cubind.SealedError, "the program is sealed: nothing is compiled"):
                 client.get("scale", PROBLEM, device=device)
@@ -103,7 +94,7 @@ class Sealed(unittest.TestCase):
 class SealedDaemon(unittest.TestCase):
     def test_questions_start_nothing_and_a_tuning_does(self):
         with running.Daemon("--sealed") as daemon, cubind.connect(daemon.address) as client:
-            device = next(d["label"] for d in client.status()["devices"] if d["offered"])
+            device = running.offered_device(client)
             with self.assertRaisesRegex(cubind.FailedPreconditionError, "the daemon is sealed"):
                 client.get("scale", PROBLEM, device=device)
             client.tune([{"kernel": "scale", **PROBLEM}], progress=False)

@@ -52,7 +52,7 @@ class Symbols(unittest.TestCase):
         while "weigh" not in [kernel["name"] for kernel in cls.client.kernels()]:
             assert time.monotonic() < deadline, "the daemon does not see the kernel"
             time.sleep(0.05)
-        device = next(d["label"] for d in cls.client.status()["devices"] if d["offered"])
+        device = running.offered_device(cls.client)
         cls.question = cubind.Question(device=device, tune=False)
 
     def setUp(self):

@@ -63,7 +63,7 @@ class Processes(unittest.TestCase):
     def setUpClass(cls):
         cls.daemon = cls.enterClassContext(running.Daemon())
         with cubind.connect(cls.daemon.address, timeout=running.PATIENCE) as client:
-            cls.device = next(d["label"] for d in client.status()["devices"] if d["offered"])
+            cls.device = running.offered_device(client)
 
     def test_all_ranks_of_a_job_get_the_answers_of_one_generation(self):
         launch = [

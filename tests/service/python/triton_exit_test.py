@@ -26,10 +26,10 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.daemon = self.enterContext(FakeDaemon(self.answer))
 
-    def start(self, phase, **environment):
+    def start(self, phase):
         process = subprocess.Popen(
             [sys.executable, "-B", "-m", "cubind.triton", PROGRAM, phase],
-            env={**os.environ, "CUBIND_ADDRESS": self.daemon.address, "CUBIND_REPORT": "1", **environment},
+            env={**os.environ, "CUBIND_ADDRESS": self.daemon.address, "CUBIND_REPORT": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -15,7 +15,7 @@ class WithDaemon(unittest.TestCase):
     def setUpClass(cls):
         cls.daemon = cls.enterClassContext(running.Daemon())
         with cubind.connect(cls.daemon.address, timeout=running.PATIENCE) as client:
-            cls.device = next(d["label"] for d in client.status()["devices"] if d["offered"])
+            cls.device = running.offered_device(client)
             cls.tuned = client.tune([{"kernel": "scale", **PROBLEM}], progress=False)
 
     def setUp(self):
