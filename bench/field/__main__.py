@@ -12,9 +12,8 @@ DIR are folders outside this tree: Triton's python/tutorials, flash-linear-atten
                and backends that are not Triton
 
 Each suite has a GPU of its own if there are enough; on one GPU they share the time evenly. Its programs run
-one after another, with a daemon that starts from an empty store, and with WORLD_SIZE=2: a call waits for the
-winner of its kernel, so that the results are those of winners. A program that takes longer than its limit is
-cut: interrupted, with what it has done until then. Of a program that fails, what failed is run once more
+one after another, with a daemon that starts from an empty store. A program that takes longer than its limit
+is cut: interrupted, with what it has done until then. Of a program that fails, what failed is run once more
 without cubind; what fails there too is not cubind's fault.
 
 FILE gets the tests passed, failed and skipped, the autotuned kernels met, those served from tuned records,
@@ -123,7 +122,7 @@ class Lane:
         return min(self.field.arguments.limit, self.until - time.monotonic() - process.GRACE_S)
 
     def measure(self, program, daemon):
-        environment = {"CUBIND_ADDRESS": daemon.address, "CUBIND_REPORT": "1", "WORLD_SIZE": "2"}
+        environment = {"CUBIND_ADDRESS": daemon.address, "CUBIND_REPORT": "1"}
         run, output = self.attempt(program, ["-m", "cubind.triton"], environment)
         run |= {"suite": program.suite, "program": program.name}
         run["kernels"] = outcome.kernels(output, program.file.stem)

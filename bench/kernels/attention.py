@@ -2,7 +2,7 @@
 
     python3 bench/kernels/attention.py [--json FILE] [--pool 6] [--quick] [--passes forward]
 
-First each engine over edge lengths, grouped heads, both head sizes and types, causal or not: each output
+First each engine over edge lengths, grouped heads, all head sizes and types, causal or not: each output
 element within the spec's tolerance, nothing written beyond the outputs, the same bits twice. The
 configurations of a pool take turns. Then all valid configurations of larger problems by time, next to torch's
 flash and cuDNN backends. Needs torch and NVRTC. Exit status 1: a result is wrong; 3: a kernel did not end
@@ -211,7 +211,7 @@ class Bench(Checker):
         return lists
 
     def check(self, count):
-        kinds = list(itertools.product((64, 128), ("bf16", "f16"), (0, 1)))
+        kinds = list(itertools.product((64, 80, 96, 128), ("bf16", "f16"), (0, 1)))
         pools = {kind: self.pool(*kind, count) for kind in kinds}
         for (D, T, causal), pool in pools.items():
             for configuration in itertools.chain(*pool):

@@ -10,6 +10,7 @@ import torch
 from compiling import Compiler
 from device import device_constants
 from driver import bind_plan
+from operations import TYPE_NAMES, excess
 from products import GUARD
 from spec import Spec
 
@@ -49,7 +50,7 @@ class Watchdog:
 
 
 class Checker:
-    """Of one kernel spec. A subclass says in `fault` what is wrong with the outputs of a call."""
+    """Of one kernel spec."""
 
     def __init__(self, kernel):
         self.spec = Spec.read(next(ROOT.glob(f"variants/*/{kernel}.json")))
@@ -60,8 +61,20 @@ class Checker:
         self.watchdog = Watchdog(30)
 
     def fault(self, operands, truth):
-        """What is wrong with the outputs, or nothing."""
-        raise NotImplementedError
+        """What is wrong with the outputs of a call, or nothing. The truth may be of an output's last elements
+        alone."""
+        for name, output in operands.outputs.items():
+            count = output.numel() - GUARD
+            if not torch.isnan(output[count:]).all():
+                return f"wrote beyond {name}"
+            begin = count - truth[name].numel()
+            if torch.isnan(output[:begin]).any():
+                return f"left elements of {name} as they were"
+            bounds = self.spec.tolerance(TYPE_NAMES[output.dtype], name)
+            worst = excess(output[begin:count].view(truth[name].shape), truth[name], bounds)
+            if worst > 1:
+                return f"{name} departs from float64 by {worst:.3g} of the tolerance"
+        return ""
 
     def label(self, p):
         return " ".join(f"{name}={value}" for name, value in p.items())

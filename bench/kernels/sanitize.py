@@ -61,8 +61,9 @@ def run_one(spec, case, compiled):
     for launch in launches:
         for parameter in launch["parameters"]:
             if parameter["kind"] == "buffer" and parameter["name"] not in buffers:
-                # 0x3c in each byte is about 1.06 in f16 and 0.01 in bf16 and f32.
-                fill = {"in": 0x3C, "inout": 0x3C, "zero": 0}.get(parameter["role"])
+                # 0x3c in each byte is about 1.06 in f16 and 0.01 in bf16 and f32; an integer is an index.
+                value = 0 if parameter["type"].startswith("i") else 0x3C
+                fill = {"in": value, "inout": value, "zero": 0}.get(parameter["role"])
                 buffers[parameter["name"]] = allocate(parameter["size_bytes"], fill)
         symbol = symbols[launch["entry"]]
         kernel = Kernel(cubin, symbol, launch["grid"], launch["block"], launch["shared_bytes"])

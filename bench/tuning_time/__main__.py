@@ -1,13 +1,14 @@
-"""Time from the request to the verified winner of 48 configurations of RMSNorm: cubind, Triton's autotuner,
-Kernel Tuner.
+"""Time from the request to the winner of 48 configurations of RMSNorm: cubind, Triton's autotuner alone and
+under cubind, Kernel Tuner.
 
     python3 bench/tuning_time --bin DIR [--rounds 3] [--sides NAME...] [--output FILE]
 
 cubind and Kernel Tuner (with CuPy) tune the same 48 configurations of one CUDA source,
-variants/rmsnorm/rmsnorm.cu, with the same options of NVRTC; Triton tunes 48 of its own kernel, and all at
-16384 x 4096 bf16. Each side starts with empty caches, in turn; services are up and contexts made before the
-clock starts. cubind compares results with a reference, the others compare none. DIR holds cubind's programs.
-Needs torch, Triton, CuPy and kernel_tuner.
+variants/rmsnorm/rmsnorm.cu, with the same options of NVRTC; Triton tunes 48 of its own kernel, alone and
+under `python -m cubind.triton`, and all at 16384 x 4096 bf16. Each side starts with empty caches, in turn;
+services are up and contexts made before the clock starts. cubind compares results with a reference, the
+others compare none. DIR holds cubind's programs. Needs torch, Triton, CuPy, kernel_tuner and the package
+`cubind`.
 """
 
 import argparse
@@ -21,7 +22,12 @@ import tempfile
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 from machine import toolchain
 
-SIDES = {"cubind": "by_cubind.py", "triton": "by_triton.py", "kernel_tuner": "by_kernel_tuner.py"}
+SIDES = {
+    "cubind": "by_cubind.py",
+    "triton": "by_triton.py",
+    "cubind_triton": "by_cubind_triton.py",
+    "kernel_tuner": "by_kernel_tuner.py",
+}
 FOLDER = pathlib.Path(__file__).parent
 
 

@@ -20,5 +20,7 @@ triton_kernel.rmsnorm(x, w, y, EPS)
 torch.cuda.synchronize()
 seconds = time.monotonic() - begun
 best = triton_kernel.row_kernel.best_config
-times = {str(config): found[0] for config, found in triton_kernel.row_kernel.configs_timings.items()}
-print(json.dumps({"seconds": seconds, "winner": str(best), "us": 1000 * times[str(best)]}))
+result = {"seconds": seconds, "winner": str(best)}
+if timings := getattr(triton_kernel.row_kernel, "configs_timings", None):  # not where cubind has chosen
+    result["us"] = 1000 * timings[best][0]
+print(json.dumps(result))

@@ -33,7 +33,7 @@ sys.argv = sys.argv[1:]
 try:
     runpy.run_path(sys.argv[0], run_name="__main__")
 finally:
-    assert os.environ["CUBIND_REPORT"] == "1" and os.environ["WORLD_SIZE"] == "2"
+    assert os.environ["CUBIND_REPORT"] == "1"
     print("cubind.triton: __main__.add: asked 2, served 1, tuning 0", file=sys.stderr)
     print("cubind.triton: __main__.add: 1 times Triton's own: it was not tuned within 60 s", file=sys.stderr)
     print("cubind.triton: other.scale: asked 1, served 1, tuning 0", file=sys.stderr)
