@@ -11,7 +11,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 from daemon import Daemon
 
 PROGRAM = pathlib.Path(__file__).parent / "by_triton.py"
-STARTED_S = 10  # the agent's workers, which import Triton
+STARTED_S = 8  # the agent's workers, which import Triton
 
 with Daemon(sys.argv[1], ["--triton-python", sys.executable]) as daemon:
     while not any(device["offered"] for device in json.loads(daemon.call("devices", "--json"))["devices"]):
@@ -25,8 +25,9 @@ with Daemon(sys.argv[1], ["--triton-python", sys.executable]) as daemon:
         check=True,
     )
     result = json.loads(run.stdout.splitlines()[-1])
-    [job] = json.loads(daemon.call("jobs", "--all", "--json"))["jobs"]
-    [record] = json.loads(daemon.call("export", "--provisional"))["records"]
+    jobs = json.loads(daemon.call("jobs", "--all", "--json"))["jobs"]
+    [tuning] = [job["id"] for job in jobs if job["kind"] == "tune"]
+    result["stages_ms"] = json.loads(daemon.call("jobs", "show", tuning, "--json"))["stages_ms"]
+    [record] = json.loads(daemon.call("export"))["records"]
     result["us"] = record["time_us"]
-    result["stages_ms"] = json.loads(daemon.call("jobs", "show", job["id"], "--json"))["stages_ms"]
     print(json.dumps(result))

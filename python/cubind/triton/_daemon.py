@@ -162,8 +162,12 @@ class _Answering:
         return found
 
     def _ask(self, client: Client) -> int | Own:
-        # A process that agrees with no other one pins no generation: it would never see the winner.
-        question = asking.Question(job=None if self._longest_wait else "")
+        in_use = time.monotonic() < self._in_use.get(self._device, 0.0)
+        waits = bool(self._longest_wait) and not in_use
+        # Of a caller that waits, the question that lends its GPU starts the job: one that has begun without the
+        # lend finds the GPU in use. And a process that agrees with no other one pins no generation: it would
+        # never see the winner.
+        question = asking.Question(job=None if self._longest_wait else "", tune=not waits)
         values = may_go_to(client.address)
         target = Target("", self._question.problem, self._question.hint_with(values), self._device)
         reply = hinted_variant(client, target, question, _CALL_TIMEOUT)
@@ -173,13 +177,15 @@ class _Answering:
                 return spec
             reply = defined_variant(client, spec, target, question, _CALL_TIMEOUT)
         found = self._choice(reply)
-        if self._longest_wait and not isinstance(found, int) and reply.job_state != _NO_DEVICE:
-            if time.monotonic() < self._in_use.get(self._device, 0.0):
-                return Own("is not tuned: another process used the GPU within the last minute")
+        if isinstance(found, int):
+            return found
+        if waits:
             return self._tuned(client, target)
-        if found is None:
-            raise UnavailableError("it is being tuned")
-        return found
+        if found is not None:
+            return found
+        if self._longest_wait:
+            return Own("is not tuned: another process used the GPU within the last minute")
+        raise UnavailableError("it is being tuned")
 
     def _tuned(self, client: Client, target: Target) -> int | Own:
         """By a question that waits: it gets what was measured after the ranks' job pinned its generation."""

@@ -180,6 +180,7 @@ class Answers(Case):
         for n in (1000, 2000):
             self.call(kernel, n)
         self.assertEqual(daemon.questions().count("wait"), 1)
+        self.assertEqual(daemon.asked[-1].tune, pb.AUTO)  # it is tuned some time
         self.assertIn("another process used the GPU within the last minute", cubind.triton.report())
         self.assertEqual(stub.Driver.benchmarked, 4)
         with unittest.mock.patch.object(_daemon, "_NO_WAIT_AFTER_USE", 0.0):
@@ -206,12 +207,13 @@ class Answers(Case):
         calling.join(PATIENCE)
         self.assertEqual((calling.is_alive(), stub.Driver.benchmarked), (False, 2))
 
-    def test_a_call_that_waits_lends_its_gpu(self):
+    def test_a_call_that_waits_lends_its_gpu_to_the_job_that_it_starts(self):
         lent = {"uuid": "GPU-7", "pid": 7, "host": "here"}
         with unittest.mock.patch.object(_core, "synchronized", lambda *_: lent):
             daemon = self.fake(lambda request: chosen(1) if request.on_miss else tuning(), waits=True)
             self.call(tuned())
-        self.assertEqual([request.lent.uuid for request in daemon.asked], ["", "", "GPU-7"])
+        asked = [(request.tune, request.lent.uuid) for request in daemon.asked]
+        self.assertEqual(asked, [(pb.NEVER, ""), (pb.NEVER, ""), (pb.AUTO, "GPU-7")])
 
     def test_a_rank_gets_what_was_measured_after_its_job_began(self):
         pinned = untuned("the generation is pinned")
@@ -253,9 +255,9 @@ class Answers(Case):
             cubind.triton.install(self.enterContext(cubind.connect(daemon.address)))
             self.addCleanup(cubind.triton.uninstall)
             self.call(tuned())
-        chosen_for = [request for request in daemon.asked if request.tune == pb.AUTO]  # the others get cubins
-        self.assertEqual({request.job for request in chosen_for}, {"run-7"})
-        self.assertEqual((chosen_for[-1].on_miss, blocks()), (pb.WAIT, [4]))
+        asked = daemon.asked[:3]  # others, for cubins, follow
+        self.assertEqual({request.job for request in asked}, {"run-7"})
+        self.assertEqual((asked[-1].on_miss, blocks()), (pb.WAIT, [4]))
 
     def test_a_program_alone_waits_too_unless_it_says_serve(self):
         for options, block in (({}, 4), ({"on_miss": "serve"}, 8)):
