@@ -164,19 +164,24 @@ class _Answering:
     def _ask(self, client: Client) -> int | Own:
         in_use = time.monotonic() < self._in_use.get(self._device, 0.0)
         waits = bool(self._longest_wait) and not in_use
-        # Of a caller that waits, the question that lends its GPU starts the job: one that has begun without the
-        # lend finds the GPU in use. And a process that agrees with no other one pins no generation: it would
-        # never see the winner.
+        # The job of a caller that waits is started by the question that lends its GPU: a job that begins
+        # without the lend finds the GPU in use. And a process that agrees with no other one pins no
+        # generation: it would never see the winner.
         question = asking.Question(job=None if self._longest_wait else "", tune=not waits)
         values = may_go_to(client.address)
         target = Target("", self._question.problem, self._question.hint_with(values), self._device)
-        reply = hinted_variant(client, target, question, _CALL_TIMEOUT)
-        if reply is None:
-            spec = _specified(self._question, values)
-            if isinstance(spec, Own):
-                return spec
-            reply = defined_variant(client, spec, target, question, _CALL_TIMEOUT)
-        found = self._choice(reply)
+        found: int | Own | None = None
+        try:
+            reply = hinted_variant(client, target, question, _CALL_TIMEOUT)
+            if reply is None:
+                spec = _specified(self._question, values)
+                if isinstance(spec, Own):
+                    return spec
+                reply = defined_variant(client, spec, target, question, _CALL_TIMEOUT)
+            found = self._choice(reply)
+        except UnavailableError as error:
+            if error.field or not waits:  # else no configuration is compiled yet
+                raise
         if isinstance(found, int):
             return found
         if waits:

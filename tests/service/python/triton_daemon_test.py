@@ -173,6 +173,12 @@ class Answers(Case):
         self.call(tuned())
         self.assertEqual((daemon.questions(), blocks()), (["serve", "serve", "wait"], [4]))
 
+    def test_a_call_that_waits_asks_at_once_for_what_is_not_compiled_yet(self):
+        unavailable = grpc.StatusCode.UNAVAILABLE
+        daemon = self.fake(lambda request: chosen(1) if request.on_miss else unavailable, waits=True)
+        self.call(tuned())
+        self.assertEqual((daemon.questions(), blocks()), (["serve", "serve", "wait"], [4]))
+
     def test_no_call_waits_for_a_gpu_that_another_one_has_just_waited_for_in_vain(self):
         in_use = tuning("waiting_for_idle_gpu", "process 7 uses the GPU")
         daemon = self.fake(lambda request: in_use if request.on_miss else tuning(), waits=True)
