@@ -7,6 +7,8 @@ that is what its caller wants; a daemon that is absent, dies or stops costs no c
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import threading
 import time
 from typing import Any
@@ -16,7 +18,7 @@ from .. import question as asking
 from .._asking import PATIENCE, Asker, Lookup
 from .._connected import Connected
 from ..client import Client
-from ..errors import DataLossError, DeadlineExceededError, UnavailableError
+from ..errors import CubindError, DataLossError, DeadlineExceededError, UnavailableError
 from . import _triton_private as private
 from ._contents import may_go_to
 from ._defining import Target, defined_variant, hinted_variant, variant
@@ -170,7 +172,6 @@ class _Answering:
         question = asking.Question(job=None if self._longest_wait else "", tune=not waits)
         values = may_go_to(client.address)
         target = Target("", self._question.problem, self._question.hint_with(values), self._device)
-        found: int | Own | None = None
         try:
             reply = hinted_variant(client, target, question, _CALL_TIMEOUT)
             if reply is None:
@@ -178,11 +179,15 @@ class _Answering:
                 if isinstance(spec, Own):
                     return spec
                 reply = defined_variant(client, spec, target, question, _CALL_TIMEOUT)
-            found = self._choice(reply)
         except UnavailableError as error:
-            if error.field or not waits:  # else no configuration is compiled yet
-                raise
+            if waits and not error.field:  # no configuration is compiled yet
+                return self._tuned(client, target)
+            raise
+        found = self._choice(reply)
         if isinstance(found, int):
+            if waits and reply.why:  # there may be a better one: a job looks for it behind the answer
+                with contextlib.suppress(CubindError):
+                    variant(client, target, dataclasses.replace(question, tune=True), _CALL_TIMEOUT)
             return found
         if waits:
             return self._tuned(client, target)

@@ -179,6 +179,15 @@ class Answers(Case):
         self.call(tuned())
         self.assertEqual((daemon.questions(), blocks()), (["serve", "serve", "wait"], [4]))
 
+    def test_behind_a_stale_choice_a_job_is_started_that_no_call_waits_for(self):
+        stale = chosen(1)
+        stale.why = "it was measured with another driver; the question starts no job (tune=never)"
+        daemon = self.fake(stale, waits=True)
+        self.call(tuned())
+        asked = [(request.tune, request.on_miss) for request in daemon.asked]
+        self.assertEqual(asked[1:3], [(pb.NEVER, pb.SERVE), (pb.AUTO, pb.SERVE)])
+        self.assertEqual(blocks(), [4])
+
     def test_no_call_waits_for_a_gpu_that_another_one_has_just_waited_for_in_vain(self):
         in_use = tuning("waiting_for_idle_gpu", "process 7 uses the GPU")
         daemon = self.fake(lambda request: in_use if request.on_miss else tuning(), waits=True)
