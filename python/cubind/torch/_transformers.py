@@ -85,6 +85,11 @@ def class_for(module: torch.nn.Module, chunked_loss: bool) -> tuple[type | None,
     return (_with_members(cls, members) if members is not None else None), ""
 
 
+def has_own_loss(model: Any) -> bool:
+    """Whether class_for() has given the model cubind's loss."""
+    return hasattr(type(model), _MARK) and "loss_function" in vars(type(model))
+
+
 # One class for all modules of a class: torch.compile guards on it. In a compiled graph the module is what it
 # was: the compiler fuses it with its neighbours.
 @functools.cache

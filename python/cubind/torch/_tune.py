@@ -16,6 +16,7 @@ from ..tuning import TuneResult
 from ._gpu import on_device
 from ._operator import Need, collecting, operators
 from ._steps import wait
+from ._transformers import has_own_loss
 from ._variants import settings
 from ._worth import compare_all
 
@@ -48,6 +49,11 @@ def tune(
     if not needs:
         warn(f"tune(): the run needed no kernel of cubind: {_why_none(model)}")
         return []
+    names = {operator.name for operator, _, _ in needs}
+    if backward and has_own_loss(model) and not any(name.startswith("cross_entropy") for name in names):
+        warn(
+            "tune(): the run computed no loss, whose kernels are not tuned: give it labels, as training does"
+        )
     results = []
     for device in dict.fromkeys(key[1] for _, key, _ in needs):
         shapes = [

@@ -106,6 +106,18 @@ class Tune(unittest.TestCase):
         self.assertIn("its parameters are not on a GPU", str(said[0].message))
         self.assertIn("call replace(model) first", str(said[1].message))
 
+    def test_a_run_without_labels_of_a_model_with_a_loss_is_warned_of(self):
+        class Causal(Norm):
+            _is_cubinds = True  # as replace() marks it
+            loss_function = property(lambda model: None)
+
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            for backward, expected in ((False, False), (True, True)):
+                self.tune(Causal(8), 4, backward=backward)
+                told = any("the run computed no loss" in str(one.message) for one in said)
+                self.assertEqual(told, expected)
+
     def test_cubind_turned_off_tunes_nothing(self):
         with mock.patch.object(tuning, "IS_OFF", True):
             self.assertEqual(self.tune(Norm(8), 4), [])
