@@ -1,13 +1,12 @@
 """What the daemon and its agents must know of one call of an autotuned Triton kernel: data, no Python.
 
-A definition is JSON in canonical form, and texts of Triton's IR (TTIR) by their SHA-256. It holds shapes,
-strides and values of integers. Of what is in an integer tensor it has the range and a histogram, and of a
-small one the elements, which go into a spec only where they may be sent; of any other tensor nothing.
+A definition holds texts of Triton's IR (TTIR) by their SHA-256, shapes, strides and values of integers. Of
+what is in an integer tensor it has the range and a histogram, and of a small one the elements, which go into
+a spec only where they may be sent; of any other tensor nothing.
 """
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import hashlib
 import json
@@ -19,19 +18,14 @@ FORMAT = "cubind.triton/2"
 
 MAX_TTIR_BYTES = 4 << 20  # of one configuration: 78 MB took Triton 6.5 GB
 MAX_ALL_TTIR_BYTES = 64 << 20
-MAX_JSON_BYTES = 4 << 20
 MAX_CONFIGURATIONS = 1024
-MAX_ARGUMENTS = 256
-MAX_RANK = 8
 MAX_NAME = 256  # characters
 MAX_TEXT = 4096
-MAX_BINS = 64
 # Of the elements of a tensor. A daemon holds 256 MiB of definitions, and messages of 4 MiB bring them; tables
 # of a mixture of experts take 300 KB for 8,192 tokens with 8 experts each.
 MAX_VALUES_BYTES = 512 << 10
 
 IN, OUT, INOUT = "in", "out", "inout"
-ROLES = (IN, OUT, INOUT)
 
 _BITS = re.compile(r"\d+")
 
@@ -138,36 +132,11 @@ class Definition:
     graph_launch: bool = False  # Triton would measure by a CUDA graph
     texts: dict[str, bytes] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
-    def to_json(self) -> bytes:
-        """The canonical form; the texts travel by themselves."""
-        fields = {
-            field.name: _json_of(getattr(self, field.name))
-            for field in dataclasses.fields(self)
-            if field.name != "texts"
-        }
-        fields["arguments"] = [_json_of_argument(argument) for argument in self.arguments]
-        return canonical({"format": FORMAT} | fields)
-
-    def kernel_digest(self) -> str:
-        """What the kernel is: TTIR and options of every configuration in their order, architecture, and the
-        versions of Triton and ptxas. The entry's name is in the TTIR; files, lines and names of values are
-        not."""
-        configurations = [
-            {"ttir": configuration.ttir, "options": configuration.options}
-            for configuration in self.configurations
-        ]
-        versions = {"architecture": self.architecture, "triton": self.triton, "ptxas": self.ptxas}
-        return digest(canonical({"format": FORMAT, "configurations": configurations} | versions))
-
-    def problem_digest(self) -> str:
-        """What the kernel's author told to be another problem: the key."""
-        return digest(canonical({"format": FORMAT, "key": _json_of(self.key)}))
-
 
 def arguments_digest(arguments: tuple[Argument, ...]) -> str:
     """What a call passes: sizes, types and numbers. Not the elements of tensors, since a digest of few gives
     them away."""
-    return digest(canonical([_json_of_argument(argument, with_values=False) for argument in arguments]))
+    return digest(canonical([_json_of_argument(argument) for argument in arguments]))
 
 
 def canonical(value: Plain) -> bytes:
@@ -200,12 +169,10 @@ def plain_number(value: float) -> Plain:
     return value if math.isfinite(value) else str(value)
 
 
-def _json_of_argument(argument: Argument, with_values: bool = True) -> Plain:
+def _json_of_argument(argument: Argument) -> Plain:
     found = {"kind": type(argument).__name__.lower()} | _json_of(argument)
     if contents := found.get("contents"):
-        values = contents.pop("values")
-        if with_values and values is not None:
-            contents["values"] = base64.b64encode(values).decode()
+        del contents["values"]
     return found
 
 
