@@ -114,6 +114,11 @@ class Asker:
         """In the child, which has neither the thread nor waiting callers."""
         self._start_over()
 
+    def pending(self) -> int:
+        """How many questions have no answer yet."""
+        with self._changed:
+            return len(self._pending)
+
     def submit(self, lookup: Lookup) -> None:
         """Asks the question as soon as possible."""
         with self._changed:

@@ -32,6 +32,7 @@ _GPU_IN_USE = "waiting_for_idle_gpu"  # its state while others work there
 _NO_WAIT_AFTER_USE = 60.0  # seconds for which no call waits for a GPU that another one has waited for in vain
 _CALL_TIMEOUT = 5.0  # seconds: the daemon waits for nothing within such a call
 _LONGEST_TUNING = 600.0  # seconds for which Triton's first configuration runs
+_MOST_PENDING = 1000  # questions, which are asked again each second
 
 
 class Asked:
@@ -102,7 +103,7 @@ class CubindDaemon:
         self._asker.close()
 
     def ask(self, question: Question) -> Asked:
-        """Asks, and waits as long as the callers do."""
+        """Asks, and waits as long as the callers do. Raises StaysOwnError if too many wait already."""
         device = private.current_device()
         with self._lock:
             asked = self._asked.get((question.hint, device))
@@ -120,6 +121,8 @@ class CubindDaemon:
         return asked
 
     def _new(self, question: Question, device: int) -> Asked:
+        if self._asker.pending() >= _MOST_PENDING:
+            raise StaysOwnError(f"is one of more than {_MOST_PENDING} that wait for their tuning")
         question.compiling = self._asker.foreign_code
         longest_wait = self._timeout if self._waits else 0.0
         answering = _Answering(self.connected, question, device, longest_wait, self._in_use)

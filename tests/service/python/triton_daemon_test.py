@@ -332,6 +332,16 @@ class NoAnswer(Case):
                 self.fake(tuning("no_device", "no agent offers this GPU"), waits=waits)
                 self.check("Triton's own: it is not tuned: no agent offers this GPU")
 
+    def test_if_too_many_wait_already(self):
+        self.fake(tuning(), patience=0.05)
+        kernel = tuned()
+        with unittest.mock.patch.object(_daemon, "_MOST_PENDING", 2):
+            for n in (1000, 2000, 3000):
+                self.call(kernel, n)
+        self.assertEqual(stub.Driver.benchmarked, 2)
+        report = cubind.triton.report()
+        self.assertIn("1 times Triton's own: it is one of more than 2 that wait for their tuning", report)
+
     def test_after_an_error(self):
         self.fake(grpc.StatusCode.FAILED_PRECONDITION)
         self.check("Triton's own: it has no answer of the daemon: as the test wants it")
