@@ -58,11 +58,7 @@ class Asked:
             return Own(f"has no answer of the daemon: {lookup.error}")
         if failure is not None:
             return Own(f"has no answer of the daemon: {failure}", is_said=True)
-        if time.monotonic() >= self._until:
-            self._asker.drop(lookup)
-            _let_go(lookup)
-            return Own(f"was not tuned within {self._seconds:g} s")
-        return None
+        return _too_late(self._seconds) if time.monotonic() >= self._until else None
 
 
 class CubindDaemon:
@@ -124,16 +120,16 @@ class CubindDaemon:
         if self._asker.pending() >= _MOST_PENDING:
             raise StaysOwnError(f"is one of more than {_MOST_PENDING} that wait for their tuning")
         question.compiling = self._asker.foreign_code
-        longest_wait = self._timeout if self._waits else 0.0
-        answering = _Answering(self.connected, question, device, longest_wait, self._in_use)
-        return Asked(Lookup(answering, _let_go), self._asker, longest_wait or _LONGEST_TUNING)
+        seconds = self._timeout if self._waits else _LONGEST_TUNING
+        answering = _Answering(self.connected, question, device, self._waits, seconds, self._in_use)
+        return Asked(Lookup(answering, _let_go), self._asker, seconds)
 
 
 class _Answering:
     """Finds the answer to one question, on the background thread.
 
-    longest_wait: in seconds, of a call that waits; 0: it does not. in_use: until when no call waits for a
-        GPU (time.monotonic() seconds), which is set where others use it.
+    waits: whether the callers wait for it. seconds: after which they take another choice. in_use: until when
+        no call waits for a GPU (time.monotonic() seconds), which is set where others use it.
     """
 
     def __init__(
@@ -141,15 +137,17 @@ class _Answering:
         connected: Connected,
         question: Question,
         device: int,
-        longest_wait: float,
+        waits: bool,
+        seconds: float,
         in_use: dict[int, float],
     ) -> None:
         self._connected = connected
         self._question = question
         self._device = device
-        self._longest_wait = longest_wait
+        self._waits = waits
+        self._seconds = seconds
         self._in_use = in_use
-        self._caller_waits_until = time.monotonic() + longest_wait
+        self._until = time.monotonic() + seconds
         self._is_late = False  # the callers run something else meanwhile
 
     def __call__(self) -> int | Own:
@@ -168,11 +166,12 @@ class _Answering:
 
     def _ask(self, client: Client) -> int | Own:
         in_use = time.monotonic() < self._in_use.get(self._device, 0.0)
-        waits = bool(self._longest_wait) and not in_use
+        is_over = time.monotonic() >= self._until  # a job is started for the next process
+        waits = self._waits and not in_use and not is_over
         # The job of a caller that waits is started by the question that lends its GPU: a job that begins
         # without the lend finds the GPU in use. And a process that agrees with no other one pins no
         # generation: it would never see the winner.
-        question = asking.Question(job=None if self._longest_wait else "", tune=not waits)
+        question = asking.Question(job=None if self._waits else "", tune=not waits)
         values = may_go_to(client.address)
         target = Target("", self._question.problem, self._question.hint_with(values), self._device)
         try:
@@ -183,32 +182,31 @@ class _Answering:
                     return spec
                 reply = defined_variant(client, spec, target, question, _CALL_TIMEOUT)
         except UnavailableError as error:
-            if waits and not error.field:  # no configuration is compiled yet
-                return self._tuned(client, target)
-            raise
+            if error.field or not (waits or is_over):
+                raise
+            return self._tuned(client, target) if waits else _too_late(self._seconds)
         found = self._choice(reply)
-        if isinstance(found, int):
-            if waits and reply.why:  # there may be a better one: a job looks for it behind the answer
-                with contextlib.suppress(CubindError):
-                    variant(client, target, dataclasses.replace(question, tune=True), _CALL_TIMEOUT)
-            return found
-        if waits:
+        if waits and not isinstance(found, int):
             return self._tuned(client, target)
+        if waits and reply.why:  # there may be a better one: a job looks for it behind the answer
+            with contextlib.suppress(CubindError):
+                variant(client, target, dataclasses.replace(question, tune=True), _CALL_TIMEOUT)
         if found is not None:
             return found
-        if self._longest_wait:
+        if is_over:
+            return _too_late(self._seconds)
+        if self._waits:
             return Own("is not tuned: another process used the GPU within the last minute")
         raise UnavailableError("it is being tuned")
 
     def _tuned(self, client: Client, target: Target) -> int | Own:
         """By a question that waits: it gets what was measured after the ranks' job pinned its generation."""
-        rest = self._caller_waits_until - time.monotonic()
         # The caller's GPU is lent while the caller waits: it launches nothing meanwhile.
-        question = asking.Question(on_miss="wait", lend=None if rest > 0 else False)
+        question = asking.Question(on_miss="wait")
         try:
-            reply = variant(client, target, question, rest if rest > 0 else self._longest_wait)
+            reply = variant(client, target, question, self._until - time.monotonic())
         except DeadlineExceededError:
-            return Own(f"was not tuned within {self._longest_wait:g} s")
+            raise UnavailableError("it is being tuned") from None  # or the question never got there
         if reply.job_state == _GPU_IN_USE:
             self._in_use[self._device] = time.monotonic() + _NO_WAIT_AFTER_USE
         found = self._choice(reply)
@@ -225,6 +223,10 @@ class _Answering:
         if reply.job_id and reply.job_state != _NO_DEVICE:
             return None
         return Own(f"is not tuned: {reply.why or 'the daemon has started no job'}")
+
+
+def _too_late(seconds: float) -> Own:
+    return Own(f"was not tuned within {seconds:g} s")
 
 
 def _let_go(lookup: Lookup) -> None:

@@ -264,6 +264,29 @@ class Answers(Case):
         self.assertEqual(stub.Driver.benchmarked, 2)
         self.assertIn("Triton's own: it was not tuned within 0.5 s", cubind.triton.report())
 
+    def test_a_question_that_is_asked_too_late_starts_its_job_and_waits_for_nothing(self):
+        daemon = self.fake(grpc.StatusCode.INTERNAL, waits=True, timeout=0.5)
+        self.call(tuned())
+        time.sleep(0.5)
+        daemon.answer = tuning()
+        self.assertTrue(running.eventually(lambda: daemon.asked[-1].tune == pb.AUTO))
+        asked = len(daemon.asked)
+        time.sleep(1.5)  # pending ones are asked about each second
+        self.assertEqual((daemon.questions().count("wait"), len(daemon.asked)), (0, asked))
+
+    def test_a_question_that_another_one_kept_from_being_asked_in_time_starts_its_job(self):
+        daemon = self.fake(lambda request: time.sleep(2) if request.on_miss else tuning(), waits=True)
+        _install._installed.patch._daemon._timeout = 1.0
+        kernels = [tuned(), tuned(configs=stub.configurations(32, 64))]
+        calls = [threading.Thread(target=self.call, args=(kernel,)) for kernel in kernels]
+        for each in calls:
+            each.start()
+        for each in calls:
+            each.join()
+        started = lambda: {request.kernel for request in daemon.asked if request.tune == pb.AUTO}  # noqa: E731
+        self.assertTrue(running.eventually(lambda: len(started()) == 2))
+        self.assertEqual(stub.Driver.benchmarked, 4)
+
     def test_ranks_of_a_job_wait_and_name_it(self):
         daemon = self.enterContext(FakeDaemon(lambda request: chosen(1) if request.on_miss else tuning()))
         with unittest.mock.patch.dict("os.environ", WORLD_SIZE="2", CUBIND_JOB="run-7"):
