@@ -180,6 +180,7 @@ class _Answering:
                 spec = _specified(self._question, values)
                 if isinstance(spec, Own):
                     return spec
+                target = dataclasses.replace(target, name=spec.name)  # a reader's hint is not kept
                 reply = defined_variant(client, spec, target, question, _CALL_TIMEOUT)
         except UnavailableError as error:
             if error.field or not (waits or is_over):

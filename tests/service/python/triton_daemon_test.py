@@ -287,6 +287,12 @@ class Answers(Case):
         self.assertTrue(running.eventually(lambda: len(started()) == 2))
         self.assertEqual(stub.Driver.benchmarked, 4)
 
+    def test_what_is_asked_by_its_name_is_waited_for_by_its_name(self):
+        daemon = self.fake(lambda request: chosen(1) if request.on_miss else tuning(), waits=True)
+        daemon.hinted = unittest.mock.MagicMock(**{"__contains__.return_value": False})  # of a reader
+        self.call(tuned())
+        self.assertEqual(blocks(), [4])
+
     def test_ranks_of_a_job_wait_and_name_it(self):
         daemon = self.enterContext(FakeDaemon(lambda request: chosen(1) if request.on_miss else tuning()))
         with unittest.mock.patch.dict("os.environ", WORLD_SIZE="2", CUBIND_JOB="run-7"):
