@@ -103,7 +103,9 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
                                                : "job " + compiles.job + " compiles one";
   throw Error(ErrorCode::Unavailable, where,
               "no candidate for " + what + " has a compiled artifact yet; " + job +
-                  (compiles.job.empty() ? "" : ": ask again, or with on_miss=wait, which waits for it"));
+                  (compiles.job.empty() ? ""
+                   : agents.empty()     ? " when an agent connects: none is there"
+                                        : ": ask again, or with on_miss=wait, which waits for it"));
 }
 
 }  // namespace cubind

@@ -33,6 +33,7 @@ _NO_WAIT_AFTER_USE = 60.0  # seconds for which no call waits for a GPU that anot
 _CALL_TIMEOUT = 5.0  # seconds: the daemon waits for nothing within such a call
 _LONGEST_TUNING = 600.0  # seconds for which Triton's first configuration runs
 _MOST_PENDING = 1000  # questions, which are asked again each second
+_VAIN_WAITS = 5  # questions that wait and find nothing to wait for: then no call waits
 
 
 class Asked:
@@ -149,6 +150,7 @@ class _Answering:
         self._in_use = in_use
         self._until = time.monotonic() + seconds
         self._is_late = False  # the callers run something else meanwhile
+        self._vain_waits = 0
 
     def __call__(self) -> int | Own:
         """Raises UnavailableError without a field while the kernel is tuned: it is called again then."""
@@ -208,6 +210,11 @@ class _Answering:
             reply = variant(client, target, question, self._until - time.monotonic())
         except DeadlineExceededError:
             raise UnavailableError("it is being tuned") from None  # or the question never got there
+        except UnavailableError as error:
+            self._vain_waits += 1
+            if error.field or self._vain_waits < _VAIN_WAITS:
+                raise
+            return Own(f"is not tuned: {error}")
         if reply.job_state == _GPU_IN_USE:
             self._in_use[self._device] = time.monotonic() + _NO_WAIT_AFTER_USE
         found = self._choice(reply)

@@ -371,6 +371,13 @@ class NoAnswer(Case):
         report = cubind.triton.report()
         self.assertIn("1 times Triton's own: it is one of more than 2 that wait for their tuning", report)
 
+    def test_if_there_is_nothing_to_wait_for(self):
+        daemon = self.fake(grpc.StatusCode.UNAVAILABLE, waits=True)  # as of a daemon without an agent
+        begin = time.monotonic()
+        self.check("Triton's own: it is not tuned: as the test wants it")
+        self.assertLess(time.monotonic() - begin, running.PATIENCE / 2)
+        self.assertEqual(daemon.questions().count("wait"), 5)
+
     def test_after_an_error(self):
         self.fake(grpc.StatusCode.FAILED_PRECONDITION)
         self.check("Triton's own: it has no answer of the daemon: as the test wants it")

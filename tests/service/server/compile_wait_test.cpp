@@ -24,6 +24,17 @@ TEST_CASE("without an artifact in time the answer is UNAVAILABLE with the id of 
              Contains(lease.job_id()) && Contains("ask again, or with on_miss=wait"));
 }
 
+TEST_CASE("without an agent the answer is UNAVAILABLE and says so, however one asks") {
+  DaemonFixture daemon;
+  v1::GetVariantRequest request = vector_add(4096);
+  for (const auto on_miss : {v1::SERVE, v1::WAIT}) {
+    request.set_on_miss(on_miss);
+    const grpc::Status status = daemon.get(request).status;
+    CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+    CHECK_THAT(status.error_message(), Contains("none is there") && !Contains("ask again"));
+  }
+}
+
 TEST_CASE("where no agent has an NVRTC the answer says so and how to get one, however one asks") {
   DaemonFixture daemon;
   v1::Hello hello = compiling_hello();
