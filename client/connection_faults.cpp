@@ -35,8 +35,8 @@ ErrorCode code_of(grpc::StatusCode code) {
 
 /// gRPC's own words if it is the connection that failed; empty: they are the daemon's.
 std::string connection_fault(const std::string& message, const std::string& address) {
-  if (message.starts_with("store: ")) {
-    return "";  // the daemon's, of the server that its store lies in
+  if (message.starts_with("store: ") || message.starts_with("kernel ")) {
+    return "";  // the daemon's, of the server that its store lies in, or of a kernel of any name
   }
   const auto says = [&](std::initializer_list<std::string_view> words) {
     return std::ranges::any_of(

@@ -151,7 +151,8 @@ class Connection:
 
     def _connection_fault(self, details: str) -> str:
         """What gRPC's own words mean if it is the connection that failed; "": they are the daemon's."""
-        if details.startswith("store: "):  # the daemon's, of the server that its store lies in
+        # The daemon's, of the server that its store lies in, or of a kernel of any name.
+        if details.startswith(("store: ", "kernel ")):
             return ""
         for words, cause in _WAYS_TO_FAIL:
             if words.search(details):

@@ -53,9 +53,12 @@ class Words(unittest.TestCase):
                 str(connection._error(14, failed + words, None)), rf"no daemon answers there \(.*{why}"
             )
 
-    def test_what_a_daemon_says_of_the_server_of_its_store_stays_as_it_is(self):
-        details = 'store: PostgreSQL: connection to server at "db" failed: Connection refused'
-        self.assertEqual(str(_connection.Connection("host:50051")._error(14, details, None)), details)
+    def test_what_a_daemon_says_of_the_server_of_its_store_or_of_a_kernel_stays_as_it_is(self):
+        for details in (
+            'store: PostgreSQL: connection to server at "db" failed: Connection refused',
+            "kernel super_resolution: no candidate for N=1 on h100 has a compiled artifact yet",
+        ):
+            self.assertEqual(str(_connection.Connection("host:50051")._error(14, details, None)), details)
 
 
 class Addresses(unittest.TestCase):

@@ -62,6 +62,8 @@ TEST_CASE("the words of the daemon stay as they are") {
   CHECK(unavailable("job 7 compiles one: ask again") == "job 7 compiles one: ask again");
   const std::string server = "store: PostgreSQL: connection to server at \"db\" failed: Connection refused";
   CHECK(unavailable(server) == server);
+  const std::string kernel = "kernel handshake: no candidate for N=1 on h100 has a compiled artifact yet";
+  CHECK(unavailable(kernel) == kernel);
   const Error late = error_of({grpc::StatusCode::DEADLINE_EXCEEDED, "the job waits for a GPU"}, "h:1");
   CHECK(std::string(late.what()) == "the job waits for a GPU");
   CHECK_THAT(error_of({grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"}, "h:1").what(),
