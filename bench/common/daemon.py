@@ -61,6 +61,10 @@ class Daemon:
         self.log.flush()
         return pathlib.Path(self.log.name).read_text()[-characters:]
 
+    def offers_gpu(self):
+        """Whether an agent offers one."""
+        return any(device["offered"] for device in json.loads(self.call("devices", "--json"))["devices"])
+
     def kernels(self):
         """The names of those that it can tune."""
         return [kernel["name"] for kernel in json.loads(self.call("kernels", "--json"))["kernels"]]

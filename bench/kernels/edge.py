@@ -107,8 +107,7 @@ def cases(spec, each):
         problem = {**sizes, **setting}
         chosen = spec.sample(problem, each, draw, seen)
         result += [Case(problem, values, configuration) for configuration in chosen]
-    listed = {(name, value) for name, values in spec.fields["tunables"].items() for value in values}
-    return result, sorted(listed - seen)
+    return result, spec.uncovered(seen)
 
 
 def compile_case(file, case):

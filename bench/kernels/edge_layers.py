@@ -94,8 +94,7 @@ class Edge(Checker):
             cases.append((p, chosen))
             for configuration in chosen:
                 self.order(p, configuration)
-        listed = {(name, value) for name, values in self.spec.fields["tunables"].items() for value in values}
-        return cases, sorted(listed - seen)
+        return cases, self.spec.uncovered(seen)
 
     def run(self, cases, end):
         """The number of configurations that ran."""

@@ -190,6 +190,11 @@ class Spec:
             seen.update(best.items())
         return chosen
 
+    def uncovered(self, seen):
+        """The tunables' values that are not in `seen`."""
+        listed = {(name, value) for name, values in self.fields["tunables"].items() for value in values}
+        return sorted(listed - seen)
+
     def launches(self, problem, configuration, device=H200):
         """As in a plan, but with `entry` where the plan has `entry_symbol`; those of an empty grid are left
         out."""

@@ -29,8 +29,7 @@ class Repetitions(Daemon):
             if self.agent is None or self.agent.poll() is not None:
                 command = [self.bin / "cubind-agent", "--address", self.address, *self.agent_options]
                 self.agent = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT)
-            devices = json.loads(self.call("devices", "--json"))["devices"]
-            if any(device["offered"] for device in devices):
+            if self.offers_gpu():
                 return
             time.sleep(0.1)
         raise RuntimeError(f"no agent offers a GPU: {self.log_tail()}")

@@ -22,9 +22,7 @@ with tempfile.TemporaryDirectory(prefix="cubind-tuning.") as folder:
     file.write_text(json.dumps(spec))
     (kernels / "rmsnorm" / "rmsnorm_backward.json").unlink()
     with Daemon(sys.argv[1], ["--kernels", str(kernels)]) as daemon:
-        while not any(
-            device["offered"] for device in json.loads(daemon.call("devices", "--json"))["devices"]
-        ):
+        while not daemon.offers_gpu():
             time.sleep(0.1)
         time.sleep(1)  # the agent's workers start
         problem = {"N": N, "D": D, "T": "bf16"}

@@ -14,7 +14,7 @@ PROGRAM = pathlib.Path(__file__).parent / "by_triton.py"
 STARTED_S = 8  # the agent's workers, which import Triton
 
 with Daemon(sys.argv[1], ["--triton-python", sys.executable]) as daemon:
-    while not any(device["offered"] for device in json.loads(daemon.call("devices", "--json"))["devices"]):
+    while not daemon.offers_gpu():
         time.sleep(0.1)
     time.sleep(STARTED_S)
     run = subprocess.run(
