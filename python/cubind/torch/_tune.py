@@ -49,8 +49,8 @@ def tune(
     if not needs:
         warn(f"tune(): the run needed no kernel of cubind: {_why_none(model)}")
         return []
-    names = {operator.name for operator, _, _ in needs}
-    if backward and has_own_loss(model) and not any(name.startswith("cross_entropy") for name in names):
+    has_loss = any(operator.name.startswith("cross_entropy") for operator, _, _ in needs)
+    if backward and has_own_loss(model) and not has_loss:
         warn(
             "tune(): the run computed no loss, whose kernels are not tuned: give it labels, as training does"
         )

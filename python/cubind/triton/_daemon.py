@@ -36,18 +36,29 @@ _MOST_PENDING = 1000  # questions, which are asked again each second
 _VAIN_WAITS = 5  # questions that wait and find nothing to wait for: then no call waits
 
 
-class Asked:
-    """A question under way, for that many seconds. Safe on many threads."""
+class _Deadline:
+    """Callers take another choice after that many seconds: `instead`."""
 
-    def __init__(self, lookup: Lookup, asker: Asker, seconds: float) -> None:
+    def __init__(self, seconds: float) -> None:
+        self.instead = Own(f"was not tuned within {seconds:g} s")
+        self._until = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds; below 0 afterwards."""
+        return self._until - time.monotonic()
+
+
+class Asked:
+    """A question under way until the deadline. Safe on many threads."""
+
+    def __init__(self, lookup: Lookup, asker: Asker, deadline: _Deadline) -> None:
         self.lookup = lookup
         self._asker = asker
-        self._seconds = seconds
-        self._until = time.monotonic() + seconds
+        self._deadline = deadline
 
     def wait(self) -> None:
         """Waits for the answer while the question is under way."""
-        self._asker.wait_for(self.lookup, self._until - time.monotonic())
+        self._asker.wait_for(self.lookup, self._deadline.left())
 
     def answer(self) -> int | Own | None:
         """The configuration, or why Triton chooses; None: not yet."""
@@ -59,7 +70,7 @@ class Asked:
             return Own(f"has no answer of the daemon: {lookup.error}")
         if failure is not None:
             return Own(f"has no answer of the daemon: {failure}", is_said=True)
-        return _too_late(self._seconds) if time.monotonic() >= self._until else None
+        return self._deadline.instead if self._deadline.left() <= 0 else None
 
 
 class CubindDaemon:
@@ -121,16 +132,16 @@ class CubindDaemon:
         if self._asker.pending() >= _MOST_PENDING:
             raise StaysOwnError(f"is one of more than {_MOST_PENDING} that wait for their tuning")
         question.compiling = self._asker.foreign_code
-        seconds = self._timeout if self._waits else _LONGEST_TUNING
-        answering = _Answering(self.connected, question, device, self._waits, seconds, self._in_use)
-        return Asked(Lookup(answering, _let_go), self._asker, seconds)
+        deadline = _Deadline(self._timeout if self._waits else _LONGEST_TUNING)
+        answering = _Answering(self.connected, question, device, self._waits, deadline, self._in_use)
+        return Asked(Lookup(answering, _let_go), self._asker, deadline)
 
 
 class _Answering:
     """Finds the answer to one question, on the background thread.
 
-    waits: whether the callers wait for it. seconds: after which they take another choice. in_use: until when
-        no call waits for a GPU (time.monotonic() seconds), which is set where others use it.
+    waits: whether the callers wait for it. in_use: until when no call waits for a GPU (time.monotonic()
+        seconds), which is set where others use it.
     """
 
     def __init__(
@@ -139,16 +150,15 @@ class _Answering:
         question: Question,
         device: int,
         waits: bool,
-        seconds: float,
+        deadline: _Deadline,
         in_use: dict[int, float],
     ) -> None:
         self._connected = connected
         self._question = question
         self._device = device
         self._waits = waits
-        self._seconds = seconds
+        self._deadline = deadline
         self._in_use = in_use
-        self._until = time.monotonic() + seconds
         self._is_late = False  # the callers run something else meanwhile
         self._vain_waits = 0
 
@@ -168,7 +178,7 @@ class _Answering:
 
     def _ask(self, client: Client) -> int | Own:
         in_use = time.monotonic() < self._in_use.get(self._device, 0.0)
-        is_over = time.monotonic() >= self._until  # a job is started for the next process
+        is_over = self._deadline.left() <= 0  # a job is started for the next process
         waits = self._waits and not in_use and not is_over
         # The job of a caller that waits is started by the question that lends its GPU: a job that begins
         # without the lend finds the GPU in use. And a process that agrees with no other one pins no
@@ -187,7 +197,7 @@ class _Answering:
         except UnavailableError as error:
             if error.field or not (waits or is_over):
                 raise
-            return self._tuned(client, target) if waits else _too_late(self._seconds)
+            return self._tuned(client, target) if waits else self._deadline.instead
         found = self._choice(reply)
         if waits and not isinstance(found, int):
             return self._tuned(client, target)
@@ -197,7 +207,7 @@ class _Answering:
         if found is not None:
             return found
         if is_over:
-            return _too_late(self._seconds)
+            return self._deadline.instead
         if self._waits:
             return Own("is not tuned: another process used the GPU within the last minute")
         raise UnavailableError("it is being tuned")
@@ -207,7 +217,7 @@ class _Answering:
         # The caller's GPU is lent while the caller waits: it launches nothing meanwhile.
         question = asking.Question(on_miss="wait")
         try:
-            reply = variant(client, target, question, self._until - time.monotonic())
+            reply = variant(client, target, question, self._deadline.left())
         except DeadlineExceededError:
             raise UnavailableError("it is being tuned") from None  # or the question never got there
         except UnavailableError as error:
@@ -231,10 +241,6 @@ class _Answering:
         if reply.job_id and reply.job_state != _NO_DEVICE:
             return None
         return Own(f"is not tuned: {reply.why or 'the daemon has started no job'}")
-
-
-def _too_late(seconds: float) -> Own:
-    return Own(f"was not tuned within {seconds:g} s")
 
 
 def _let_go(lookup: Lookup) -> None:

@@ -181,6 +181,4 @@ def _json_of(value: Any) -> Plain:
         return {field.name: _json_of(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, (tuple, list)):
         return [_json_of(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _json_of(item) for name, item in value.items()}
     return plain_number(value) if isinstance(value, float) else value
