@@ -2,25 +2,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/error.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 
 namespace cubind::test {
-
-namespace {
-
-template <typename Action>
-std::string where_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::InvalidArgument);
-    return error.where();
-  }
-  return "";
-}
-
-}  // namespace
 
 TEST_CASE("device facts survive the wire whole") {
   const DeviceFacts facts{"NVIDIA H200", 1, 9, 1, 132, 2, 3, 4, 6144, "1g.18gb", 700000, 1980, "1a2b"};
@@ -40,7 +25,7 @@ TEST_CASE("files of a bundle arrive compressed or not and no bomb is inflated") 
   CHECK(bundle.files[0].content == std::string(100'000, 'a'));
   CHECK(bundle.files[1].content.empty());
   message.mutable_files(0)->set_content_bytes(99'999);
-  CHECK(where_of([&] { bundle_from_wire(message); }) == "files[0].zstd_content");
+  CHECK(refused_at([&] { bundle_from_wire(message); }) == "files[0].zstd_content");
   message.mutable_files(0)->set_content_bytes(100'000);
   message.mutable_files(1)->set_content_bytes(std::uint64_t{64} << 20);
   CHECK_THROWS_WITH(bundle_from_wire(message), Catch::Contains("files[1].content_bytes"));
@@ -52,7 +37,7 @@ TEST_CASE("an absent flush method is the default one and one that is not measure
   to_wire(Policy{true, kFlushMethod, true}, message);
   CHECK(policy_from_wire(message, "policy") == Policy{true, kFlushMethod, true});
   message.set_flush_method(kFlushMethod - 1);
-  CHECK(where_of([&] { policy_from_wire(message, "policy"); }) == "policy.flush_method");
+  CHECK(refused_at([&] { policy_from_wire(message, "policy"); }) == "policy.flush_method");
 }
 
 TEST_CASE("numerics that are invariant name a dim and others do not") {
@@ -60,9 +45,9 @@ TEST_CASE("numerics that are invariant name a dim and others do not") {
   to_wire(Numerics{Numerics::Kind::Invariant, "N"}, message);
   CHECK(numerics_from_wire(message, "numerics") == Numerics{Numerics::Kind::Invariant, "N"});
   message.clear_invariant_dim();
-  CHECK(where_of([&] { numerics_from_wire(message, "numerics"); }) == "numerics.invariant_dim");
+  CHECK(refused_at([&] { numerics_from_wire(message, "numerics"); }) == "numerics.invariant_dim");
   to_wire(Numerics{Numerics::Kind::Reproducible, "N"}, message);
-  CHECK(where_of([&] { numerics_from_wire(message, "numerics"); }) == "numerics.invariant_dim");
+  CHECK(refused_at([&] { numerics_from_wire(message, "numerics"); }) == "numerics.invariant_dim");
 }
 
 TEST_CASE("an argument is sent as its spec declares it") {
@@ -95,7 +80,7 @@ TEST_CASE("a toolchain survives the wire and a short digest is refused by its fi
   to_wire(toolchain, message);
   CHECK(toolchain_from_wire(message) == toolchain);
   message.set_builtins_digest("short");
-  CHECK(where_of([&] { toolchain_from_wire(message, "artifacts[0].toolchain"); }) ==
+  CHECK(refused_at([&] { toolchain_from_wire(message, "artifacts[0].toolchain"); }) ==
         "artifacts[0].toolchain.builtins_digest");
 }
 
