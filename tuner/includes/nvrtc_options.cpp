@@ -30,6 +30,8 @@ struct AllowedOption {
   Values values;
 };
 
+constexpr std::string_view kDefaultDevice = "--device-as-default-execution-space";
+
 constexpr std::array kAllowed{
     AllowedOption{"--std", "-std", Values::Dialect},
     AllowedOption{"--use_fast_math", "-use_fast_math", Values::None},
@@ -42,7 +44,7 @@ constexpr std::array kAllowed{
     AllowedOption{"--generate-line-info", "-lineinfo", Values::None},
     AllowedOption{"--restrict", "-restrict", Values::None},
     AllowedOption{"--device-int128", "-device-int128", Values::None},
-    AllowedOption{"--device-as-default-execution-space", "-default-device", Values::None},
+    AllowedOption{kDefaultDevice, "-default-device", Values::None},
     AllowedOption{"--minimal", "-minimal", Values::None},
     AllowedOption{"--jump-table-density", "-jtd", Values::Percent},
     AllowedOption{"--disable-warnings", "-w", Values::None},
@@ -125,6 +127,11 @@ bool is_allowed_value(Values values, std::string_view value) {
   return false;
 }
 
+// nvcc's lets device code call constexpr functions of the host; NVRTC's makes all functions device code.
+std::string_view of_nvrtc(std::string_view name) {
+  return name == "--expt-relaxed-constexpr" ? kDefaultDevice : name;
+}
+
 // The reason why an option that people try is not on the list.
 std::string_view reason(std::string_view name) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kReasons{{
@@ -170,7 +177,7 @@ std::string exclusive_name(const std::string& canonical) {
 
 std::string canonical_nvrtc_option(std::string_view option, std::string_view where) {
   const std::size_t equals = option.find('=');
-  const std::string_view name = option.substr(0, equals);
+  const std::string_view name = of_nvrtc(option.substr(0, equals));
   const auto allowed = std::ranges::find_if(
       kAllowed, [&](const AllowedOption& entry) { return entry.name == name || entry.alias == name; });
   if (allowed == kAllowed.end()) {
@@ -206,6 +213,12 @@ std::vector<std::string> canonical_nvrtc_options(const std::vector<std::string>&
   }
   std::ranges::sort(result);
   return result;
+}
+
+std::vector<std::string> nvcc_defines(const std::vector<std::string>& options) {
+  return std::ranges::find(options, kDefaultDevice) == options.end()
+             ? std::vector<std::string>{}
+             : std::vector<std::string>{"__CUDACC_RELAXED_CONSTEXPR__=1"};
 }
 
 void check_nvrtc_define(std::string_view define, std::string_view where) {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/key_encoder.hpp"
 #include "base/text.hpp"
+#include "tuner/includes/nvrtc_options.hpp"
 #include "tuner/spec/placeholders.hpp"
 #include "tuner/spec/substitution.hpp"
 
@@ -197,6 +199,17 @@ void sort_and_unite(std::vector<std::string>& texts) {
   texts.erase(doubled.begin(), doubled.end());
 }
 
+std::string macro_name(const std::string& define) { return define.substr(0, define.find('=')); }
+
+// Behind the spec's own macros, which win.
+void add_nvcc_defines(NvrtcSource& code) {
+  for (std::string& define : nvcc_defines(code.options)) {
+    if (std::ranges::find(code.defines, macro_name(define), macro_name) == code.defines.end()) {
+      code.defines.push_back(std::move(define));
+    }
+  }
+}
+
 NvrtcSource nvrtc_source(const KernelSpec& spec, const Problem& problem, const Configuration& configuration) {
   NvrtcSource code{spec.source_digests.source, spec.source_digests.includes, {}, {}};
   for (const std::string& define : spec.defines) {
@@ -206,6 +219,7 @@ NvrtcSource nvrtc_source(const KernelSpec& spec, const Problem& problem, const C
     code.options.push_back(substitute(option, problem, configuration));
   }
   sort_and_unite(code.options);
+  add_nvcc_defines(code);
   return code;
 }
 
@@ -245,6 +259,7 @@ ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& 
   std::ranges::remove_copy_if(spec.options, std::back_inserter(code.options), [](const std::string& option) {
     return changes_results(option) || has_placeholders(option);
   });
+  add_nvcc_defines(code);
   return {std::move(code), name_expressions(spec, spec.reference.launches, problem, {}), architecture};
 }
 

@@ -15,6 +15,14 @@ TEST_CASE("an option has one spelling") {
   CHECK(canonical_nvrtc_option("-Xptxas=-dlcm=cg", "") == "--ptxas-options=-dlcm=cg");
 }
 
+TEST_CASE("nvcc's option for constexpr functions is NVRTC's, which brings nvcc's macro") {
+  const Options options =
+      canonical_nvrtc_options({"--expt-relaxed-constexpr", "-default-device"}, "/options");
+  CHECK(options == Options{"--device-as-default-execution-space"});
+  CHECK(nvcc_defines(options) == Options{"__CUDACC_RELAXED_CONSTEXPR__=1"});
+  CHECK(nvcc_defines({"--fmad=true"}).empty());
+}
+
 TEST_CASE("the order of options does not count and a repeated one stands once") {
   const Options options =
       canonical_nvrtc_options({"-use_fast_math", "--fmad=true", "--use_fast_math"}, "/options");

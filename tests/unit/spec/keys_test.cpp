@@ -142,6 +142,24 @@ TEST_CASE("changing a define changes the artifact key") {
   CHECK(nvrtc(source).defines == std::vector<std::string>{"WIDTH=4"});
 }
 
+TEST_CASE("a macro that comes with an option is in the artifact keys of kernel and reference") {
+  Question changed;
+  changed.builder.json["options"] = {"--expt-relaxed-constexpr"};
+  const auto defines_with = [&](const std::vector<std::string>& own) {
+    changed.builder.json["defines"] = own;
+    const auto spec = changed.builder.parse();
+    return nvrtc(artifact_source(*spec, problem_of(*spec), configuration(128, 4), "sm_90")).defines;
+  };
+  const std::vector<std::string> with_macro = {"A=1", "__CUDACC_RELAXED_CONSTEXPR__=1"};
+  CHECK(defines_with({"A=1"}) == with_macro);
+  CHECK(defines_with({"A=1", "__CUDACC_RELAXED_CONSTEXPR__=1"}) == with_macro);
+  CHECK(defines_with({"__CUDACC_RELAXED_CONSTEXPR__"}) ==
+        std::vector<std::string>{"__CUDACC_RELAXED_CONSTEXPR__"});
+  const auto spec = changed.builder.parse();
+  CHECK(nvrtc(reference_artifact_source(*spec, problem_of(*spec), "sm_90")).defines ==
+        std::vector<std::string>{"__CUDACC_RELAXED_CONSTEXPR__=1"});
+}
+
 TEST_CASE("changing the architecture changes the artifact key") {
   Question changed;
   changed.architecture = "sm_90a";
