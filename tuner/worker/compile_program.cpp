@@ -66,6 +66,14 @@ std::string readable(const std::string& log, const std::string& source_name, con
   return text;
 }
 
+// A newer compiler may take what this one refuses: its version stands behind the first error.
+std::string with_version(std::string messages, const NvrtcLibrary& library) {
+  const std::size_t error = messages.find("error: ");
+  const std::size_t end =
+      std::min(messages.find('\n', error == std::string::npos ? 0 : error), messages.size());
+  return messages.insert(end, " [" + library.name() + "]");
+}
+
 std::string field(const char* name, int index) {
   return std::string(name) + "[" + std::to_string(index) + "]";
 }
@@ -209,7 +217,8 @@ void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::Com
   const std::string log = program.log(kRawLogBytes).text;
   if (status != NvrtcStatus::Success) {
     const std::string messages = readable(log, request.source_name(), library_);
-    set_failed(reply, cut(messages.empty() ? program.error_text() : messages, max_log));
+    set_failed(reply,
+               cut(with_version(messages.empty() ? program.error_text() : messages, library_), max_log));
     reply.set_worker_ends(status == NvrtcStatus::OutOfMemory || status == NvrtcStatus::Fault);
     return;
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace cubind::worker {
 namespace {
@@ -23,6 +24,7 @@ constexpr auto kIntegers = std::to_array<std::string_view>(
     {"int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "intptr_t",
      "uintptr_t", "INT32_MAX", "UINT32_MAX", "INT64_MAX", "UINT64_MAX", "SIZE_MAX"});
 constexpr auto kOldIntegers = std::to_array<std::string_view>({"uint", "ushort", "ulong"});
+constexpr auto kOfNewerCpp = std::to_array<std::string_view>({"concept", "char8_t"});
 constexpr std::array<Declared, 5> kDeclared = {{{"<cmath>", kMath},
                                                 {"<cfloat>", kFloat},
                                                 {"<climits>", kLimits},
@@ -36,6 +38,12 @@ constexpr auto kHostNames = std::to_array<std::string_view>(
      "omp_get_wtime", "puts",     "rand",     "realloc", "srand",         "sscanf", "stderr",
      "stdout",        "strcmp",   "strtol",   "system",  "cerr",          "cin",    "cout",
      "endl",          "ifstream", "ofstream", "string",  "stringstream",  "vector"});
+
+/// Of the CUDA runtime for device code, which NVRTC lacks, what one instruction does.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kInstructions{{
+    {"cudaGridDependencySynchronize", R"(asm volatile("griddepcontrol.wait;" ::: "memory"))"},
+    {"cudaTriggerProgrammaticLaunchCompletion", R"(asm volatile("griddepcontrol.launch_dependents;"))"},
+}};
 
 constexpr std::string_view kHostCode = "put host code between #ifndef __CUDACC_RTC__ and #endif";
 
@@ -56,9 +64,19 @@ std::string remedy_for_name(std::string_view name) {
   if (std::ranges::find(kHostNames, name) != kHostNames.end()) {
     return std::string(kHostCode);
   }
-  return name.starts_with("cuda")
-             ? std::string(kHostCode) + "; the option --minimal leaves out names that begin with cuda"
-             : "";
+  if (std::ranges::find(kOfNewerCpp, name) != kOfNewerCpp.end()) {
+    return "C++20 has it: set --std=c++20 in \"options\"";
+  }
+  for (const auto& [function, instruction] : kInstructions) {
+    if (name == function) {
+      return "NVRTC has no CUDA runtime for device code: for sm_90 and later write " +
+             std::string(instruction);
+    }
+  }
+  return name.starts_with("cuda") ? std::string(kHostCode) +
+                                        "; device code has no CUDA runtime to call, and the option --minimal "
+                                        "leaves out names that begin with cuda"
+                                  : "";
 }
 
 // Empty: none is known.
@@ -83,9 +101,16 @@ std::string remedy(std::string_view line) {
   if (line.find("extern \"C\"__") != std::string_view::npos) {
     return "C++ reads \"C\"__ as one word: put a space behind \"C\"";
   }
+  if (line.find("requires --extended-lambda") != std::string_view::npos) {
+    return "NVRTC has no such option: a lambda of a kernel needs no __device__";
+  }
+  const std::string device_option = "set --device-as-default-execution-space in \"options\"";
+  if (line.find("relaxed-constexpr") != std::string_view::npos ||
+      line.find("RELAXED_CONSTEXPR") != std::string_view::npos) {
+    return device_option + ", with which __CUDACC_RELAXED_CONSTEXPR__ is defined";
+  }
   if (line.find(" are not allowed in JIT mode") != std::string_view::npos) {
-    return std::string(kHostCode) +
-           ", prototypes too, or set --device-as-default-execution-space in \"options\"";
+    return std::string(kHostCode) + ", prototypes too, or " + device_option;
   }
   return "";
 }

@@ -226,6 +226,22 @@ TEST_CASE("a syntax error is the outcome compile with NVRTC's message and the wo
   CHECK(worker.compile(scale_request()).outcome() == v1::CORRECT);
 }
 
+TEST_CASE("the first error of a compiler names the compiler's version") {
+  const Toolchain& toolchain = any_toolchain();
+  WorkerProcess worker(toolchain);
+  const std::string version = " [" + toolchain.name() + "]\n";
+  const auto log_of = [&](const std::string& source) {
+    return worker.compile(compile_request(source, {"k"})).log();
+  };
+  const std::string log = log_of("__global__ void k(int* p) { int unused; *p = A + B; }");
+  CHECK_THAT(log, Contains("identifier \"A\" is undefined" + version) && Contains("\"B\" is undefined\n"));
+  CHECK_THAT(log_of("__global__ void k(float* x) { __shared__ float s[30000]; s[threadIdx.x] = *x; "
+                    "__syncthreads(); *x = s[threadIdx.x + 1]; }"),
+             Contains(version));
+  CHECK_THAT(log_of("template <class T> concept whole = true;"),
+             Contains("(C++20 has it: set --std=c++20 in \"options\")" + version));
+}
+
 TEST_CASE("a refusal of ptxas is reported in its own words") {
   WorkerProcess worker(any_toolchain());
   const v1::CompileReply reply = worker.compile(
@@ -261,6 +277,8 @@ TEST_CASE("for what is not declared the message names the header or says that it
   CHECK_THAT(log_of(""), Contains("identifier \"INFINITY\" is undefined (<cmath> has it)"));
   CHECK_THAT(log_of("void f() { cudaMallocHost(nullptr, 1); }"),
              Contains("\"cudaMallocHost\" is undefined (put host code between"));
+  CHECK_THAT(log_of("__device__ void f() { cudaGridDependencySynchronize(); }"),
+             Contains("(NVRTC has no CUDA runtime for device code: for sm_90 and later write asm volatile("));
   CHECK_THAT(log_of("void f() {}"),
              Contains("process unannotated functions as __device__ functions in JIT mode (put "
                       "host code"));

@@ -18,6 +18,28 @@ TEST_CASE("a name of the runtime is reported with what to do about host code") {
   CHECK_THAT(text, Contains("--minimal") && Contains(")\n  cudaMalloc();\n"));
 }
 
+TEST_CASE("a function of the device runtime that is one instruction is reported with the instruction") {
+  CHECK_THAT(
+      with_remedies("identifier \"cudaGridDependencySynchronize\" is undefined"),
+      Contains("write asm volatile(\"griddepcontrol.wait;\" ::: \"memory\"))") && !Contains("host code"));
+  CHECK_THAT(
+      with_remedies("identifier \"cudaTriggerProgrammaticLaunchCompletion\" is undefined"),
+      Contains("write asm volatile(\"griddepcontrol.launch_dependents;\"))") && !Contains("host code"));
+  CHECK_THAT(with_remedies("identifier \"cudaGetLastError\" is undefined"),
+             Contains("device code has no CUDA runtime to call"));
+}
+
+TEST_CASE("what nvcc's options are for is reported with what NVRTC has instead") {
+  CHECK_THAT(
+      with_remedies("#error directive: needs nvcc's --expt-relaxed-constexpr"),
+      Contains("(set --device-as-default-execution-space in \"options\", with which __CUDACC_RELAXED"));
+  CHECK_THAT(
+      with_remedies("__host__ or __device__ annotation on lambda requires --extended-lambda nvcc flag"),
+      Contains("(NVRTC has no such option"));
+  CHECK_THAT(with_remedies("identifier \"concept\" is undefined"),
+             Contains("(C++20 has it: set --std=c++20"));
+}
+
 TEST_CASE("a name of the C and C++ libraries that only host code calls is reported as host code") {
   CHECK_THAT(with_remedies("identifier \"atoi\" is undefined"), Contains("(put host code between"));
   CHECK_THAT(with_remedies("namespace \"std\" has no member \"cout\""), Contains("(put host code between"));
