@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
 #include "tuner/worker/device_backend.hpp"
@@ -157,7 +158,7 @@ v1::MeasuredItem ReplayDevice::measured(const v1::MeasureTrials& request, const 
   const auto stage = final_stage ? ReplayTable::Stage::Finals : ReplayTable::Stage::Screening;
   v1::MeasuredItem result;
   result.set_trial(item.trial());
-  result.mutable_conditions()->set_sm_mhz(ReplayTable::sm_mhz(*loaded.trial));
+  to_wire(ReplayTable::clocks(*loaded.trial), *result.mutable_conditions());
   result.set_outcome(v1::CORRECT);
   const Outcome outcome = loaded.trial->outcome;
   if (outcome != Outcome::Correct && outcome != Outcome::WrongResult && outcome != Outcome::Unverified) {

@@ -125,15 +125,15 @@ double ReplayTable::sample(const TableTrial& trial, const Digest& trial_key, Sta
   return recorded[Random(encoder.digest()).below(recorded.size())];
 }
 
-std::uint32_t ReplayTable::sm_mhz(const TableTrial& trial) {
+BlockConditions ReplayTable::clocks(const TableTrial& trial) {
   for (const auto* blocks : {&trial.finals, &trial.screening}) {
     for (const SampleBlock& block : *blocks) {
       if (block.conditions.sm_mhz != 0) {
-        return block.conditions.sm_mhz;
+        return {.sm_mhz = block.conditions.sm_mhz, .memory_mhz = block.conditions.memory_mhz};
       }
     }
   }
-  return 0;
+  return {};
 }
 
 }  // namespace cubind::worker

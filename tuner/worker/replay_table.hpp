@@ -36,8 +36,8 @@ class ReplayTable {
   /// trial has no samples.
   double sample(const TableTrial& trial, const Digest& trial_key, Stage stage, std::uint32_t k) const;
 
-  /// The clock at which a trial was recorded, MHz; 0: unknown.
-  static std::uint32_t sm_mhz(const TableTrial& trial);
+  /// The clocks at which a trial was recorded, and nothing else; 0: unknown.
+  static BlockConditions clocks(const TableTrial& trial);
 
  private:
   std::string recordings_of(const std::string& kernel) const;

@@ -11,11 +11,22 @@
 namespace cubind::worker {
 namespace {
 
+// The example table, with the memory's clock.
+Table recorded_table() {
+  Table table = example_table();
+  for (TableTrial& trial : table.trials) {
+    for (SampleBlock& block : trial.finals) {
+      block.conditions.memory_mhz = 3201;
+    }
+  }
+  return table;
+}
+
 // A replay device with the example table loaded: one setup, one loaded trial.
 class Fixture {
  public:
   explicit Fixture(const std::string& faults = "") {
-    write_file_atomic(dir.path() / "table.json", print_table(example_table()));
+    write_file_atomic(dir.path() / "table.json", print_table(recorded_table()));
     const std::vector<std::string> arguments = {"--replay", (dir.path() / "table.json").string()};
     if (faults.empty()) {
       device = make_replay_device(arguments);
@@ -62,7 +73,7 @@ class Fixture {
 TEST_CASE("a replay device has a class of its own named after its table") {
   Fixture fixture;
   const v1::DeviceReply reply = fixture.device->open({});
-  CHECK(reply.info().facts().replay_table() == table_digest(example_table()).hex());
+  CHECK(reply.info().facts().replay_table() == table_digest(recorded_table()).hex());
   CHECK(reply.info().timer() == "replay");
 }
 
@@ -73,6 +84,14 @@ TEST_CASE("recorded samples are played in order") {
   REQUIRE(reply.measured_size() == 1);
   CHECK(reply.measured(0).samples_us(0) == 2.5);
   CHECK(reply.measured(0).samples_us(2) == 2.75);
+}
+
+TEST_CASE("played samples have the clocks at which they were recorded, as a roofline needs them") {
+  Fixture fixture;
+  REQUIRE(fixture.load(128).outcome() == v1::CORRECT);
+  const v1::ThrottleInfo played = fixture.measure(v1::SampleBlock::SCREEN, 0, 1).measured(0).conditions();
+  CHECK(played.sm_mhz() == 1980);
+  CHECK(played.memory_mhz() == 3201);
 }
 
 TEST_CASE("sample k is a function of table and trial and k alone") {
