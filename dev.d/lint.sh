@@ -25,8 +25,7 @@ lint() { # lint [--all]
   check_python || failed+=(ruff)
   check_own_tests || failed+=("tests in dev.d")
   .deps/venv/bin/python bench/kernels/page.py --check || failed+=(bench/kernels/page.py)
-  .deps/venv/bin/python bench/repeats/picture.py bench/results/nvidia-h100/repeats.json docs/images/choices.svg --check ||
-    failed+=(bench/repeats/picture.py)
+  .deps/venv/bin/python bench/readme/page.py --check || failed+=(bench/readme/page.py)
   our_files dev '.ci/run' '*.sh' '*.bash' | xargs -0 -r shellcheck -x -S warning || failed+=(shellcheck)
   [ -n "${CUBIND_LINT_FAST:-}" ] || check_tidy "$@" || failed+=(clang-tidy)
   [ ${#failed[@]} = 0 ] || die "lint: ${failed[*]} found something (./dev format mends formatting)"
@@ -75,5 +74,6 @@ format_sources() {
   .deps/venv/bin/ruff format --quiet .
   .deps/venv/bin/python dev.d/spec_reference.py
   .deps/venv/bin/python bench/kernels/page.py
+  .deps/venv/bin/python bench/readme/page.py
   .deps/venv/bin/ruff check --quiet --fix .
 }

@@ -123,7 +123,7 @@ copy_data() {
   copy_tree deploy "$folder/deploy"
   copy_tree client/example "$folder/example"
   copy_tree client/demo "$folder/demo"
-  copy_tree tests/golden/replay/rmsnorm_h200.json "$folder/demo/rmsnorm_h200.json"
+  copy_tree tests/golden/replay/rmsnorm.json "$folder/demo/rmsnorm.json"
   copy_tree client/python "$folder/python"
   copy_found "$folder" bench '*.py' '*.sh' '*.cu' '*.md' '*.txt'
   mkdir -p "$folder/python/schemas"

@@ -56,7 +56,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 from daemon import Daemon
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-REPLAYED = ROOT / "tests" / "golden" / "replay" / "rmsnorm_h200.json"
+REPLAYED = ROOT / "tests" / "golden" / "replay" / "rmsnorm.json"
 ENDED_JOBS = 60_000
 NAMES = [*LOADS, *HOSTILE]
 

@@ -1,18 +1,11 @@
-"""Draws the choices of a results file as a strip plot.
-
-    python3 bench/repeats/picture.py RESULTS.json PICTURE.svg [--check]
+"""Draws the choices of a results file as a strip plot, for bench/readme/page.py.
 
 One mark for each choice: by how much more time it takes than the fastest configuration, in percent, on an
-axis that is linear near 0 and logarithmic beyond. --check: writes nothing, exit status 1 if the picture is
-not the one of these results.
+axis that is linear near 0 and logarithmic beyond.
 """
 
-import argparse
 import html
-import json
 import math
-import pathlib
-import sys
 
 WIDTH, LEFT, RIGHT, TOP, STRIP = 800, 150, 24, 52, 84
 TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
@@ -83,28 +76,3 @@ def draw(document):
     )
     lines.append(f'<text x="{LEFT}" y="{bottom + 38}" {FONT} font-size="10" fill="#666">{axis}</text>')
     return "\n".join([*lines, "</svg>", ""])
-
-
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("results", type=pathlib.Path)
-    parser.add_argument("picture", type=pathlib.Path)
-    parser.add_argument("--check", action="store_true")
-    arguments = parser.parse_args()
-    picture = draw(json.loads(arguments.results.read_text()))
-    if not arguments.check:
-        arguments.picture.parent.mkdir(exist_ok=True)
-        arguments.picture.write_text(picture)
-    elif arguments.picture.read_text() != picture:
-        print(
-            f"{arguments.picture} is not the picture of {arguments.results}: draw it again",
-            file=sys.stderr,
-        )
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

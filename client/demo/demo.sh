@@ -4,7 +4,7 @@
 #   demo.sh [BIN_DIR]       BIN_DIR holds the programs; default: ../bin, as in the package
 #
 # With a GPU it tunes RMSNorm for four shapes and checks what it serves on the GPU. Without one, or with
-# CUBIND_DEMO_REPLAY=1, the daemon plays recorded measurements of an H200 back for two shapes, and every line says "replayed".
+# CUBIND_DEMO_REPLAY=1, the daemon plays recorded measurements of a GPU for two shapes, and every line says "replayed".
 # CUBIND_DEMO_TABLE names another recorded table. The report that it writes stays.
 set -euo pipefail
 
@@ -54,7 +54,7 @@ trap finish EXIT
 
 find_table() {
   local table
-  for table in "${CUBIND_DEMO_TABLE:-}" "$here/rmsnorm_h200.json" "$here/../../tests/golden/replay/rmsnorm_h200.json"; do
+  for table in "${CUBIND_DEMO_TABLE:-}" "$here/rmsnorm.json" "$here/../../tests/golden/replay/rmsnorm.json"; do
     if [ -f "$table" ]; then
       printf '%s\n' "$table"
       return
@@ -117,16 +117,18 @@ imported() {
   local tries status=1
   for ((tries = 0; tries < 30; ++tries)); do
     status=0
-    "$bin/cubindctl" get "$kernel" "${problems[@]}" --tune never --device nvidia-h200 >"$folder/imported" 2>&1 || status=$?
+    "$bin/cubindctl" get "$kernel" "${problems[@]}" --tune never --device "$shipped" >"$folder/imported" 2>&1 || status=$?
     [ "$status" = 3 ] || break
     sleep 1
   done
   cat "$folder/imported"
   return "$status"
 }
-if [ -n "$replay" ] && "$bin/cubindctl" devices --json | grep -q '"label": "nvidia-h200"'; then
+# Labels of GPUs that only shipped tables know.
+shipped=$("$bin/cubindctl" devices --json | sed -n 's/.*"label": "\(nvidia-[^"]*\)".*/\1/p' | head -n 1)
+if [ -n "$replay" ] && [ -n "$shipped" ]; then
   say ""
-  say "For a real H200, which is not here: not replayed, but from the shipped table (cubindctl get --device nvidia-h200)"
+  say "For a real GPU that is not here: not replayed, but from the shipped table (cubindctl get --device $shipped)"
   imported | sed 's/^/not replayed: /'
 fi
 

@@ -1,7 +1,7 @@
 """cubind from nothing to a served kernel, in about half a minute: python -m cubind.demo
 
 With a GPU it tunes RMSNorm for four problems, fetches the winners and checks what they compute. Without one,
-or with --replay, the daemon plays recorded measurements of an H200 for two problems, and every line says
+or with --replay, the daemon plays recorded measurements of a GPU for two problems, and every line says
 "replayed". The daemon, its store and its socket lie in a folder that is removed at the end."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from . import Answer, Client, CubindError, TuneResult, UnavailableError, _core, 
 from .embedded import DaemonFiles, cache_folder, start_daemon
 
 _KERNEL = "rmsnorm_forward"
-_TABLE = pathlib.Path(__file__).parent / "_demo" / "rmsnorm_h200.json"
+_TABLE = pathlib.Path(__file__).parent / "_demo" / "rmsnorm.json"
 _MEASURED = ((1024, 8192), (4096, 4096), (16384, 4096), (65536, 1024))  # N, D
 _REPLAYED = ((1024, 8192), (16384, 4096))  # of the table
 _PATIENCE = 60.0  # seconds until the daemon offers its device
@@ -100,6 +100,12 @@ class _Daemon(contextlib.AbstractContextManager["_Daemon"]):
 
 def _offered(status: dict[str, Any]) -> list[dict[str, Any]]:
     return [device for device in status["devices"] if device["offered"]]
+
+
+def _shipped_device(status: dict[str, Any]) -> dict[str, Any] | None:
+    """A GPU that only the tables which come with cubind answer for."""
+    others = [device for device in status["devices"] if not device["offered"]]
+    return others[0] if others else None
 
 
 # ---- NVRTC ----
@@ -221,12 +227,12 @@ def _show_answer(answer: Answer, output: _Output, mark: str | None = None) -> No
     )
 
 
-def _shipped(client: Client, problem: dict[str, Any]) -> Answer:
+def _shipped(client: Client, problem: dict[str, Any], device: str) -> Answer:
     """The shipped table's answer. The daemon may still be compiling it."""
     until = time.monotonic() + _COMPILE_PATIENCE
     while True:
         try:
-            return client.get(_KERNEL, problem, device="nvidia-h200", tune=False)
+            return client.get(_KERNEL, problem, device=device, tune=False)
         except UnavailableError:
             if time.monotonic() > until:
                 raise
@@ -248,10 +254,10 @@ def _check_on_gpu(client: Client, problems: list[dict[str, Any]], output: _Outpu
 def _show(client: Client, status: dict[str, Any], replayed: bool, output: _Output) -> None:
     if not _offered(status):
         raise DemoError(f"no GPU can be used: {'; '.join(status['no_device_because'])}")
-    device = _offered(status)[0]["label"]
+    device, gpu = _offered(status)[0]["label"], _offered(status)[0]["facts"]["name"]
     sizes = _REPLAYED if replayed else _MEASURED
     problems = [{"N": N, "D": D, "T": "bf16"} for N, D in sizes]
-    played = ", which plays the measurements of an H200" if replayed else ""
+    played = f", which plays the measurements of an {gpu}" if replayed else ""
     output.say(
         f"cubind {status['version']} with {', '.join(status['toolchains'])}. Its device: {device}{played}."
     )
@@ -272,14 +278,15 @@ def _show(client: Client, status: dict[str, Any], replayed: bool, output: _Outpu
 
     if not replayed:
         _check_on_gpu(client, problems, output)
-    elif any(known["label"] == "nvidia-h200" for known in status["devices"]):
-        mark = "not replayed: "
+    elif known := _shipped_device(status):
+        mark, label = "not replayed: ", known["label"]
         output.say(
-            '\nFor a real H200, from the table that comes with cubind: client.get(..., device="nvidia-h200")',
+            f"\nFor a real {known['facts']['name']}, from the table that comes with cubind: "
+            f'client.get(..., device="{label}")',
             mark,
         )
         for problem in problems:
-            _show_answer(_shipped(client, problem), output, mark)
+            _show_answer(_shipped(client, problem, label), output, mark)
 
 
 def _gpu() -> dict[str, dict[str, Any]] | None:

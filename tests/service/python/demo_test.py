@@ -4,6 +4,7 @@ if there is no NVRTC. pip is a stand-in that links the wheels of ./dev deps."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import tempfile
 import unittest
 
 import running
+from cubind import demo
 
 PACKAGES = running.SOURCE / ".deps/venv/lib" / f"python3.{sys.version_info.minor}" / "site-packages"
 
@@ -107,10 +109,16 @@ class Demo(unittest.TestCase):
         self.assertEqual(
             [line for line in out.splitlines() if not line.startswith(("replayed:", "not replayed:"))], []
         )
-        self.assertRegex(out, r"N=1024 D=8192 T=bf16: 9\.\d+ us, 1\.\d+ times as fast as the default")
-        self.assertRegex(out, r"N=1000 D=8192 T=bf16: bucket, replayed, 9\.\d+ us, cubin of \d+ bytes")
+        self.assertRegex(out, r"N=1024 D=8192 T=bf16: \d+\.\d+ us, 1\.\d+ times as fast as the default")
+        self.assertRegex(out, r"N=1000 D=8192 T=bf16: bucket, replayed, \d+\.\d+ us, cubin of \d+ bytes")
         self.assertRegex(out, r"not replayed:   N=16384 D=4096 T=bf16: \S+, imported, \d+\.\d+ us, cubin of")
         self.assertTrue(out.endswith("replayed: The daemon has stopped. Done.\n"))
+        (gpu,) = [device["facts"]["name"] for device in json.loads(demo._TABLE.read_text())["devices"]]
+        self.assertIn(f", which plays the measurements of an {gpu}.\n", out)
+        (shown,) = re.findall(
+            r"```\n(replayed: .*?)```", (running.SOURCE / "README.md").read_text(), re.DOTALL
+        )
+        self.assertIn(shown, out)
 
     def test_the_table_that_it_plays_is_named_for_a_daemon(self):
         code, out, _ = self.run_demo("--table")

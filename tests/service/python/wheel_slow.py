@@ -14,7 +14,7 @@ import venv
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 CHECK = SOURCE / "dev.d/check_wheel.py"
-REPLAY = SOURCE / "tests/golden/replay/rmsnorm_h200.json"
+REPLAY = SOURCE / "tests/golden/replay/rmsnorm.json"
 
 EMBEDDED = """
 import cubind

@@ -224,7 +224,7 @@ TEST_CASE("a table with trials is taken of no caller who is limited to namespace
       daemon.issue({.name = "member", .roles = {CallerRole::Publisher}, .namespaces = {"team"}});
   v1::TableChunk table;
   table.set_namespace_("team");
-  table.set_json(read_file(source_dir() / "tests" / "golden" / "replay" / "rmsnorm_h200.json"));
+  table.set_json(read_file(source_dir() / "tests" / "golden" / "replay" / "rmsnorm.json"));
   const grpc::Status status =
       call(daemon.channel, method_of("ImportTable"), member, table.SerializeAsString());
   CHECK(status.error_code() == kDenied);

@@ -81,7 +81,7 @@ TEST_CASE_METHOD(LimitedDaemon, "an upload whose caller goes on slowly does not 
 
 TEST_CASE_METHOD(LimitedDaemon, "an export that is not read ends and is held no longer") {
   Import import(*this);
-  REQUIRE(import.send(read_file(source_dir() / "tests" / "golden" / "replay" / "rmsnorm_h200.json")));
+  REQUIRE(import.send(read_file(source_dir() / "tests" / "golden" / "replay" / "rmsnorm.json")));
   import.writer->WritesDone();
   REQUIRE(import.writer->Finish().ok());
   context().longest_pause = std::chrono::milliseconds(1000);

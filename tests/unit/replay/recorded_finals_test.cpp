@@ -30,7 +30,7 @@ struct Recorded {
 };
 
 std::map<std::string, std::vector<Recorded>> recorded_trials() {
-  const std::string file = (test::source_dir() / "tests/golden/replay/rmsnorm_h200.json").string();
+  const std::string file = (test::source_dir() / "tests/golden/replay/rmsnorm.json").string();
   std::map<std::string, std::vector<Recorded>> result;
   for (const TableTrial& trial : read_table(read_file(file), file).trials) {
     result[to_string(trial.context.problem)].push_back(
