@@ -5,7 +5,8 @@
 The platform: `auditwheel show` must find no newer tag than the name has, so that every binary loads with the
 glibc and the C++ runtime of that platform. The Python: the extension must need no symbol that is younger than
 the CPython in the name. The programs and their libraries must find every function where LD_LIBRARY_PATH has a
-libstdc++ that cannot be loaded. The size: pip installs it in seconds.
+libstdc++ that cannot be loaded. The pages: those that programs and modules name, and those that they link to,
+come with it. The size: pip installs it in seconds.
 """
 
 import os
@@ -17,6 +18,7 @@ import tempfile
 import zipfile
 
 import abi3info
+import links
 from abi3info.models import PyVersion, Symbol
 from elftools.elf.elffile import ELFFile
 
@@ -85,6 +87,7 @@ def faults(wheel, folder):
         error = start_error(program, folder)
         if error:
             yield f"{program.name} does not start with another libstdc++ in LD_LIBRARY_PATH: {error.strip()}"
+    yield from links.package_findings(folder / "cubind/_programs", (folder / "cubind").rglob("*.py"))
     mib = wheel.stat().st_size / 2**20
     if mib > MAX_MIB:
         yield f"it has {mib:.0f} MiB, more than {MAX_MIB}"

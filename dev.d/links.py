@@ -1,9 +1,10 @@
 """Checks that links of pages lead to files and headings that exist, and ARCHITECTURE.md names only paths that
 exist.
 
-    python dev.d/links.py
+    python dev.d/links.py [PACKAGE]
 
-Prints FILE:LINE and what is missing; exit status 1 if anything is.
+Of an unpacked package it checks the links, and that each page exists which a program names as "docs/PAGE.md",
+in its --help for example. Prints FILE:LINE and what is missing; exit status 1 if anything is.
 """
 
 import pathlib
@@ -14,8 +15,10 @@ from words import tracked
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"`[^`\n]+`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PATH = re.compile(r"`(\.?[a-z_][\w.]*/[\w./-]*)`")
+NAMED = re.compile(rb"\bdocs/[\w/-]+\.md\b")
 
 
 def blanked(pattern, text):
@@ -52,12 +55,12 @@ def exists(root, path):
     return (root / path).exists() or any((root / path).parent.glob(f"{pathlib.PurePath(path).name}.*"))
 
 
-def findings(page, root=ROOT):
-    """Line and fault, in order."""
+def findings(page, root=None):
+    """Line and fault, in order. root: of a tree whose ARCHITECTURE.md names its paths."""
     text = blanked(FENCE, page.read_text())
-    prose = blanked(re.compile(r"`[^`\n]+`"), text)
+    prose = blanked(CODE, text)
     found = [(match.start(), broken_link(page, match.group(1))) for match in LINK.finditer(prose)]
-    if page.name == "ARCHITECTURE.md":
+    if root and page.name == "ARCHITECTURE.md":
         for match in PATH.finditer(text):
             path = match.group(1)
             if (root / path.split("/")[0]).is_dir() and not exists(root, path):
@@ -65,16 +68,31 @@ def findings(page, root=ROOT):
     return [(text.count("\n", 0, at) + 1, fault) for at, fault in sorted(found) if fault]
 
 
-def main():
-    bad = 0
-    for name in tracked():
+def package_findings(package, modules=()):
+    """The broken links of a package's pages, and the missing pages that its programs and `modules` name."""
+    for page in sorted(package.rglob("*.md")):
+        name = page.relative_to(package)
         # The Markdown of variants/ is text for the generated pages of docs/library, where its links begin.
+        if name.parts[0] != "variants":
+            yield from (f"{name}:{line}: {fault}" for line, fault in findings(page))
+    for file in [*sorted(package.glob("bin/*")), *modules]:
+        for page in sorted(set(NAMED.findall(file.read_bytes()))):
+            if not (package / page.decode()).is_file():
+                yield f"{file.name}: names {page.decode()}: no such file"
+
+
+def tree_findings():
+    """Of the pages of this tree."""
+    for name in tracked():
         if name.endswith(".md") and not name.startswith("variants/") and (ROOT / name).is_file():
-            for line, fault in findings(ROOT / name):
-                print(f"{name}:{line}: {fault}")
-                bad = 1
-    return bad
+            yield from (f"{name}:{line}: {fault}" for line, fault in findings(ROOT / name, ROOT))
+
+
+def main(arguments):
+    found = [*(package_findings(pathlib.Path(arguments[0])) if arguments else tree_findings())]
+    print("".join(f"{fault}\n" for fault in found), end="")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -53,6 +53,20 @@ class Pages(unittest.TestCase):
             text = f"`{folder}/run` `{folder}/`\n`{folder}/gone`\n"
             self.assertEqual(self.faults(text, "ARCHITECTURE.md"), [(2, fault)])
 
+    def test_a_package_has_what_its_pages_link_to_and_what_its_programs_and_modules_name(self):
+        for folder in ("docs", "bin", "variants"):
+            (self.root / folder).mkdir()
+        (self.root / "docs/tables.md").write_text("[a](../other.md)\n[b](../client/cubind.h)\n")
+        (self.root / "variants/notes.md").write_text("[c](none.md)\n")
+        (self.root / "bin/cubind").write_bytes(b"\x7fELF\0see docs/tables.md\0see docs/many.md\0")
+        module = self.root / "client.py"
+        module.write_text("# docs/gone.md\n")
+        link = "docs/tables.md:2: ../client/cubind.h: no such file"
+        program = "cubind: names docs/many.md: no such file"
+        self.assertEqual([*links.package_findings(self.root)], [link, program])
+        named = "client.py: names docs/gone.md: no such file"
+        self.assertEqual([*links.package_findings(self.root, [module])], [link, program, named])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -115,17 +115,20 @@ copy_found() { # copy_found TO FOLDER PATTERN...: files of FOLDER by name, at th
 
 copy_data() {
   local folder=$1 file
-  for file in LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md; do [ ! -f "$file" ] || cp "$file" "$folder/"; done
+  for file in LICENSE ./*.md; do [ ! -f "$file" ] || cp "$file" "$folder/"; done
   copy_tree variants "$folder/variants"
   copy_tree schemas "$folder/schemas"
   copy_tree python/cubind/triton/worker "$folder/triton/worker"
   copy_tree docs "$folder/docs"
   copy_tree deploy "$folder/deploy"
-  copy_tree client/example "$folder/example"
+  copy_tree docker "$folder/docker"
+  copy_tree client/example "$folder/client/example"
+  copy_tree client/c/cubind.h "$folder/client/c/cubind.h"
   copy_tree client/demo "$folder/demo"
   copy_tree tests/golden/replay/rmsnorm.json "$folder/demo/rmsnorm.json"
   copy_tree client/python "$folder/python"
-  copy_found "$folder" bench '*.py' '*.sh' '*.cu' '*.md' '*.txt'
+  copy_tree python/examples "$folder/python/examples"
+  copy_found "$folder" bench '*.py' '*.sh' '*.cu' '*.md' '*.txt' '*.json'
   mkdir -p "$folder/python/schemas"
   .deps/venv/bin/python -m grpc_tools.protoc -I . --python_out="$folder/python" --grpc_python_out="$folder/python" \
     schemas/cubind.proto
@@ -141,7 +144,8 @@ write_documentation() {
   "$cubindctl" completion fish >"$share/fish/vendor_completions.d/cubindctl.fish"
 }
 
-# The package must hold together by itself: every library found inside it or in glibc, and the sizes kept.
+# The package must hold together by itself: every library found inside it or in glibc, every page that is linked or named,
+# and the sizes kept.
 check_package() {
   local folder=$1 limit=$2 missing archive unpacked
   missing=$(binaries_of "$folder" | xargs -r ldd | grep -E 'not found' | sort -u || true)
@@ -149,6 +153,7 @@ check_package() {
   missing=$(binaries_of "$folder" | xargs -r ldd | awk '$2 == "=>" {print $3}' | sort -u |
     grep -vE "/$(basename "$folder")/|/$HOST_LIBRARIES\.so" || true)
   [ -z "$missing" ] || die "the package takes these libraries from the host:"$'\n'"$missing"
+  python3 dev.d/links.py "$folder" || die "the package lacks what its pages and programs refer to"
   unpacked=$(du -sm --apparent-size "$folder" | cut -f1)
   archive=$(du -m --apparent-size "$folder.tar.gz" | cut -f1)
   say "$folder: $unpacked MiB; $folder.tar.gz: $archive MiB (limit $limit MiB each)"

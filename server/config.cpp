@@ -368,6 +368,9 @@ void print(const std::vector<Setting>& settings, const Config& config) {
 std::optional<Config> parse_command_line(int argc, const char* const* argv, int& exit_code) {
   CLI::App app("cubind: tunes CUDA kernels for the asked shapes and serves the winners");
   app.set_version_flag("--version", std::string("cubind ") + kVersion);
+  if (const auto variants = shipped_variants()) {
+    app.footer("The pages are in " + (variants->parent_path() / "docs").string());
+  }
   Config config;
   DaemonArguments arguments;
   add_config_options(app, arguments, config);

@@ -126,14 +126,23 @@ TEST_CASE("a wrong argument ends the process with 2 and help with 0") {
   CHECK(exit_code == 0);
 }
 
-TEST_CASE("the daemon's page has a row for every option") {
+std::string help_text() {
   std::ostringstream help;
   std::streambuf* const out = std::cout.rdbuf(help.rdbuf());
   int exit_code = -1;
   const char* asked[] = {"cubind", "--help"};
   CHECK_FALSE(parse_command_line(2, asked, exit_code));
   std::cout.rdbuf(out);
-  const std::string page = read_file(source_dir() / "docs" / "daemon.md"), text = help.str();
+  return help.str();
+}
+
+TEST_CASE("the help says where the pages are that it names") {
+  CHECK_THAT(help_text(), Contains("docs/many.md"));
+  CHECK_THAT(help_text(), Contains("The pages are in " + (source_dir() / "docs").string()));
+}
+
+TEST_CASE("the daemon's page has a row for every option") {
+  const std::string page = read_file(source_dir() / "docs" / "daemon.md"), text = help_text();
   std::size_t options = 0;
   for (std::size_t at = text.find("\n  --"); at != std::string::npos; at = text.find("\n  --", at + 1)) {
     const std::string option = text.substr(at + 3, text.find_first_of(" \n", at + 3) - at - 3);
