@@ -128,7 +128,7 @@ copy_data() {
   copy_tree tests/golden/replay/rmsnorm.json "$folder/demo/rmsnorm.json"
   copy_tree client/python "$folder/python"
   copy_tree python/examples "$folder/python/examples"
-  copy_found "$folder" bench '*.py' '*.sh' '*.cu' '*.md' '*.txt' '*.json'
+  copy_found "$folder" bench '*.py' '*.sh' '*.cu' '*.md' '*.txt'
   mkdir -p "$folder/python/schemas"
   .deps/venv/bin/python -m grpc_tools.protoc -I . --python_out="$folder/python" --grpc_python_out="$folder/python" \
     schemas/cubind.proto
