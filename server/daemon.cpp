@@ -102,9 +102,9 @@ struct Daemon::Parts {
         definitions(definitions_place(config, place.address())),
         defined(definitions.folder),
         kernels(with(config.kernels, defined.folder()), clock, config.headers),
-        artifacts(*store),
-        pins(*store, index),
         blobs(*store, config.cache_bytes),
+        artifacts(*store, blobs),
+        pins(*store, index),
         budget(*store, blobs, config.artifact_bytes),
         entries(blobs),
         answerer(artifacts, entries),
@@ -144,9 +144,9 @@ struct Daemon::Parts {
   const DefinitionsPlace definitions;
   DefinedKernels defined;
   KernelLibrary kernels;
+  BlobCache blobs;
   ArtifactFinder artifacts;
   Pins pins;
-  BlobCache blobs;
   ArtifactBudget budget;
   ArtifactEntries entries;
   Answerer answerer;

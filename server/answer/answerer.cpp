@@ -98,7 +98,7 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
       resolution.best_refused = resolution.best_refused.value_or(candidate.match);
       return true;
     }
-    FoundArtifact found = artifacts_.find(question, candidate.configuration, candidate.record.get());
+    FoundArtifact found = artifacts_.find(question, candidate);
     AnswerCandidate served = candidate;
     if (found.outdated) {
       served.match.add(Departure::Stale);

@@ -5,16 +5,19 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "server/answer/blob_cache.hpp"
 #include "server/lookup/lookup.hpp"
 
 namespace cubind {
 
 class Store;
+class StoreReader;
 
 /// The artifact to serve, else why none of those that there are can be.
 struct FoundArtifact {
@@ -27,15 +30,19 @@ struct FoundArtifact {
   bool has_other_bits = false;
 };
 
-/// Thread-safe.
+/// Thread-safe. Rows that were read stay in RAM: while the store cannot be read, a question whose rows and
+/// cubin are there has the answer that it had before.
 class ArtifactFinder {
  public:
-  explicit ArtifactFinder(Store& store) : store_(store) {}
+  ArtifactFinder(Store& store, const BlobCache& blobs) : store_(store), blobs_(blobs) {}
 
   /// The record's toolchain is tried first, so that the very bytes that were measured are served where they
   /// can be; then today's, then the others. Numerics `invariant:DIM` have no other one: the record's alone,
   /// for a default today's. A locked question takes the record's bytes alone, whatever compiled them.
-  FoundArtifact find(const Question& question, const Configuration& configuration, const RecordRow* record);
+  ///
+  /// The row of the artifact that the record was measured with must name the record's cubin. One that names
+  /// another is damaged: it is dropped and counts as not stored.
+  FoundArtifact find(const Question& question, const AnswerCandidate& candidate);
 
   /// A new artifact: its toolchain may not have been seen with this kernel.
   void note(const ArtifactRow& artifact);
@@ -45,12 +52,33 @@ class ArtifactFinder {
   std::uint64_t noted() const { return noted_; }
 
  private:
+  using RowPtr = std::shared_ptr<const ArtifactRow>;  // null: not stored
+  /// What the store has said, and how many note_others() there had been. What was not stored then may be
+  /// stored since another one.
+  template <typename Said>
+  struct Known {
+    Said said;
+    std::uint64_t others = 0;
+  };
+  enum class From : std::uint8_t { Ram, Store, LastKnown };
+  struct Search;
+
   std::vector<ToolchainIdentity> toolchains(const Question& question);
+  std::vector<ToolchainIdentity> in_order(const Question& question, const RecordRow* record);
+  /// False: the source does not tell.
+  bool look(Search& search, From from, StoreReader* reader);
+  std::optional<RowPtr> row(const Search& search, const Key& key, From from, StoreReader* reader);
+  void keep(const Search& search, const Key& key, RowPtr row);
+  void drop(const ArtifactRow& artifact, const RecordRow& record);
 
   Store& store_;
+  const BlobCache& blobs_;
   std::atomic<std::uint64_t> noted_{0};
   std::mutex mutex_;
-  std::map<std::string, std::vector<ToolchainIdentity>> known_;  // guarded by mutex_; by kernel, newest first
+  std::uint64_t others_ = 0;              // guarded by mutex_
+  std::map<Digest, Known<RowPtr>> rows_;  // guarded by mutex_; by key
+  /// Guarded by mutex_; by kernel, newest first.
+  std::map<std::string, Known<std::vector<ToolchainIdentity>>> toolchains_;
 };
 
 /// Single-flight key of compiling a configuration for a question.

@@ -17,6 +17,11 @@ std::shared_ptr<const CachedBlob> BlobCache::find(const Digest& cubin) {
   return loaded;
 }
 
+bool BlobCache::has(const Digest& cubin) const {
+  const std::lock_guard lock(mutex_);
+  return places_.contains(cubin);
+}
+
 std::shared_ptr<const CachedBlob> BlobCache::load(const Digest& cubin) {
   std::shared_ptr<const CachedBlob> loaded;
   try {

@@ -47,6 +47,8 @@ class BlobCache {
 
   /// Null: not stored. Damaged bytes are removed from the store and are then not stored.
   std::shared_ptr<const CachedBlob> find(const Digest& cubin);
+  /// Whether find() needs no store. That is no use of the cubin.
+  bool has(const Digest& cubin) const;
 
   /// The cubins that were used since the last call, each once.
   std::vector<Digest> take_used();
@@ -61,7 +63,7 @@ class BlobCache {
 
   Store& store_;
   const std::size_t max_bytes_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Entries entries_;                                       // guarded by mutex_; looked at from the end
   std::unordered_map<Digest, Entries::iterator> places_;  // guarded by mutex_
   std::size_t bytes_ = 0;                                 // guarded by mutex_

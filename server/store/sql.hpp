@@ -123,6 +123,7 @@ inline const std::string kToolchains =
         "ORDER BY created_at DESC, key) AS place FROM artifacts WHERE kernel = ?) AS of_kernel") +
     "WHERE place = 1 ORDER BY created_at DESC, nvrtc, builtins, headers";
 inline const std::string kDeleteArtifact = "DELETE FROM artifacts WHERE key = ?";
+inline const std::string kDropArtifact = kDeleteArtifact + " AND cubin = ?";
 inline const std::string kInsertArtifact =
     insert<ArtifactRow>("artifacts", "key, full_key, created_at") + " ON CONFLICT DO NOTHING";
 inline const DialectText kSumArtifact = set_sum<ArtifactRow>("artifacts", "key = ?");

@@ -122,6 +122,10 @@ void StoreWriter::put_artifact(const ArtifactRow& artifact) {
   set_sum(sql::kSumArtifact, artifact.key.digest);
 }
 
+void StoreWriter::drop_artifact(const Digest& key, const Digest& cubin) {
+  database_.query(sql::kDropArtifact).bind(key, cubin).run();
+}
+
 void StoreWriter::put_device_class(const DeviceClass& device) {
   if (Digest::of(device.full) != device.digest) {
     throw Error(ErrorCode::InvalidArgument, "device class", "the full key does not have the digest");

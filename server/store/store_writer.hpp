@@ -43,6 +43,8 @@ class StoreWriter : public StoreReader {
   std::uint64_t evict_cubins(std::uint64_t max_bytes);
   /// A known key keeps its row (compilation is deterministic), unless it is damaged. The blob may come later.
   void put_artifact(const ArtifactRow& artifact);
+  /// If it still names that cubin.
+  void drop_artifact(const Digest& key, const Digest& cubin);
   void put_device_class(const DeviceClass& device);  // known ones stay, damaged ones are mended
   /// Inserts or updates; false if nothing was stored: out of memory is not a property of a configuration, and
   /// a known imported trial stays unchanged.

@@ -54,6 +54,31 @@ TEST_CASE("without its server a daemon answers what it knows and refuses a tune 
   CHECK(f.status().records() == 2);
 }
 
+TEST_CASE("without its server a daemon answers what it knows whatever was stored since") {
+  PostgresDaemon f;
+  TinyDaemon other({.problems = {tiny_problem(2), tiny_problem(3)}, .arguments = {"--store", f.url}});
+  tune(f.daemon->connect(), {tiny_problem(2)});
+  const std::string before = f.answer().artifact().digest();
+  tune(GENERATE_REF(&f.daemon, &other)->operator->()->connect(), {tiny_problem(3)});
+  REQUIRE(eventually([&] { return f.status().records() == 2; }));
+  f.server.stop();
+  CHECK(f.answer().artifact().digest() == before);
+}
+
+TEST_CASE("an artifact that names another cubin than its record is compiled again") {
+  PostgresDaemon f;
+  tune(f.daemon->connect(), {tiny_problem(2)});
+  const std::string before = f.answer().artifact().digest();
+  f.daemon->kill();
+  f.daemon->reap();
+  f.server.execute(f.url,
+                   "UPDATE artifacts a SET cubin = (SELECT cubin FROM blobs WHERE cubin <> a.cubin LIMIT 1)");
+  f.daemon->start();
+  const v1::GetVariantReply after = f.answer();
+  CHECK(after.artifact().digest() == before);
+  CHECK(after.provenance().same_bytes_measured());
+}
+
 TEST_CASE("a daemon refuses a password in the URL and a second place for its store") {
   PostgresDaemon f;
   const auto refused = [&](const std::vector<std::string>& arguments) {

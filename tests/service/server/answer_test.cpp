@@ -165,6 +165,30 @@ TEST_CASE("another device class gets the winner compiled for it and the answer s
   CHECK_FALSE(got.reply.provenance().same_bytes_measured());
 }
 
+TEST_CASE("an artifact that names another cubin than its record is compiled again and never served") {
+  DaemonFixture daemon;
+  std::string before;
+  {
+    AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+    daemon.tune(tune_vector_add({4096}));
+    before = daemon.get(vector_add(4096)).reply.artifact().digest();
+  }
+  daemon.restart([&] {
+    daemon.damage(
+        "UPDATE artifacts SET sum = NULL, cubin = "
+        "(SELECT cubin FROM blobs WHERE cubin <> artifacts.cubin ORDER BY cubin LIMIT 1)");
+  });
+  const std::int64_t asked = GENERATE(4096, 3000);  // the record's problem, and one of its bucket
+  v1::GetVariantRequest request = vector_add(asked);
+  request.set_tune(v1::NEVER);
+  CHECK_FALSE(daemon.get(request).status.ok());
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  DaemonFixture::eventually([&] { return daemon.status().agents() == 1; });
+  const v1::GetVariantReply after = daemon.get(request).reply;
+  CHECK(after.artifact().digest() == before);
+  CHECK(after.provenance().same_bytes_measured());
+}
+
 TEST_CASE("status devices and kernels tell what the daemon has") {
   TunedDaemon daemon;
   const v1::GetStatusReply status = daemon.status();
