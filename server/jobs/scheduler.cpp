@@ -173,10 +173,38 @@ bool Scheduler::agent_expected() const { return clock_.steady_now() < agent_expe
 void Scheduler::tick() {
   expire_leases();
   end_vain_waits();
+  end_jobs_without_kernel();
   if (ended_since_ >= options_.forget_after) {
     forget_old_jobs();
   }
   dispatch();
+}
+
+void Scheduler::end_jobs_without_kernel() {
+  constexpr std::chrono::seconds kBetweenLooks{2};
+  const auto now = clock_.steady_now();
+  if (now < next_look_for_kernels_) {
+    return;
+  }
+  next_look_for_kernels_ = now + kBetweenLooks;
+  std::vector<std::pair<OpenJob*, std::string>> gone;
+  for (OpenJob& job : jobs_.all()) {
+    try {
+      if (!job.lease && may_run_here(job)) {
+        kernels_.find(job.row.question.kernel);
+      }
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::NotFound) {
+        gone.emplace_back(&job, error.what());
+      }
+    }
+  }
+  for (const auto& [job, error] : gone) {
+    end(*job, JobState::Failed,
+        error +
+            ": its spec was removed, or its definition made room for others, and its caller sends it again",
+        nullptr);
+  }
 }
 
 void Scheduler::drain() {

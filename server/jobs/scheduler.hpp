@@ -241,6 +241,8 @@ class Scheduler {
   void note_use_of_lent_gpu(OpenJob& job, bool in_use_lent);
   /// Of calls that lend a GPU which others use for too long.
   void end_vain_waits();
+  /// Without an agent that takes them they would wait for ever.
+  void end_jobs_without_kernel();
   /// The job that the lease is for, its lease renewed; null where it is over or the fence is stale.
   OpenJob* leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence);
 
@@ -335,7 +337,7 @@ class Scheduler {
   std::uint64_t last_agent_ = 0;
   std::uint32_t ended_since_ = 0;  // jobs, since old ones were forgotten
   JobTotals totals_;
-  std::chrono::steady_clock::time_point agent_expected_until_{};
+  std::chrono::steady_clock::time_point agent_expected_until_{}, next_look_for_kernels_{};
   bool draining_ = false;
   bool dispatching_ = false;
   std::uint64_t last_change_ = 0;  // of jobs, that was read

@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 #include <future>
 
+#include "server/defined_kernels.hpp"
+#include "server/service/context.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
 #include "tests/support/triton_spec.hpp"
 
@@ -63,6 +65,34 @@ TEST_CASE_METHOD(RowsCaller,
   CHECK(got.reply.artifact().toolchain() == "triton 3.6.0");
   REQUIRE(got.reply.configuration().values_size() == 1);
   CHECK(got.reply.configuration().values(0).value() == 0);
+}
+
+TEST_CASE_METHOD(RowsCaller, "a job ends with the reason once its definition has made room for others") {
+  const bool was_leased = GENERATE(false, true);
+  CAPTURE(was_leased);
+  define_rows();
+  v1::TuneRequest detached = order();
+  detached.set_detach(true);
+  tune(detached);
+  const auto evict = [&] {
+    context().defined.remove(spec->name);
+    context().kernels.reload();
+  };
+  if (was_leased) {
+    FakeAgent agent(address(), triton_alone(hello_with(h200_facts())));
+    agent.wait_for_lease();
+    evict();
+  } else {
+    REQUIRE(jobs().at(0).state() == v1::Job::NO_DEVICE);
+    evict();
+  }
+  eventually([&] { return jobs().empty(); });
+  const v1::Job ended = jobs(true).at(0);
+  CHECK(ended.state() == v1::Job::FAILED);
+  CHECK_THAT(ended.error(), Contains("made room for others"));
+  define_rows();  // its caller asks again
+  tune(detached);
+  CHECK(jobs().size() == 1);
 }
 
 TEST_CASE_METHOD(RowsCaller, "an agent gets no job of a language that it does not compile") {
