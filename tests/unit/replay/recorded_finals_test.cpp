@@ -1,4 +1,4 @@
-// Screening and finals over the trials of an H200 that the replay device plays: what they cost, and what
+// Screening and finals over the recorded trials that the replay device plays: what they cost, and what
 // their choice loses.
 #include <algorithm>
 #include <limits>

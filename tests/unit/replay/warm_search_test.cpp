@@ -1,4 +1,4 @@
-// What a search over the recorded trials of an H200 gains from beginning with a neighbouring problem's best.
+// What a search over recorded trials gains from beginning with a neighbouring problem's best.
 #include <algorithm>
 #include <map>
 
