@@ -20,7 +20,7 @@ has_gpu() {
 replay=
 has_gpu || replay=1
 # Prefixes what does not say it by itself.
-label() { if [ -n "$replay" ]; then sed -u '/replayed/!s/^/replayed: /'; else cat; fi; }
+label() { if [ -n "$replay" ]; then sed -u '/^replayed: /!s/^/replayed: /'; else cat; fi; }
 say() { printf '%s\n' "$*" | label; }
 die() { say "demo: $*" >&2; exit 1; }
 
@@ -128,8 +128,8 @@ imported() {
 shipped=$("$bin/cubindctl" devices --json | sed -n 's/.*"label": "\(nvidia-[^"]*\)".*/\1/p' | head -n 1)
 if [ -n "$replay" ] && [ -n "$shipped" ]; then
   say ""
-  say "For a real GPU that is not here: not replayed, but from the shipped table (cubindctl get --device $shipped)"
-  imported | sed 's/^/not replayed: /'
+  { echo "For a real GPU, from the table that comes with cubind: cubindctl get --device $shipped" && imported; } |
+    sed 's/^/not replayed: /'
 fi
 
 say ""

@@ -120,6 +120,20 @@ class Demo(unittest.TestCase):
         )
         self.assertIn(shown, out)
 
+    def test_every_line_of_the_demo_of_the_package_says_so_too(self):
+        command = ["bash", running.SOURCE / "client/demo/demo.sh", running.PROGRAMS]
+        environment = {**self.environment, "CUBIND_DEMO_REPLAY": "1"}
+        result = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=4 * running.PATIENCE
+        )
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        lines = result.stdout.splitlines()
+        self.assertEqual(
+            [line for line in lines if not re.match(r"(not )?replayed:( (?!replayed)|$)", line)], []
+        )
+        self.assertRegex(result.stdout, r"not replayed: N=16384,D=4096,T=bf16 +exact +imported")
+        self.assertEqual([file.suffix for file in (self.folder / "tmp").iterdir()], [".html"])
+
     def test_the_table_that_it_plays_is_named_for_a_daemon(self):
         code, out, _ = self.run_demo("--table")
         self.assertEqual(
