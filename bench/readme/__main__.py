@@ -2,7 +2,8 @@
 
     python3 bench/readme --output DIR [--parts NAME...] [--fla DIR] [--commit COMMIT]
 
-Parts, each a command of its own, in this order; DIR/NAME.json has its results, DIR/rmsnorm.json the table:
+Parts, each a command of its own, in this order; DIR/NAME.json has its results (of models: models_llama.json),
+DIR/rmsnorm.json the table:
 
     replay              all trials of four problems of RMSNorm, with their samples and clocks
     models              ./dev bench models, Llama alone
@@ -42,7 +43,7 @@ PARTS = {
     "second_pod": ["second_pod", "--fla", "{fla}", "--sides", "cubind", "shared", "--parts", "first", "new"],
 }
 BY_DEFAULT = [name for name in PARTS if name != "second_pod"]
-FILES = {"replay": "rmsnorm.json"}
+FILES = {"replay": "rmsnorm.json", "models": "models_llama.json"}  # models.json has every model
 
 
 def run(name, arguments):

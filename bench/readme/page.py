@@ -108,7 +108,7 @@ def first_launch():
 
 
 def models():
-    result = newest("models")
+    result = newest("models*")
     sides = next(one["sides"] for one in result if one["model"] == "llama")
     step = {name: f"{side['median_ms']:.1f} ms, {side['peak_gib']:.1f} GiB" for name, side in sides.items()}
     return (
