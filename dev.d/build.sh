@@ -39,15 +39,16 @@ build() {
 run_tests() {
   local preset=${CUBIND_PRESET:-dev}
   # shellcheck disable=SC2046
-  need $(groups_of "$preset")
-  start_wheels test
+  need_packages $(groups_of "$preset") test
+  install_wheels build
+  start_wheels test triton torch
   # shellcheck disable=SC2086
   build "$preset" ${CUBIND_TARGETS:-}
   await_wheels
   sanitizer_options
   local without=gpu
   [[ " $* " == *slow* ]] || without='gpu|slow'
-  exec ctest --test-dir "build/$preset" -LE "$without" --no-tests=error --output-on-failure -j 5 "$@"
+  exec python3 dev.d/run_ctest.py "build/$preset" -LE "$without" --no-tests=error --output-on-failure -j 5 "$@"
 }
 
 # A finding ends the program that made it, child processes included.

@@ -7,15 +7,14 @@ declare -A PACKAGES=(
     libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
     libsqlite3-dev nlohmann-json3-dev libvalijson-dev libspdlog-dev libcli11-dev prometheus-cpp-dev
     libzstd-dev libssl-dev libseccomp-dev libpq-dev catch2"
-  [test]="python3 python3-venv systemd minisign skopeo"
+  [test]="python3 python3-venv systemd minisign skopeo chromium zsh fish man-db postgresql-15"
   [lint]="clang-format-16 clang-tidy-16 shellcheck git python3 python3-venv"
   [clang]="clang-16 libclang-rt-16-dev llvm-16"
   [package]="patchelf binutils libstdc++-12-pic"
-  [report]="chromium"
-  [postgres]="postgresql-15"
   [slurm]="slurmctld slurmd slurm-client munge"
   [kubernetes]="python3 python3-venv"
   [triton]="python3 python3-venv"
+  [torch]="python3 python3-venv"
   [wheel]="binutils python3 python3-dev python3-venv"
 )
 
@@ -49,15 +48,20 @@ install_packages() {
     as_root=(sudo)
   fi
   say "installing $*"
-  local log
-  log=$(mktemp)
-  if ! { "${as_root[@]}" apt-get update -qq &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"; } >"$log" 2>&1; then
-    tail -n 20 "$log" >&2
-    rm -f "$log"
-    die "apt-get could not install these packages (Debian 12 has them all)"
+  # Its package would start a server for all users; tests start one of their own.
+  local folder=/etc/postgresql-common/createcluster.d
+  if [[ " $* " == *" postgresql-15 "* ]]; then
+    "${as_root[@]}" mkdir -p "$folder"
+    echo "create_main_cluster = false" | "${as_root[@]}" tee "$folder/cubind.conf" >/dev/null
   fi
+  local log status=0
+  log=$(mktemp)
+  { "${as_root[@]}" apt-get update -qq &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"; } >"$log" 2>&1 || status=$?
+  "${as_root[@]}" rm -f "$folder/cubind.conf"
+  [ "$status" = 0 ] || tail -n 20 "$log" >&2
   rm -f "$log"
+  [ "$status" = 0 ] || die "apt-get could not install these packages (Debian 12 has them all)"
 }
 
 # install_wheels GROUP: requirements/GROUP.txt into .deps/venv; .deps/cuda and .deps/cuda12 look like toolkits (include/
@@ -65,18 +69,30 @@ install_packages() {
 install_wheels() {
   local group=$1 digest
   [ -f "requirements/$group.txt" ] || return 0
-  digest=$(cat "requirements/$group.txt" dev.d/deps.sh | sha256sum)
+  digest=$(cat "requirements/$group"*.txt dev.d/deps.sh | sha256sum)
   [ "$(cat ".deps/venv/$group.stamp" 2>/dev/null)" != "$digest" ] || ! has_cuda "$group" || return 0
   say "installing the Python packages of requirements/$group.txt into .deps"
   mkdir -p .deps
   .deps/venv/bin/python -m pip --version >/dev/null 2>&1 || /usr/bin/python3 -m venv .deps/venv
-  .deps/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
-    -r "requirements/$group.txt" || die "pip could not install requirements/$group.txt"
+  pip_install "$group" || die "pip could not install requirements/$group.txt"
   case $group in
     build) arrange_cuda ;;
     test) arrange_cuda12 ;;
+    torch) install_torch ;;
   esac
   echo "$digest" >".deps/venv/$group.stamp"
+}
+
+pip_install() {
+  .deps/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
+    -r "requirements/$1.txt"
+}
+
+# PyPI has torch for GPUs alone.
+install_torch() {
+  ! pip_install torch_cpu >/dev/null 2>&1 || return 0
+  say "pip is offered no torch for CPUs: installing PyPI's, with NVIDIA's libraries (2.4 GB)"
+  pip_install torch_cuda || die "pip could not install requirements/torch_cuda.txt"
 }
 
 # Whether the toolkit that a group brings is still there.
@@ -103,10 +119,10 @@ arrange_cuda12() {
   cp -rl "$site"/cuda_nvrtc/{include,lib} "$site"/cuda_runtime/{include,lib} "$site"/cuda_cccl/include .deps/cuda12/
 }
 
-# start_wheels GROUP: install_wheels while the next commands run. await_wheels prints what it said and ends where it failed.
+# start_wheels GROUP...: install_wheels while the next commands run. await_wheels prints what it said and ends where it failed.
 start_wheels() {
   WHEELS_LOG=$(mktemp)
-  (install_wheels "$1") >"$WHEELS_LOG" 2>&1 &
+  (for group in "$@"; do install_wheels "$group"; done) >"$WHEELS_LOG" 2>&1 &
   WHEELS_JOB=$!
   trap 'wait "$WHEELS_JOB"' EXIT # no pip is left behind by a build that fails
 }
@@ -120,20 +136,12 @@ await_wheels() {
   [ "$status" = 0 ] || exit "$status"
 }
 
-# The package starts a server for all users; tests start one of their own.
-stop_own_cluster() {
-  local as_root=()
-  [ "$(id -u)" = 0 ] || as_root=(sudo)
-  ! pg_lsclusters --no-header | grep -q '^15 *main .* online ' || "${as_root[@]}" pg_ctlcluster 15 main stop
-}
-
 install_deps() {
-  [ $# -gt 0 ] || set -- build test lint clang package triton wheel
+  [ $# -gt 0 ] || set -- build test lint clang package triton torch wheel
   local group
   for group in "$@"; do
-    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package, report, postgres, slurm, kubernetes, triton or wheel"
+    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package, slurm, kubernetes, triton, torch or wheel"
   done
   need "$@"
-  case " $* " in *" postgres "*) stop_own_cluster ;; esac
   say "everything is installed: $*"
 }

@@ -50,10 +50,11 @@ check_comments() {
 # Python files, and the page of the docs that one of them makes.
 check_python() { .deps/venv/bin/python dev.d/spec_reference.py --check && .deps/venv/bin/ruff check --quiet . && .deps/venv/bin/ruff format --check --quiet .; }
 
-# What decides which files clang-tidy is run on, what the checks of pages find, and what the tag of a wheel says.
+# What decides which files clang-tidy is run on, what the checks of pages find, when a run of tests fails, and what the tag of a
+# wheel says.
 check_own_tests() {
   local test
-  for test in clang_tidy words links; do .deps/venv/bin/python "dev.d/${test}_test.py" --quiet || return; done
+  for test in clang_tidy words links run_ctest; do .deps/venv/bin/python "dev.d/${test}_test.py" --quiet || return; done
   bash dev.d/wheel_test.sh
 }
 

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
+#include "tests/support/other_users.hpp"
 
 namespace cubind::test {
 namespace {
@@ -42,8 +43,7 @@ fs::path programs() {
     }
   }
   if (found.empty()) {
-    throw Error(ErrorCode::NotFound, "/usr/lib/postgresql",
-                "holds no server: ./dev deps postgres installs it");
+    throw Error(ErrorCode::NotFound, "/usr/lib/postgresql", "holds no server: ./dev deps test installs it");
   }
   return *std::ranges::max_element(found);
 }
@@ -102,8 +102,15 @@ Subprocess PostgresServer::spawn(const std::string& program, std::vector<std::st
   child.program = programs() / program;
   if (::getuid() == 0) {
     // Another user's process would outlive a test that crashes.
-    arguments.insert(arguments.begin(), {"--reuid", "postgres", "--regid", "postgres", "--clear-groups",
-                                         "--pdeathsig", "INT", child.program});
+    std::vector<std::string> as_postgres{"--reuid",        "postgres",    "--regid", "postgres",
+                                         "--clear-groups", "--pdeathsig", "INT"};
+    // In some chroots root alone can enter "/".
+    if (closed_to_others(folder_.path().parent_path())) {
+      as_postgres.insert(as_postgres.end(), {"--inh-caps", "+dac_override", "--ambient-caps", "+dac_override",
+                                             "--securebits", "+no_setuid_fixup"});
+    }
+    as_postgres.push_back(child.program);
+    arguments.insert(arguments.begin(), as_postgres.begin(), as_postgres.end());
     child.program = "/usr/bin/setpriv";
   }
   child.arguments = std::move(arguments);

@@ -23,7 +23,7 @@ const std::string kMarkup = "<img src=\"http://127.0.0.1:9/x\" onerror=\"throw 1
 bool has_browser() {
   const bool found = std::filesystem::exists(kBrowser);
   if (!found) {
-    skip_test(std::string(kBrowser) + " is not on this machine: ./dev deps report");
+    skip_test(std::string(kBrowser) + " is not on this machine: ./dev deps test");
   }
   return found;
 }

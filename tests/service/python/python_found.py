@@ -1,5 +1,5 @@
-"""For tests that need a package that the tests' own Python may not have: the Python of CUBIND_PYTHON is taken
-instead, and the test is left out where neither has it."""
+"""For tests that need a package: they run in the Python that CUBIND_PYTHON names if that has the package, and
+in the tests' own otherwise. They are skipped if neither has it."""
 
 import importlib.util
 import os
@@ -15,15 +15,10 @@ def _has(python, packages):
 
 
 def require(*packages):
-    """Goes on in a Python that has the packages."""
-    if all(importlib.util.find_spec(package) for package in packages):
-        return
+    """Continues in a Python that has the packages."""
     other = os.environ.get("CUBIND_PYTHON", "")
-    if not other or os.path.samefile(other, sys.executable) or not _has(other, packages):
-        print(
-            f"{' or '.join(packages)} is not installed: these tests were not run. CUBIND_PYTHON names a "
-            f"Python that has {'them' if len(packages) > 1 else 'it'}",
-            file=sys.stderr,
-        )
+    if other and os.path.abspath(other) != sys.executable and _has(other, packages):
+        os.execv(other, [other, "-B", *sys.argv])
+    if not all(importlib.util.find_spec(package) for package in packages):
+        print(f"{' or '.join(packages)} is missing: ./dev deps test triton torch", file=sys.stderr)
         sys.exit(SKIPPED)
-    os.execv(other, [other, "-B", *sys.argv])

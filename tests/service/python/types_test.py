@@ -1,5 +1,5 @@
 """The public names are typed: pyright reads a program that uses them all, in its strict mode. Needs torch and
-pyright."""
+basedpyright, which is pyright with its Node.js."""
 
 import json
 import pathlib
@@ -15,7 +15,7 @@ import cubind
 import cubind.torch as operators
 import running
 
-PYRIGHT = pathlib.Path(sys.executable).with_name("pyright")
+PYRIGHT = pathlib.Path(sys.executable).with_name("basedpyright")
 
 
 class Types(unittest.TestCase):

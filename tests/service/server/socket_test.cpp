@@ -17,6 +17,7 @@
 #include "server/access/caller_limits.hpp"
 #include "server/service/context.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
+#include "tests/support/other_users.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/skip.hpp"
 
@@ -86,11 +87,17 @@ struct GroupDaemon : DaemonFixture {
 };
 
 bool may_change_users() {
-  const bool may = ::geteuid() == 0 && std::filesystem::exists("/usr/bin/setpriv");
-  if (!may) {
+  if (::geteuid() != 0 || !std::filesystem::exists("/usr/bin/setpriv")) {
     skip_test("only root, with util-linux's setpriv, can start a process of another user");
+    return false;
   }
-  return may;
+  for (const auto& needed : {bin_dir(), std::filesystem::temp_directory_path()}) {
+    if (const auto closed = closed_to_others(needed)) {
+      skip_test("other users cannot enter " + closed->string());
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -151,8 +158,8 @@ TEST_CASE("a socket that members of its group cannot reach is refused with the f
 }
 
 TEST_CASE("another user does not reach the Unix socket even where its folder is open") {
-  if (::geteuid() != 0) {
-    return skip_test("only root can start a process of another user");
+  if (!may_change_users()) {
+    return;
   }
   DaemonFixture daemon;
   REQUIRE(::chmod(daemon.folder().c_str(), 0755) == 0);

@@ -1,0 +1,119 @@
+"""Runs CTest and prints, before its closing lines, how many cases of each label ran, which did not, and why.
+
+    python3 dev.d/run_ctest.py BUILD_FOLDER [CTEST ARGUMENTS]
+
+Fails if CTest does, if all tests of a label were skipped, and if every file of Python tests was selected but
+fewer of their cases ran than PYTHON_CASES. With CUBIND_CASES=FILE the counts are added to that file, and the
+counts of earlier runs are printed too.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+# How many cases of all Python files have to run. Raise it with new cases; lower it only in the commit that
+# removes some.
+PYTHON_CASES = 0
+
+
+def run(command):
+    """The exit status, and the lines from CTest's verdict on, which are held back."""
+    closing = []
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, **pipes, text=True, errors="replace") as child:
+        for line in child.stdout:
+            if closing or re.match(r"\d+% tests passed", line):
+                closing.append(line)
+            else:
+                print(line, end="", flush=True)
+    return child.returncode, closing
+
+
+def python_cases(output):
+    """How many cases of a file that unittest.main() runs were not skipped."""
+    ran = re.findall(r"^Ran (\d+) tests? in", output, re.M)
+    skipped = re.findall(r"^OK \(.*\bskipped=(\d+)", output, re.M)
+    return int(ran[-1]) - int(skipped[-1] if skipped else 0) if ran else 0
+
+
+def reason(output):
+    """What a skipped test says: by skip_test() of tests/support/skip.hpp, else in its last line."""
+    told = re.search(r"test skipped: (.*)", output)
+    return told[1] if told else (output.strip().splitlines() or ["it says nothing"])[-1]
+
+
+def labels_and_python_files(build):
+    """The label of every test, and the names of those that Python runs and that ./dev test selects."""
+    told = subprocess.run(
+        ["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True
+    )
+    labels, files = {}, set()
+    for test in json.loads(told.stdout)["tests"]:
+        properties = {each["name"]: each["value"] for each in test["properties"]}
+        name = test["name"]
+        labels[name] = properties.get("LABELS", ["none"])[0]
+        if re.search(r"/python[\d.]*$", test["command"][0]) and labels[name] not in ("slow", "gpu"):
+            files.add(name)
+    return labels, files
+
+
+def with_earlier(lines):
+    file = os.environ.get("CUBIND_CASES")
+    if not file:
+        return lines
+    with open(file, "a+") as cases:
+        cases.write("".join(f"{line}\n" for line in lines))
+        cases.seek(0)
+        return cases.read().splitlines()
+
+
+def tell(build, results, python_floor):
+    """Prints the cases by label; returns what is wrong."""
+    labels, python_files = labels_and_python_files(build)
+    ran, cases, skipped = dict.fromkeys(sorted({labels[name] for name, _, _ in results}), 0), 0, []
+    for name, status, output in results:
+        if status == "notrun":
+            skipped.append(f"{name}: {reason(output)}")
+            continue
+        ran[labels[name]] += 1
+        cases += python_cases(output) if name in python_files else 0
+    lines = [f"{label:<12} {count:>5}" for label, count in ran.items()]
+    if cases:
+        lines.append(f"{'Python':<12} {cases:>5} in files, each of which counts once in its label")
+    lines += [f"not run: {line}" for line in skipped]
+    print("\nCases that ran, by label:", *with_earlier(lines), sep="\n")
+    faults = [f"no test of label {label} ran" for label, count in ran.items() if count == 0]
+    if python_files and python_files <= {name for name, _, _ in results} and cases < python_floor:
+        faults.append(
+            f"{cases} Python cases ran and there were {python_floor} (PYTHON_CASES in dev.d/run_ctest.py)"
+        )
+    return faults
+
+
+def main(build, *arguments, python_floor=PYTHON_CASES):
+    file = pathlib.Path(build, "Testing/results.xml").resolve()
+    file.unlink(missing_ok=True)
+    untruncated = ["--test-output-size-passed", str(1 << 20), "--output-junit", file]
+    status, closing = run(["ctest", "--test-dir", build, *untruncated, *arguments])
+    faults = []
+    if file.exists():
+        tests = xml.etree.ElementTree.parse(file).iter("testcase")
+        results = [
+            (test.get("name"), test.get("status"), test.findtext("system-out") or "") for test in tests
+        ]
+        faults = tell(build, results, python_floor)
+    for fault in faults:
+        print(f"dev: {fault}")
+    print("".join(["\n", *closing]), end="", flush=True)
+    return status or int(bool(faults))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
