@@ -25,7 +25,8 @@ class Types(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             config = pathlib.Path(folder, "pyrightconfig.json")
             package = str(pathlib.Path(cubind.__file__).parents[1])
-            config.write_text(json.dumps({"extraPaths": [package], "pythonVersion": "3.11"}))
+            settings = {"extraPaths": [package], "pythonVersion": "3.11", "typeCheckingMode": "strict"}
+            config.write_text(json.dumps(settings))
             pathlib.Path(folder, "program.py").write_text(program)
             command = [PYRIGHT, "--project", config, "--pythonpath", sys.executable, "--outputjson"]
             result = subprocess.run(command, capture_output=True, text=True, timeout=4 * running.PATIENCE)
