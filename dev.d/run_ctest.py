@@ -3,8 +3,8 @@
     python3 dev.d/run_ctest.py BUILD_FOLDER [CTEST ARGUMENTS]
 
 Fails if CTest does, if all tests of a label were skipped, and if every file of Python tests was selected but
-fewer of their cases ran than PYTHON_CASES. With CUBIND_CASES=FILE the counts are added to that file, and the
-counts of earlier runs are printed too.
+those that ran have fewer cases than PYTHON_CASES. With CUBIND_CASES=FILE the counts are added to that file,
+and the counts of earlier runs are printed too.
 """
 
 import json
@@ -15,9 +15,9 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
-# How many cases of all Python files have to run. Raise it with new cases; lower it only in the commit that
-# removes some.
-PYTHON_CASES = 0
+# How many cases the Python files that run must have in all. Raise it with new cases; lower it only in the
+# commit that removes some.
+PYTHON_CASES = 657
 
 
 def run(command):
@@ -34,10 +34,10 @@ def run(command):
 
 
 def python_cases(output):
-    """How many cases of a file that unittest.main() runs were not skipped."""
-    ran = re.findall(r"^Ran (\d+) tests? in", output, re.M)
+    """How many cases unittest.main() found, and how many of them it skipped."""
+    found = re.findall(r"^Ran (\d+) tests? in", output, re.M)
     skipped = re.findall(r"^OK \(.*\bskipped=(\d+)", output, re.M)
-    return int(ran[-1]) - int(skipped[-1] if skipped else 0) if ran else 0
+    return int(found[-1]) if found else 0, int(skipped[-1]) if skipped else 0
 
 
 def reason(output):
@@ -80,7 +80,11 @@ def tell(build, results, python_floor):
             skipped.append(f"{name}: {reason(output)}")
             continue
         ran[labels[name]] += 1
-        cases += python_cases(output) if name in python_files else 0
+        if name in python_files:
+            found, left_out = python_cases(output)
+            cases += found
+            if left_out:
+                skipped.append(f"{name}: {left_out} of its {found} cases")
     lines = [f"{label:<12} {count:>5}" for label, count in ran.items()]
     if cases:
         lines.append(f"{'Python':<12} {cases:>5} in files, each of which counts once in its label")

@@ -12,6 +12,7 @@ from unittest import mock
 import run_ctest
 
 RUN = "add_test({name} {python} -c \"print('Ran 4 tests in 1s\\\\n\\\\nOK (skipped=1)')\")\n"
+SKIPPED_FILE = 'add_test({name} {python} -c "raise SystemExit(77)")\n'
 SKIPPED = 'add_test({name} sh -c "echo there is no browser; exit 77")\n'
 
 
@@ -39,7 +40,7 @@ class Runs(unittest.TestCase):
         (verdict,) = (i for i, line in enumerate(lines) if line.startswith("100% tests passed"))
         told = [line.split() for line in lines[:verdict]]
         self.assertIn(["service", "1"], told)
-        self.assertIn(["Python", "6"], [words[:2] for words in told])
+        self.assertIn(["Python", "8"], [words[:2] for words in told])
         self.assertTrue(lines[-1].startswith("Total Test time"), lines[-1])
 
     def test_a_label_of_which_no_test_ran_fails_the_run_with_the_reason(self):
@@ -47,13 +48,14 @@ class Runs(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("dev: no test of label report ran", lines)
         self.assertIn("not run: report: there is no browser", lines)
+        self.assertIn("not run: unit: 1 of its 4 cases", lines)
 
     def test_fewer_python_cases_than_there_were_fail_a_run_of_all_python_files(self):
-        self.assertEqual(self.run_tests(service=RUN, unit=RUN, python_floor=6)[0], 0)
-        status, lines = self.run_tests(service=RUN, unit=RUN, python_floor=7)
+        self.assertEqual(self.run_tests(service=RUN, unit=RUN, python_floor=8)[0], 0)
+        status, lines = self.run_tests(service=RUN, unit=SKIPPED_FILE, python_floor=8)
         self.assertEqual(status, 1)
-        self.assertTrue(any("6 Python cases ran and there were 7" in line for line in lines))
-        self.assertEqual(self.run_tests("-R", "unit", service=RUN, unit=RUN, python_floor=7)[0], 0)
+        self.assertTrue(any("4 Python cases ran and there were 8" in line for line in lines))
+        self.assertEqual(self.run_tests("-R", "unit", service=RUN, unit=RUN, python_floor=9)[0], 0)
 
     def test_the_counts_of_earlier_runs_are_printed_too(self):
         with mock.patch.dict(os.environ, CUBIND_CASES=str(self.folder / "cases")):
