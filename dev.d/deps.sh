@@ -84,7 +84,7 @@ install_wheels() {
 }
 
 pip_install() {
-  .deps/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
+  .deps/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
     -r "requirements/$1.txt"
 }
 

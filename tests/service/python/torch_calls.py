@@ -74,11 +74,17 @@ def described(outputs):
     return [(tensor.shape, tensor.dtype, tensor.is_contiguous()) for tensor in several(outputs)]
 
 
+def _is_address(value):
+    """Whether it is an address of a tensor, not a size or the bits of a float32. Debian's Python has its heap
+    below 4 GiB."""
+    return value >= 1 << 32 or (value >= 1 << 20 and value % 64 == 0)
+
+
 def placed(launch, tensors):
     """The launch, with the numbers of those tensors instead of their addresses, and nothing for another
     one's."""
     numbers = {tensor.data_ptr(): number for number, tensor in enumerate(tensors)}
-    parameters = [numbers.get(value, value if value < 1 << 32 else None) for value in launch.parameters]
+    parameters = [numbers.get(value, None if _is_address(value) else value) for value in launch.parameters]
     return list(launch.grid), list(launch.block), launch.shared_bytes, parameters
 
 
