@@ -1,6 +1,5 @@
 """The examples of python/examples run, on the CPU with torch's formulas. Needs torch."""
 
-import os
 import subprocess
 import sys
 import unittest
@@ -17,7 +16,7 @@ EXAMPLES = running.SOURCE / "python/examples"
 def run(name, *arguments):
     return subprocess.run(
         [sys.executable, "-B", EXAMPLES / name, *arguments],
-        env={**running.WITHOUT_DRIVER, "OMP_NUM_THREADS": str(len(os.sched_getaffinity(0)))},
+        env=running.WITHOUT_DRIVER,
         capture_output=True,
         text=True,
         timeout=4 * running.PATIENCE,
