@@ -1,12 +1,15 @@
 """README.md's figures and the picture below them, from the newest results of each benchmark.
 
     python3 bench/readme/page.py [--check]
+    python -m cubind.demo --replay | python3 bench/readme/page.py --demo
 
 Each row says which GPU it was measured on. Results are in bench/results/GPU/NAME.json, where `./dev bench
 readme --output bench/results/GPU` writes them. --check: writes nothing, exit status 1 if README.md or the
-picture differs from the results. Needs neither torch nor a GPU.
+picture differs from the results. --demo: also writes what the demo prints of its answers. Needs neither torch
+nor a GPU.
 """
 
+import argparse
 import json
 import pathlib
 import re
@@ -157,15 +160,31 @@ def page(text):
     return f"{before}{BEGIN}{figures()}{END}{rest.split(END)[1]}"
 
 
+def with_demo(text, printed):
+    """README.md with the answers that a demo has printed."""
+    answers = re.search(
+        r"^replayed: What the daemon serves now.*\n(?:replayed:   .*\n)+", printed, re.MULTILINE
+    )
+    return re.sub(r"(?<=```\n)(?:replayed: .*\n)+(?=```)", lambda _: answers[0], text)
+
+
 def main():
-    wanted = {README: page(README.read_text()), PICTURE: picture.draw(newest("repeats"))}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--demo", action="store_true", help="standard input is what the demo prints")
+    arguments = parser.parse_args()
+    text = README.read_text()
+    text = with_demo(text, sys.stdin.read()) if arguments.demo else text
+    wanted = {README: page(text), PICTURE: picture.draw(newest("repeats"))}
     old = [file for file, text in wanted.items() if file.read_text() != text]
     for file in old:
-        if "--check" in sys.argv[1:]:
+        if arguments.check:
             print(f"{file.relative_to(ROOT)}: not of bench/results: run `python3 bench/readme/page.py`")
         else:
             file.write_text(wanted[file])
-    return 1 if old and "--check" in sys.argv[1:] else 0
+    return 1 if old and arguments.check else 0
 
 
 if __name__ == "__main__":
