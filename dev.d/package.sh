@@ -10,7 +10,8 @@ package() {
     --with-tests) with_tests=1 ;;
     *) die "package: '$1' is not known; usage: ./dev package [--with-tests]" ;;
   esac
-  need build test package
+  need build package
+  install_wheels test # grpcio-tools, without the programs that tests run
   configure release
   ninja -C build/release -j "$CUBIND_JOBS" programs ${with_tests:+gpu_tests lookup_bench launch_native}
   local version folder
