@@ -11,9 +11,9 @@ from unittest import mock
 
 import run_ctest
 
-RUN = "add_test({name} {python} -c \"print('Ran 4 tests in 1s\\\\n\\\\nOK (skipped=1)')\")\n"
-SKIPPED_FILE = 'add_test({name} {python} -c "raise SystemExit(77)")\n'
-SKIPPED = 'add_test({name} sh -c "echo there is no browser; exit 77")\n'
+RUN = "add_test({test} {python} -c \"print('Ran 4 tests in 1s\\\\n\\\\nOK (skipped=1)')\")\n"
+SKIPPED_FILE = 'add_test({test} {python} -c "raise SystemExit(77)")\n'
+SKIPPED = 'add_test({test} sh -c "echo there is no browser; exit 77")\n'
 
 
 class Runs(unittest.TestCase):
@@ -24,11 +24,12 @@ class Runs(unittest.TestCase):
         self.enterContext(mock.patch.dict(os.environ, CUBIND_CASES=""))
 
     def run_tests(self, *arguments, python_floor=3, **kinds):
-        """kinds: of a test by its name, which is its label too. Returns the exit status and the lines."""
+        """kinds: of files of Python tests, by their labels. Returns the exit status and the lines."""
         text = ""
-        for name, kind in kinds.items():
-            text += kind.format(name=name, python=sys.executable)
-            text += f"set_tests_properties({name} PROPERTIES LABELS {name} SKIP_RETURN_CODE 77)\n"
+        for label, kind in kinds.items():
+            test = f'"service_python_package: {label}"'
+            text += kind.format(test=test, python=sys.executable)
+            text += f"set_tests_properties({test} PROPERTIES LABELS {label} SKIP_RETURN_CODE 77)\n"
         (self.folder / "CTestTestfile.cmake").write_text(text)
         with contextlib.redirect_stdout(io.StringIO()) as output:
             status = run_ctest.main(str(self.folder), *arguments, python_floor=python_floor)
@@ -47,8 +48,8 @@ class Runs(unittest.TestCase):
         status, lines = self.run_tests(report=SKIPPED, unit=RUN)
         self.assertEqual(status, 1)
         self.assertIn("dev: no test of label report ran", lines)
-        self.assertIn("not run: report: there is no browser", lines)
-        self.assertIn("not run: unit: 1 of its 4 cases", lines)
+        self.assertIn("not run: service_python_package: report: there is no browser", lines)
+        self.assertIn("not run: service_python_package: unit: 1 of its 4 cases", lines)
 
     def test_fewer_python_cases_than_there_were_fail_a_run_of_all_python_files(self):
         self.assertEqual(self.run_tests(service=RUN, unit=RUN, python_floor=8)[0], 0)
@@ -64,7 +65,7 @@ class Runs(unittest.TestCase):
         self.assertTrue(["fuzz", "1"] in told and ["unit", "1"] in told)
 
     def test_a_failure_of_ctest_is_one_of_the_run(self):
-        self.assertNotEqual(self.run_tests(unit="add_test({name} false)\n")[0], 0)
+        self.assertNotEqual(self.run_tests(unit="add_test({test} false)\n")[0], 0)
 
 
 if __name__ == "__main__":
