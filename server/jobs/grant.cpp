@@ -22,10 +22,10 @@ bool outlives_series(Outcome outcome) {
          outcome == Outcome::Runtime || outcome == Outcome::Timeout;
 }
 
-void add_trials(Lease& lease, const OfferedDevice& device, StoreReader& reader) {
-  const TrialGroup group{lease.job.question.kernel, lease.job.question.problem,
-                         lease.job.question.device_class, lease.job.question.policy,
-                         driver_branch(device.driver.version)};
+void add_trials(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, StoreReader& reader) {
+  const TrialGroup group{lease.job.question.kernel,  source_digest(spec),
+                         lease.job.question.problem, lease.job.question.device_class,
+                         lease.job.question.policy,  driver_branch(device.driver.version)};
   lease.blocks = reader.blocks_of(group, lease.job.series);
   lease.verifications = reader.verifications_of(group, lease.job.series);
   for (TrialRow& trial : reader.trials(group)) {
@@ -69,8 +69,8 @@ std::vector<TrialGroup> groups_compiled_alike(const Lease& lease, const KernelSp
   problems.push_back(question.problem);
   std::vector<TrialGroup> groups;
   for (Problem& problem : problems) {
-    groups.push_back({question.kernel, std::move(problem), question.device_class, question.policy,
-                      driver_branch(device.driver.version)});
+    groups.push_back({question.kernel, source_digest(spec), std::move(problem), question.device_class,
+                      question.policy, driver_branch(device.driver.version)});
   }
   return groups;
 }
@@ -103,9 +103,9 @@ RecordPtr incumbent(const Lease& lease, const OfferedDevice& device, const Index
 /// What was screened in the latest series for a record's question.
 std::vector<Configuration> tried_for(const RecordRow& record, StoreReader& reader) {
   const RecordQuestion& question = record.question;
-  return reader.fastest_screened({question.kernel, question.problem, question.device_class, question.policy,
-                                  driver_branch(record.driver.version)},
-                                 reader.last_series(question), kMostHints);
+  return reader.fastest_screened({question.kernel, {}, question.problem, question.device_class,
+                                  question.policy, driver_branch(record.driver.version)},
+                                 reader.last_series(question, {}), kMostHints);
 }
 
 }  // namespace
@@ -133,7 +133,7 @@ void fill_search(Lease& lease, const KernelEntry& kernel, const OfferedDevice* d
 void fill_known_work(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, Store& store,
                      const IndexSnapshot& index) {
   store.read([&](StoreReader& reader) {
-    add_trials(lease, device, reader);
+    add_trials(lease, spec, device, reader);
     lease.artifacts = reader.artifacts_of(groups_compiled_alike(lease, spec, device, index));
   });
   for (ArtifactRow& artifact : lease.artifacts) {

@@ -29,6 +29,7 @@ void stamp(const OpenJob& job, WorkBatch& batch) {
   for (TrialRow& trial : batch.trials) {
     stamp_row(trial);
     trial.kernel = question.kernel;
+    trial.source = source_digest(*job.lease->spec);
     trial.device_class = question.device_class;
     trial.policy = question.policy;
     trial.driver = job.lease->driver;
@@ -41,7 +42,7 @@ void stamp(const OpenJob& job, WorkBatch& batch) {
 bool holds_something_new(const WorkBatch& batch, StoreReader& reader) {
   return std::ranges::any_of(
              batch.trials,
-             [&](const TrialRow& trial) { return !reader.trial_by_digest(trial.key.digest); }) ||
+             [&](const TrialRow& trial) { return !reader.trial(trial.key.digest, trial.kernel); }) ||
          std::ranges::any_of(batch.artifacts,
                              [&](const ArtifactUpload& upload) { return !reader.artifact(upload.row.key); });
 }
@@ -82,6 +83,23 @@ bool put_trials(const WorkBatch& batch, StoreWriter& writer) {
   return is_new;
 }
 
+/// Of a kernel whose results differ from run to run, some runs pass. What was found wrong once stays wrong in its
+/// series; all else of the batch stands.
+void keep_failures(const OpenJob& job, const WorkBatch& batch, StoreWriter& writer) {
+  for (const VerificationRow& passed : batch.verifications) {
+    const auto trial = passed.result.outcome == Outcome::Correct
+                           ? writer.trial(passed.trial, job.row.question.kernel)
+                           : std::nullopt;
+    if (!trial || trial->outcome != Outcome::Correct || !has_failed(job, *trial, writer)) {
+      continue;
+    }
+    TrialRow wrong = *trial;
+    wrong.outcome = Outcome::WrongResult;
+    wrong.detail = "results differ from run to run: another run of this verification failed";
+    writer.put_trial(wrong);
+  }
+}
+
 }  // namespace
 
 bool store_job_batch(const OpenJob& job, const AgentProfile& agent, WorkBatch& batch, Store& store) {
@@ -94,13 +112,14 @@ bool store_job_batch(const OpenJob& job, const AgentProfile& agent, WorkBatch& b
     is_new = holds_something_new(batch, writer);
     put_artifacts(batch.artifacts, writer);
     is_new = put_trials(batch, writer) || is_new;
+    keep_failures(job, batch, writer);
     failpoint("store.batch");
   });
   return is_new;
 }
 
 void complete_record(const OpenJob& job, JobRow& row, RecordRow& record, StoreReader& reader) {
-  const auto trial = reader.trial_by_digest(record.trial).value();
+  const auto trial = reader.trial(record.trial, row.question.kernel).value();
   Problem measured = std::move(record.question.problem);
   record.question = row.question;
   if (!measured.dims.empty() && measured != row.question.problem) {

@@ -169,7 +169,7 @@ void check_verification(const OpenJob& job, const VerificationRow& row, int inde
   }
 }
 
-/// Trials of the lease's question, each looked up once.
+/// Trials of the lease's question that its kernel has, each looked up once.
 class OwnTrials {
  public:
   OwnTrials(const OpenJob& job, const WorkBatch& batch, StoreReader& reader) : job_(job), reader_(reader) {
@@ -182,15 +182,14 @@ class OwnTrials {
     if (own_.contains(key)) {
       return true;
     }
-    const auto trial = reader_.trial_by_digest(key);
+    const auto trial = reader_.trial(key, job_.row.question.kernel);
     return trial && is_of_question(*trial) && own_.insert(key).second;
   }
 
  private:
   bool is_of_question(const TrialRow& trial) const {
     const RecordQuestion question = job_.measured();
-    return trial.kernel == question.kernel && trial.problem == question.problem &&
-           trial.device_class == question.device_class && trial.policy == question.policy &&
+    return trial.problem == question.problem && trial.device_class == question.device_class && trial.policy == question.policy &&
            driver_branch(trial.driver.version) == driver_branch(job_.lease->driver.version);
   }
 
@@ -205,26 +204,19 @@ void require_own(OwnTrials& trials, const Digest& key, const std::string& field)
   }
 }
 
-/// What was found wrong once stays wrong in its series.
-void require_no_pardon(const OpenJob& job, const VerificationRow& row, const std::string& field,
-                       StoreReader& reader) {
-  TrialRow trial;
-  trial.key.digest = row.trial;
+bool passed(const VerificationRow& row) { return row.result.outcome == Outcome::Correct; }
+
+/// Of the job's series, against today's reference and tolerance.
+std::vector<VerificationRow> verifications_of(const OpenJob& job, TrialRow trial, StoreReader& reader) {
   trial.series = job.row.series;
-  const bool failed = std::ranges::any_of(reader.verifications(trial), [&](const VerificationRow& known) {
-    return known.verification_digest == row.verification_digest &&
-           known.result.problem == row.result.problem && known.result.outcome != Outcome::Correct;
-  });
-  if (failed && row.result.outcome == Outcome::Correct) {
-    refuse(field, short_name(row.trial) + " has failed this verification");
-  }
+  std::vector<VerificationRow> rows = reader.verifications(trial);
+  const Digest todays = verification_digest(*job.lease->spec);
+  std::erase_if(rows, [&](const VerificationRow& row) { return row.verification_digest != todays; });
+  return rows;
 }
 
 void check_verified(const OpenJob& job, const RecordRow& record, const TrialRow& trial, StoreReader& reader) {
-  const Digest wanted = verification_digest(*job.lease->spec);
-  std::vector<VerificationRow> rows = reader.verifications(trial);
-  std::erase_if(rows, [&](const VerificationRow& row) { return row.verification_digest != wanted; });
-  const auto passed = [](const VerificationRow& row) { return row.result.outcome == Outcome::Correct; };
+  const std::vector<VerificationRow> rows = verifications_of(job, trial, reader);
   const auto passed_at = [&](const Problem& problem) {
     return std::ranges::any_of(
         rows, [&](const VerificationRow& row) { return passed(row) && row.result.problem == problem; });
@@ -232,8 +224,12 @@ void check_verified(const OpenJob& job, const RecordRow& record, const TrialRow&
   if (trial.cubin == Digest()) {
     refuse("result.winner_trial", short_name(trial.key.digest) + " has no artifact");
   }
+  if (passed_at(job.measured().problem) && !std::ranges::all_of(rows, passed)) {
+    throw UnstableWinner(ErrorCode::InvalidArgument, "result.winner_trial",
+                         short_name(trial.key.digest) + ": results differ from run to run");
+  }
   if (trial.outcome != Outcome::Correct || !record.verification.verified ||
-      !passed_at(job.measured().problem) || !std::ranges::all_of(rows, passed)) {
+      !passed_at(job.measured().problem)) {
     refuse("result.winner_trial", short_name(trial.key.digest) + " was not verified");
   }
   if (record.verification.digest != verification_digest(*job.lease->spec, job.row.question.numerics)) {
@@ -346,9 +342,11 @@ void check_against_store(const OpenJob& job, const WorkBatch& batch, StoreReader
   for (std::size_t i = 0; i < batch.verifications.size(); ++i) {
     const std::string list = "batch.verifications";
     require_own(trials, batch.verifications[i].trial, element_member(list, static_cast<int>(i), "trial_key"));
-    require_no_pardon(job, batch.verifications[i], element_member(list, static_cast<int>(i), "outcome"),
-                      reader);
   }
+}
+
+bool has_failed(const OpenJob& job, const TrialRow& trial, StoreReader& reader) {
+  return !std::ranges::all_of(verifications_of(job, trial, reader), passed);
 }
 
 void check_cubin(const ArtifactRow& artifact, int index, StoreReader& reader) {
@@ -371,7 +369,7 @@ void check_cubin(const ArtifactRow& artifact, int index, StoreReader& reader) {
 
 void check_result(const OpenJob& job, const WorkResult& result, StoreReader& reader) {
   const RecordRow& record = result.record;
-  const auto trial = reader.trial_by_digest(record.trial);
+  const auto trial = reader.trial(record.trial, job.row.question.kernel);
   OwnTrials trials(job, {}, reader);
   require_own(trials, record.trial, "result.winner_trial");
   const Problem measured = job.measured().problem;

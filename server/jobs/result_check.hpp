@@ -2,6 +2,7 @@
 // report answers every caller: a report that does not fit changes nothing.
 #pragma once
 
+#include "base/error.hpp"
 #include "server/jobs/agent.hpp"
 #include "server/jobs/open_jobs.hpp"
 
@@ -17,12 +18,21 @@ class StoreReader;
 /// nothing else. Verifications compare with the kernel's reference.
 void check_batch(const OpenJob& job, const AgentProfile& agent, const WorkBatch& batch);
 /// An artifact that is stored has the bytes that are stored. Samples and verifications belong to trials of
-/// the batch or of earlier ones for the same question. A failed verification does not pass later.
+/// the batch or of earlier ones for the same question.
 void check_against_store(const OpenJob& job, const WorkBatch& batch, StoreReader& reader);
 /// Size and symbols are those of the stored cubin.
 void check_cubin(const ArtifactRow& artifact, int index, StoreReader& reader);
+/// Whether a verification of the trial has failed in the job's series, against today's reference and tolerance.
+bool has_failed(const OpenJob& job, const TrialRow& trial, StoreReader& reader);
+
+/// The winner has failed a verification that it also passed: the job goes on, without that trial.
+class UnstableWinner : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The winner is a correct trial of the job with passed verifications, and its time and gain lie within the
-/// samples of the finalists.
+/// samples of the finalists. Throws UnstableWinner, too.
 void check_result(const OpenJob& job, const WorkResult& result, StoreReader& reader);
 
 }  // namespace cubind

@@ -31,6 +31,7 @@ class CallerLimits;
 class Error;
 class KernelLibrary;
 class Store;
+class StoreReader;
 struct KernelEntry;
 
 struct SchedulerOptions {
@@ -174,6 +175,8 @@ class Scheduler {
   /// The row with its series, or the job with its key that another daemon was asked for: an open one, or one
   /// that is done and of which this daemon has not read yet.
   SharedJob store_new(JobRow row);
+  /// Of the trials that jobs of this question share with others.
+  std::uint32_t last_series(StoreReader& reader, const RecordQuestion& question) const;
   ToolchainNeed needs_of(const JobRow& row) const;
   /// A caller asks for the open job again, perhaps with other wishes.
   void ask_again(OpenJob& job, const JobRow& asked);

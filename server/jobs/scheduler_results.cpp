@@ -115,7 +115,14 @@ void Scheduler::refuse(OpenJob& job, const Error& error) {
     end(job, JobState::Failed, std::string("an agent's results were refused: ") + error.what(), nullptr);
     return;
   }
-  take_back(job, std::string("its results were refused: ") + error.what());
+  const std::string reason = std::string("its results were refused: ") + error.what();
+  if (dynamic_cast<const UnstableWinner*>(&error) == nullptr) {
+    take_back(job, reason);
+    return;
+  }
+  // No fault of the agent. Its next lease has the failed verification, and it goes on with the next finalist.
+  end_lease_at_agent(job, reason);
+  requeue(job, reason);
 }
 
 void Scheduler::give_up(OpenJob& job, const Error& error) {
@@ -267,7 +274,7 @@ void Scheduler::measure_smaller(OpenJob& job, const WorkResult& result) {
   job.row.state = JobState::Queued;
   job.row.series = 0;
   store_.read([&](StoreReader& reader) {
-    job.row.series = reader.last_series(job.measured()) + (job.row.retune ? 1 : 0);
+    job.row.series = last_series(reader, job.measured()) + (job.row.retune ? 1 : 0);
   });
   job.stage.clear();
   jobs_.tell(job);

@@ -142,10 +142,20 @@ SharedJob Scheduler::store_new(JobRow row) {
       stored = *std::move(done);
       return;
     }
-    stored.job.series = writer.last_series(stored.job.question) + (stored.job.retune ? 1 : 0);
+    stored.job.series = last_series(writer, stored.job.question) + (stored.job.retune ? 1 : 0);
     stored.change = writer.put_job(stored.job, stored.owner);
   });
   return stored;
+}
+
+std::uint32_t Scheduler::last_series(StoreReader& reader, const RecordQuestion& question) const {
+  Digest source;
+  try {
+    source = source_digest(*kernels_.find(question.kernel)->spec);
+  } catch (const Error&) {
+    // The kernel has gone: no lease of its jobs is granted.
+  }
+  return reader.last_series(question, source);
 }
 
 ToolchainNeed Scheduler::needs_of(const JobRow& row) const {
@@ -194,7 +204,7 @@ void Scheduler::begin_anew(OpenJob& job, const JobRow& asked) {
     writer.require_unchanged(row.id, job.change);
     // A search that only goes on keeps what it has measured.
     if ((asked.retune && !job.row.retune) || job.smaller) {
-      row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
+      row.series = last_series(writer, row.question) + (row.retune ? 1 : 0);
     }
     change = writer.put_job(row, owner);
   });

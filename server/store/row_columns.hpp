@@ -83,6 +83,7 @@ void visit_columns(IsA<TrialRow> auto& trial, Visitor& visit) {
   visit("origin", trial.origin);
   visit("artifact_key", trial.artifact_key);
   visit("kernel", trial.kernel);
+  visit("source", null_if_zero(trial.source));
   visit("problem", trial.problem);
   visit("configuration", trial.configuration);
   visit("device_class", trial.device_class);
@@ -110,7 +111,7 @@ void visit_columns(IsA<BlockConditions> auto& conditions, Visitor& visit) {
   visit("contended", conditions.contended);
 }
 
-/// Leaves out trial and series, which say where a block belongs.
+/// Leaves out trial, origin and series, which say where a block belongs.
 template <typename Visitor>
 void visit_columns(IsA<BlockRow> auto& row, Visitor& visit) {
   visit("stage", row.stage);

@@ -112,9 +112,13 @@ inline const DialectText kArtifactColumns =
     select<ArtifactRow>("key, full_key, " + holds_sum<ArtifactRow>(), "artifacts");
 inline const DialectText kArtifact = kArtifactColumns + "WHERE key = ?";
 inline const DialectText kArtifactByCubin = kArtifactColumns + "WHERE cubin = ? ORDER BY key LIMIT 1";
+/// The workers' trials of a kernel's question, and those that other kernels of the same source have at the same problem:
+/// equal keys are the same work, whoever asked for it.
+inline const std::string kSharedByGroup =
+    "(kernel = ? OR source = ?) AND problem = ? AND device_class = ? AND policy = ? AND driver_branch = ? AND "
+    "origin = 'worker'";
 inline const std::string kArtifactKeysOfGroup =
-    "SELECT DISTINCT artifact_key FROM trials WHERE kernel = ? AND problem = ? AND device_class = ? AND "
-    "policy = ? AND driver_branch = ? AND origin = 'worker' AND length(artifact_key) = 32";
+    "SELECT DISTINCT artifact_key FROM trials WHERE " + kSharedByGroup + " AND length(artifact_key) = 32";
 /// Each once, as its newest artifact names it.
 inline const std::string kToolchains =
     select<ToolchainIdentity>(
@@ -157,7 +161,8 @@ inline std::string select_trials() {
          " FROM trials t LEFT JOIN artifacts a ON a.key = t.artifact_key ";
 }
 inline const std::string kTrialColumns = select_trials();
-inline const std::string kTrial = kTrialColumns + "WHERE t.key = ? AND t.origin = 'worker'";
+inline const std::string kTrial =
+    kTrialColumns + "WHERE t.key = ? AND t.origin = 'worker' AND t.kernel = ?";
 inline const std::string kTrialsOfGroup = kTrialColumns +
                                           "WHERE t.kernel = ? AND t.problem = ? AND t.device_class = ? AND "
                                           "t.policy = ? AND t.driver_branch = ? AND "
@@ -166,63 +171,59 @@ inline const std::string kFaults =
     kTrialColumns +
     "WHERE t.device_class = ?1 AND (?2 = '' OR t.kernel = ?2) AND t.origin = 'worker' AND "
     "t.outcome NOT IN ('correct', 'unverified') ORDER BY t.kernel, t.problem, t.key";
-inline const std::string kAllTrials = kTrialColumns + "ORDER BY t.key, t.origin DESC";
-inline const std::string kTrialId =
-    "SELECT id, full_key, fault_count FROM trials WHERE key = ? AND origin = ?";
+inline const std::string kAllTrials = kTrialColumns + "ORDER BY t.key, t.origin DESC, t.kernel";
+inline const std::string kTrialFaults =
+    "SELECT full_key, fault_count FROM trials WHERE key = ? AND origin = ? AND kernel = ?";
+inline const std::string kHasTrial = "SELECT 1 FROM trials WHERE key = ? AND origin = ? LIMIT 1";
 inline const std::string kPutTrial =
     insert<TrialRow>("trials", "key, full_key, driver_branch, created_at") +
-    " ON CONFLICT (key, origin) DO UPDATE SET full_key = excluded.full_key, problem = excluded.problem, "
-    "configuration = excluded.configuration, artifact_key = excluded.artifact_key, "
+    " ON CONFLICT (key, origin, kernel) DO UPDATE SET full_key = excluded.full_key, source = excluded.source, "
+    "problem = excluded.problem, configuration = excluded.configuration, artifact_key = excluded.artifact_key, "
     "outcome = excluded.outcome, detail = excluded.detail, fault_count = excluded.fault_count, "
     "toolchain_name = excluded.toolchain_name, nvrtc = excluded.nvrtc, builtins = excluded.builtins, "
     "headers = excluded.headers, job = excluded.job, series = CASE WHEN excluded.series > trials.series THEN "
     "excluded.series ELSE trials.series END";
 
+inline const std::string kOfTrial = "WHERE trial = ? AND origin = ? AND series = ? ORDER BY ";
 inline const std::string kBlocks =
-    select<BlockRow>("trial || '/' || series || '/' || stage || '/' || position", "blocks") +
-    "WHERE series = ? AND trial = (SELECT id FROM trials WHERE key = ? AND origin = ?) ORDER BY stage, "
-    "position";
+    select<BlockRow>("series || '/' || stage || '/' || position", "blocks") + kOfTrial + "stage, position";
 /// Rows of all trials of a group at once; the trial's key comes first.
-inline const std::string kOfGroup =
-    "FROM trials t WHERE t.kernel = ? AND t.problem = ? AND t.device_class = ? AND t.policy = ? AND "
-    "t.driver_branch = ? AND t.origin = 'worker' AND t.series = ?";
-inline const std::string kBlocksOfGroup =
-    "SELECT " +
-    listed("b.trial || '/' || b.series || '/' || b.stage || '/' || b.position, g.key",
-           prefixed("b.", column_names<BlockRow>())) +
-    " FROM (SELECT t.id, t.key " + kOfGroup +
-    ") g JOIN blocks b ON b.trial = g.id WHERE b.series = ? ORDER BY g.key, b.stage, b.position";
+inline const std::string kOfGroup = "WHERE origin = 'worker' AND trial IN (SELECT key FROM trials WHERE " +
+                                    kSharedByGroup + ") AND series = ? ORDER BY trial, ";
+inline const std::string kBlocksOfGroup = select<BlockRow>("stage || '/' || position, trial", "blocks") + kOfGroup + "stage, position";
 /// Screening's samples of the group's trials that worked or were not verified.
 inline const std::string kScreenedOfGroup =
-    "SELECT t.key, b.samples_us FROM trials t JOIN blocks b ON b.trial = t.id AND "
+    "SELECT t.key, b.samples_us FROM trials t JOIN blocks b ON b.trial = t.key AND b.origin = t.origin AND "
     "b.series = t.series WHERE t.kernel = ? AND t.problem = ? AND t.device_class = ? AND t.policy = ? AND "
     "t.driver_branch = ? AND t.origin = 'worker' AND t.series = ? AND "
     "t.outcome IN ('correct', 'unverified') AND b.stage = 0 ORDER BY b.position";
 inline const std::string kConfiguration =
-    "SELECT key, configuration FROM trials WHERE key = ? AND origin = 'worker'";
+    "SELECT key, configuration FROM trials WHERE key = ? AND origin = 'worker' AND kernel = ?";
 inline const std::string kDeleteBlock =
-    "DELETE FROM blocks WHERE trial = ? AND series = ? AND stage = ? AND position = ?";
+    "DELETE FROM blocks WHERE trial = ? AND origin = ? AND series = ? AND stage = ? AND position = ?";
 inline const std::string kInsertBlock =
-    insert<BlockRow>("blocks", "trial, series, created_at") + " ON CONFLICT DO NOTHING";
+    insert<BlockRow>("blocks", "trial, origin, series, created_at") + " ON CONFLICT DO NOTHING";
 
+inline const std::string kVerificationOrder = "verification_digest, problem, after_timing";
 inline const std::string kVerifications =
-    select<VerificationRow>("trial || '/' || series || '/' || problem", "verifications") +
-    "WHERE series = ? AND trial = (SELECT id FROM trials WHERE key = ? AND origin = ?) "
-    "ORDER BY verification_digest, problem, after_timing";
+    select<VerificationRow>("series || '/' || problem", "verifications") + kOfTrial + kVerificationOrder;
 inline const std::string kVerificationsOfGroup =
-    "SELECT " +
-    listed("v.trial || '/' || v.series || '/' || v.problem, g.key",
-           prefixed("v.", column_names<VerificationRow>())) +
-    " FROM (SELECT t.id, t.key " + kOfGroup +
-    ") g JOIN verifications v ON v.trial = g.id WHERE v.series = ? "
-    "ORDER BY g.key, v.verification_digest, v.problem, v.after_timing";
+    select<VerificationRow>("problem, trial", "verifications") + kOfGroup + kVerificationOrder;
+/// A failure stays: kernels whose results differ from run to run pass sooner or later.
 inline const std::string kPutVerification =
-    insert<VerificationRow>("verifications", "trial, series, created_at") +
-    replacing<VerificationRow>("trial, series, verification_digest, problem, after_timing");
+    insert<VerificationRow>("verifications", "trial, origin, series, created_at") +
+    replacing<VerificationRow>("trial, origin, series, verification_digest, problem, after_timing") +
+    " WHERE verifications.outcome = 'correct'";
 
-inline const std::string kDeleteBlocks = "DELETE FROM blocks WHERE trial = ?";
-inline const std::string kDeleteVerifications = "DELETE FROM verifications WHERE trial = ?";
-inline const std::string kDeleteTrial = "DELETE FROM trials WHERE id = ?";
+inline const std::string kDeleteTrial = "DELETE FROM trials WHERE key = ? AND origin = ? AND kernel = ?";
+/// What no kernel's trial has any more.
+inline const std::string kOrphaned =
+    "NOT EXISTS (SELECT 1 FROM trials t WHERE t.key = trial AND t.origin = ";
+inline const std::string kDeleteBlocks =
+    "DELETE FROM blocks WHERE trial = ? AND origin = ? AND " + kOrphaned + "blocks.origin)";
+inline const std::string kDeleteVerifications =
+    "DELETE FROM verifications WHERE trial = ? AND origin = ? AND (outcome <> 'correct' OR " + kOrphaned +
+    "verifications.origin))";
 
 // ---- Records ----
 inline const DialectText kRecordColumns = select<RecordRow>(
@@ -277,11 +278,11 @@ inline const std::string kForgetJobs =
     "AND "
     "(finished_at < ? OR id NOT IN (SELECT id FROM jobs WHERE ended = 1 ORDER BY finished_at DESC, id "
     "LIMIT ?))";
-inline const std::string kSeriesOfQuestion =
-    " WHERE kernel = ?1 AND problem = ?2 AND device_class = ?3 AND policy = ?4), 0)";
-/// Of jobs and of trials.
-inline const std::string kLastSeries = "SELECT coalesce((SELECT max(series) FROM jobs" + kSeriesOfQuestion +
-                                       ", coalesce((SELECT max(series) FROM trials" + kSeriesOfQuestion;
+inline const std::string kOfQuestion = "problem = ?3 AND device_class = ?4 AND policy = ?5), 0)";
+/// Of the kernel's jobs, and of all trials that it may share.
+inline const std::string kLastSeries =
+    "SELECT coalesce((SELECT max(series) FROM jobs WHERE kernel = ?1 AND " + kOfQuestion +
+    ", coalesce((SELECT max(series) FROM trials WHERE (kernel = ?1 OR source = ?2) AND " + kOfQuestion;
 inline const std::string kDeleteJob = "DELETE FROM jobs WHERE id = ?";
 inline const DialectText kFailJob =
     "UPDATE jobs SET state = 'failed', ended = 1, error = ?, finished_at = ?" + kClearSum + " WHERE id = ?";
@@ -354,11 +355,10 @@ inline DialectText go_on_numbering(const std::string& table) {
                   table};
 }
 
-inline const std::array<DialectText, 6> kAfterCopy{set_sum<ArtifactRow>("artifacts", "TRUE"),
+inline const std::array<DialectText, 5> kAfterCopy{set_sum<ArtifactRow>("artifacts", "TRUE"),
                                                    set_sum<DeviceClass>("device_classes", "TRUE"),
                                                    set_sum<RecordRow>("records", "TRUE"),
                                                    set_sum<JobRow>("jobs", "TRUE"),
-                                                   go_on_numbering("trials"),
                                                    go_on_numbering("records")};
 
 }  // namespace cubind::store::sql

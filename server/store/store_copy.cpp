@@ -37,9 +37,9 @@ const std::array<Table, 11> kTables{{
     {"blobs", {"cubin"}},
     {"blob_uses", {"cubin"}},
     {"artifacts", {"key"}},
-    {"trials", {"id"}},
-    {"blocks", {"trial", "series", "stage", "position"}},
-    {"verifications", {"trial", "series", "verification_digest", "problem", "after_timing"}},
+    {"trials", {"key", "origin", "kernel"}},
+    {"blocks", {"trial", "origin", "series", "stage", "position"}},
+    {"verifications", {"trial", "origin", "series", "verification_digest", "problem", "after_timing"}},
     {"records", {"id"}},
     {"jobs", {"id"}},
     {"wants", {"key"}},
@@ -48,11 +48,10 @@ const std::array<Table, 11> kTables{{
 
 /// That one engine alone has: sums, the numbers of changes, and what has no writer.
 bool is_of_engine(const std::string& table, const std::string& column) {
-  static const std::array<std::string, 10> kColumns{
+  static const std::array<std::string, 9> kColumns{
       "artifacts.namespace", "artifacts.signature", "artifacts.signing_key",
       "blobs.last_used_at",  "blobs.pinned",        "jobs.caller",
-      "jobs.owner",          "records.reporter",    "records.signature",
-      "trials.reporter"};
+      "jobs.owner",          "records.reporter",    "records.signature"};
   return column == "sum" || column == "change" || std::ranges::count(kColumns, table + "." + column) > 0;
 }
 

@@ -130,18 +130,9 @@ std::vector<RecordRow> StoreReader::records_at(std::uint64_t generation) {
   return read_sound(query.bind(generation), "records", damaged_, store::read_record);
 }
 
-std::optional<TrialRow> StoreReader::trial(const Key& key) {
+std::optional<TrialRow> StoreReader::trial(const Digest& key, const std::string& kernel) {
   Statement query = database_.query(sql::kTrial);
-  auto trial = read_one(query.bind(key.digest), "trials", store::read_trial);
-  if (trial) {
-    store::require_full_key(key, trial->key.full, "trial");
-  }
-  return trial;
-}
-
-std::optional<TrialRow> StoreReader::trial_by_digest(const Digest& key) {
-  Statement query = database_.query(sql::kTrial);
-  return read_one(query.bind(key), "trials", store::read_trial);
+  return read_one(query.bind(key, kernel), "trials", store::read_trial);
 }
 
 std::vector<TrialRow> StoreReader::trials(const TrialGroup& group) {
@@ -176,7 +167,7 @@ std::vector<TrialRow> StoreReader::faults(const FaultFilter& filter) {
 
 std::vector<BlockRow> StoreReader::blocks(const TrialRow& trial) {
   Statement query = database_.query(sql::kBlocks);
-  query.bind(trial.series, trial.key.digest, store::origin_name(trial.origin));
+  query.bind(trial.key.digest, store::origin_name(trial.origin), trial.series);
   return read_sound(query, "blocks", damaged_, [&](Statement& row) {
     row.text();  // the row's name
     BlockRow block;
@@ -190,7 +181,7 @@ std::vector<BlockRow> StoreReader::blocks(const TrialRow& trial) {
 
 std::vector<VerificationRow> StoreReader::verifications(const TrialRow& trial) {
   Statement query = database_.query(sql::kVerifications);
-  query.bind(trial.series, trial.key.digest, store::origin_name(trial.origin));
+  query.bind(trial.key.digest, store::origin_name(trial.origin), trial.series);
   return read_sound(query, "verifications", damaged_, [&](Statement& row) {
     row.text();  // the row's name
     VerificationRow verification;
@@ -206,7 +197,7 @@ std::vector<BlockRow> StoreReader::blocks_of(const TrialGroup& group, std::uint3
   const std::string problem = store::write_problem(group.problem);
   const std::string policy = to_string(group.policy);
   Statement query = database_.query(sql::kBlocksOfGroup);
-  query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch, series, series);
+  query.bind(group.kernel, group.source, problem, group.device_class, policy, group.driver_branch, series);
   return read_sound(query, "blocks", damaged_, [&](Statement& row) {
     row.text();  // the row's name
     BlockRow block;
@@ -221,7 +212,7 @@ std::vector<VerificationRow> StoreReader::verifications_of(const TrialGroup& gro
   const std::string problem = store::write_problem(group.problem);
   const std::string policy = to_string(group.policy);
   Statement query = database_.query(sql::kVerificationsOfGroup);
-  query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch, series, series);
+  query.bind(group.kernel, group.source, problem, group.device_class, policy, group.driver_branch, series);
   return read_sound(query, "verifications", damaged_, [&](Statement& row) {
     row.text();  // the row's name
     VerificationRow verification;
@@ -265,7 +256,8 @@ std::vector<Configuration> StoreReader::fastest_screened(const TrialGroup& group
   std::vector<Configuration> fastest;
   for (const auto& [mean, trial] : std::span(means).first(std::min(means.size(), most))) {
     Statement of_trial = database_.query(sql::kConfiguration);
-    std::ranges::move(read_sound(of_trial.bind(trial), "trials", damaged_, read_configuration),
+    of_trial.bind(trial, group.kernel);
+    std::ranges::move(read_sound(of_trial, "trials", damaged_, read_configuration),
                       std::back_inserter(fastest));
   }
   return fastest;
@@ -278,7 +270,7 @@ std::set<Digest> StoreReader::artifact_keys_of(std::span<const TrialGroup> group
     const std::string problem = store::write_problem(group.problem);
     const std::string policy = to_string(group.policy);
     Statement query = database_.query(sql::kArtifactKeysOfGroup);
-    query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
+    query.bind(group.kernel, group.source, problem, group.device_class, policy, group.driver_branch);
     while (query.step()) {
       keys.insert(query.digest());
     }
@@ -384,11 +376,11 @@ JobPage StoreReader::jobs_after(const JobAge& age, std::size_t limit) {
   return page;
 }
 
-std::uint32_t StoreReader::last_series(const RecordQuestion& question) {
+std::uint32_t StoreReader::last_series(const RecordQuestion& question, const Digest& source) {
   const std::string problem = store::write_problem(question.problem);
   const std::string policy = to_string(question.policy);
   Statement query = database_.query(sql::kLastSeries);
-  query.bind(question.kernel, problem, question.device_class, policy).step();
+  query.bind(question.kernel, source, problem, question.device_class, policy).step();
   const std::uint32_t of_jobs = query.word();
   return std::max(of_jobs, query.word());
 }

@@ -23,6 +23,7 @@ struct DialectText;
 /// Trials of one tuning question: what a lease is granted with.
 struct TrialGroup {
   std::string kernel;
+  Digest source;  // source_digest() of the kernel, by which other kernels' trials are found; zero: its own alone
   Problem problem;
   Digest device_class;
   Policy policy;
@@ -94,23 +95,23 @@ class StoreReader {
   /// Those that held in this generation, of all questions.
   std::vector<RecordRow> records_at(std::uint64_t generation);
 
-  std::optional<TrialRow> trial(const Key& key);                 // a worker's
-  std::optional<TrialRow> trial_by_digest(const Digest& key);    // a worker's
-  std::vector<TrialRow> trials(const TrialGroup& group);         // workers' alone
+  std::optional<TrialRow> trial(const Digest& key, const std::string& kernel);  // a worker's
+  std::vector<TrialRow> trials(const TrialGroup& group);         // workers', of the kernel alone
   std::vector<TrialRow> all_trials(const RecordFilter& filter);  // both origins; name_space does not apply
   /// Workers' trials that neither were correct nor stayed unverified, by kernel, problem and key.
   std::vector<TrialRow> faults(const FaultFilter& filter);
   /// Blocks by (stage, index) and verifications of one trial, of its newest series or the given one.
   std::vector<BlockRow> blocks(const TrialRow& trial);
   std::vector<VerificationRow> verifications(const TrialRow& trial);
-  /// Those of the series' trials of the group, by trial and then as above.
+  /// Those of the group's trials in the series, whatever kernels they were made for, by trial and then as above.
   std::vector<BlockRow> blocks_of(const TrialGroup& group, std::uint32_t series);
   std::vector<VerificationRow> verifications_of(const TrialGroup& group, std::uint32_t series);
   /// Configurations of the series' trials of the group that were screened and did not fail: at most `most`,
   /// the least mean of the screening's samples first.
   std::vector<Configuration> fastest_screened(const TrialGroup& group, std::uint32_t series,
                                               std::size_t most);
-  /// Keys of the artifacts that the groups' trials name, whether they are stored or did not compile.
+  /// Keys of the artifacts that the groups' trials name, of whatever kernel, whether they are stored or did not
+  /// compile.
   std::set<Digest> artifact_keys_of(std::span<const TrialGroup> groups);
   /// Those of them that are stored, each once.
   std::vector<ArtifactRow> artifacts_of(std::span<const TrialGroup> groups);
@@ -133,8 +134,9 @@ class StoreReader {
   JobPage jobs_after(const JobAge& age, std::size_t limit);
   /// The jobs that failed because memory was short, for each key only the latest.
   std::vector<JobRow> out_of_memory_jobs();
-  /// The series of the trials that jobs of this question share with those of other numerics and namespaces.
-  std::uint32_t last_series(const RecordQuestion& question);
+  /// The series of the trials that jobs of this question share with those of other numerics, namespaces and
+  /// kernels. `source`: source_digest() of the kernel.
+  std::uint32_t last_series(const RecordQuestion& question, const Digest& source);
   std::vector<WantRow> wants();  // most asked first
   /// The generation that a training job has pinned; absent: none.
   std::optional<std::uint64_t> pinned_generation(const std::string& job);

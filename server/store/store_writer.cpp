@@ -140,25 +140,22 @@ bool StoreWriter::is_damaged_class(const Digest& digest) {
   return query.bind(digest).step() && !sound_row(query, "device_classes", damaged_, store::read_device_class);
 }
 
-std::optional<StoreWriter::TrialIdentity> StoreWriter::find_trial(const Digest& key, Origin origin) {
-  Statement query = database_.query(sql::kTrialId);
-  if (!query.bind(key, store::origin_name(origin)).step()) {
+std::optional<StoreWriter::KnownTrial> StoreWriter::find_trial(const TrialRow& trial) {
+  Statement query = database_.query(sql::kTrialFaults);
+  if (!query.bind(trial.key.digest, store::origin_name(trial.origin), trial.kernel).step()) {
     return std::nullopt;
   }
-  TrialIdentity found;
-  found.id = query.integer();
+  KnownTrial found;
   found.full_key = query.blob();
   found.fault_count = query.word();
   return found;
 }
 
-std::int64_t StoreWriter::trial_id(const Digest& key, Origin origin) {
-  const auto found = find_trial(key, origin);
-  if (!found) {
+void StoreWriter::require_trial(const Digest& key, Origin origin) {
+  if (!database_.query(sql::kHasTrial).bind(key, store::origin_name(origin)).step()) {
     throw Error(ErrorCode::InvalidArgument, "trial " + key.hex().substr(0, 16),
                 "its samples came before the trial itself was stored");
   }
-  return found->id;
 }
 
 bool StoreWriter::put_trial(const TrialRow& trial) {
@@ -166,7 +163,7 @@ bool StoreWriter::put_trial(const TrialRow& trial) {
   if (trial.outcome == Outcome::OutOfMemory) {
     return false;
   }
-  const auto known = find_trial(trial.key.digest, trial.origin);
+  const auto known = find_trial(trial);
   if (known && trial.origin == Origin::Import) {
     return false;
   }
@@ -188,9 +185,10 @@ bool StoreWriter::put_trial(const TrialRow& trial) {
 }
 
 void StoreWriter::forget_trial(const TrialRow& trial) {
-  const std::int64_t id = trial_id(trial.key.digest, trial.origin);
-  for (const std::string* dropping : {&sql::kDeleteBlocks, &sql::kDeleteVerifications, &sql::kDeleteTrial}) {
-    database_.query(*dropping).bind(id).run();
+  const auto origin = store::origin_name(trial.origin);
+  database_.query(sql::kDeleteTrial).bind(trial.key.digest, origin, trial.kernel).run();
+  for (const std::string* dropping : {&sql::kDeleteBlocks, &sql::kDeleteVerifications}) {
+    database_.query(*dropping).bind(trial.key.digest, origin).run();
   }
   const std::string problem = store::write_problem(trial.problem);
   const std::string policy = to_string(trial.policy);
@@ -213,18 +211,23 @@ bool StoreWriter::put_block(const BlockRow& block) {
     return false;
   }
   database_.query(sql::kDeleteBlock)
-      .bind(trial_id(block.trial, block.origin), block.series, static_cast<int>(block.stage), block.index)
+      .bind(block.trial, store::origin_name(block.origin), block.series, static_cast<int>(block.stage),
+            block.index)
       .run();
   return insert_block(block);
 }
 
 bool StoreWriter::insert_block(const BlockRow& block) {
-  insert(database_.query(sql::kInsertBlock), block, trial_id(block.trial, block.origin), block.series, now_);
+  require_trial(block.trial, block.origin);
+  insert(database_.query(sql::kInsertBlock), block, block.trial, store::origin_name(block.origin),
+         block.series, now_);
   return database_.changes() == 1;
 }
 
 void StoreWriter::put_verification(const VerificationRow& row) {
-  insert(database_.query(sql::kPutVerification), row, trial_id(row.trial, row.origin), row.series, now_);
+  require_trial(row.trial, row.origin);
+  insert(database_.query(sql::kPutVerification), row, row.trial, store::origin_name(row.origin), row.series,
+         now_);
 }
 
 void StoreWriter::end_record(std::int64_t id) {

@@ -46,14 +46,16 @@ class StoreWriter : public StoreReader {
   /// If it still names that cubin.
   void drop_artifact(const Digest& key, const Digest& cubin);
   void put_device_class(const DeviceClass& device);  // known ones stay, damaged ones are mended
-  /// Inserts or updates; false if nothing was stored: out of memory is not a property of a configuration, and
+  /// Inserts or updates the kernel's row of the trial; false if nothing was stored: out of memory is not a property of a configuration, and
   /// a known imported trial stays unchanged.
   bool put_trial(const TrialRow& trial);
-  /// Drops the trial with its samples and verifications, as if it had not been tried, and lets the current
-  /// records of its problem no longer say that their search is done.
+  /// Drops the kernel's row of the trial, as if it had not been tried, and lets the current records of its
+  /// problem no longer say that their search is done. Samples and passed verifications stay while another kernel
+  /// has the trial.
   void forget_trial(const TrialRow& trial);
   /// False where it is stored already and not damaged. Throws InvalidArgument where the trial is not stored.
   bool put_block(const BlockRow& block);
+  /// A failed verification stays failed in its series.
   void put_verification(const VerificationRow& verification);
   /// Appends in next_generation() and ends the row that it replaces. False: not stored, because there is a
   /// better row (an uncontended one for a provisional one) or the same imported row is known. Either way
@@ -87,13 +89,12 @@ class StoreWriter : public StoreReader {
   std::uint64_t pin_generation(const std::string& job, std::uint64_t generation);
 
  private:
-  struct TrialIdentity {
-    std::int64_t id = 0;
+  struct KnownTrial {
     std::string full_key;
     std::uint32_t fault_count = 0;
   };
-  std::optional<TrialIdentity> find_trial(const Digest& key, Origin origin);
-  std::int64_t trial_id(const Digest& key, Origin origin);
+  std::optional<KnownTrial> find_trial(const TrialRow& trial);
+  void require_trial(const Digest& key, Origin origin);
   void drop_blob(const Digest& cubin);
   bool insert_block(const BlockRow& block);
   bool is_damaged_class(const Digest& digest);

@@ -120,12 +120,12 @@ class Export {
 
   void add_trials(std::vector<TrialRow> rows) {
     std::ranges::stable_sort(rows, {}, &TrialRow::origin);  // the store's own first
-    std::set<Digest> seen;
+    std::set<std::pair<Digest, std::string>> seen;
     for (const TrialRow& row : rows) {
       if (row.outcome == Outcome::OutOfMemory || !wanted(row.device_class)) {
         continue;
       }
-      if (!seen.insert(row.key.digest).second) {
+      if (!seen.emplace(row.key.digest, row.kernel).second) {
         continue;
       }
       used_.insert(row.device_class);

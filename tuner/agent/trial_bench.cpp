@@ -1,6 +1,9 @@
 #include "tuner/agent/trial_bench.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
+#include "tuner/measure/floor.hpp"
 #include "tuner/measure/margins.hpp"
 #include "tuner/spec/entry_faults.hpp"
 
@@ -9,6 +12,7 @@ namespace {
 
 // Faults in so many distinct workers count against the configuration.
 constexpr std::uint32_t kFaultsThatCount = 2;
+const std::string kTimeRefused = "time refused: ";
 
 bool is_fault(v1::Outcome outcome) {
   return outcome == v1::LAUNCH || outcome == v1::RUNTIME || outcome == v1::TIMEOUT;
@@ -110,10 +114,33 @@ Attempt TrialBench::compile(const Candidate& candidate) {
       header ? std::string_view() : artifacts_.kept_cubin(candidate.artifact_key.digest);
   const std::string limit = exceeded_limit(candidate, input_.problem, candidate.plan, cubin);
   if (limit.empty()) {
-    return Attempt::Done;
+    return adopt(candidate);
   }
   reject(candidate, v1::CONSTRAINT, limit);
   return Attempt::Out;
+}
+
+Attempt TrialBench::adopt(const Candidate& candidate) {
+  if (!log_.adopt(candidate)) {
+    return Attempt::Done;
+  }
+  const WorkSizes sizes = input_.spec->work_sizes(input_.problem);
+  const measure::FloorWork work{sizes.flops.value_or(0), sizes.min_read_bytes.value_or(0),
+                                !input_.policy.warm_l2};
+  for (const auto stage : {v1::SampleBlock::SCREEN, v1::SampleBlock::FINAL}) {
+    for (const v1::SampleBlock* block : log_.blocks(candidate, stage)) {
+      const measure::FloorRates rates{input_.facts.cc_major(),          input_.facts.cc_minor(),
+                                      input_.facts.sm_count(),          block->conditions().sm_mhz(),
+                                      block->conditions().memory_mhz(), input_.facts.memory_bus_bits()};
+      const measure::Floor floor = measure::compute_floor(work, rates, settings_);
+      const double least = *std::ranges::min_element(block->samples_us());
+      if (measure::is_below(floor, least, block->tick_us())) {
+        reject(candidate, v1::WRONG_RESULT, kTimeRefused + measure::describe(floor, work, rates, least));
+        return Attempt::Out;
+      }
+    }
+  }
+  return Attempt::Done;
 }
 
 bool TrialBench::is_settled(const Candidate& candidate) const {
@@ -206,6 +233,9 @@ bool TrialBench::has_wanted_bits(const DeviceSetup& setup, bool after_timing, co
 Attempt TrialBench::verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing) {
   const v1::VerificationResult* stored = log_.verification(candidate, setup.problem, after_timing);
   if (stored) {
+    if (log_.header(candidate)->outcome() == v1::UNVERIFIED) {  // verified for another kernel
+      log_.set_outcome(candidate, stored->outcome(), stored->detail(), 0);
+    }
     const bool bits = stored->same_bits() || input_.numerics.kind == Numerics::Kind::Tolerance;
     if (stored->outcome() != v1::CORRECT || !bits) {
       return out(candidate, v1::WRONG_RESULT);
@@ -264,7 +294,7 @@ Attempt TrialBench::judge_measured(const Candidate& candidate, const v1::DeviceR
     return judge(candidate, reply.outcome(), reply.detail());
   }
   if (item->below_floor()) {
-    reject(candidate, v1::WRONG_RESULT, "time refused: " + item->detail());
+    reject(candidate, v1::WRONG_RESULT, kTimeRefused + item->detail());
     return Attempt::Out;
   }
   return judge(candidate, item->outcome(), item->detail().empty() ? reply.detail() : item->detail());

@@ -1,5 +1,6 @@
 #include "tuner/agent/trial_log.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
@@ -119,7 +120,31 @@ void TrialLog::set_outcome(const Candidate& candidate, v1::Outcome outcome, cons
 }
 
 bool TrialLog::was_verified_otherwise(const Candidate& candidate) const {
-  return outdated_.contains(bytes_of(candidate.trial_key.digest));
+  const std::string key = bytes_of(candidate.trial_key.digest);
+  return outdated_.contains(key) && std::ranges::none_of(verifications_of(key), [](const auto& known) {
+           return known.second.outcome() != v1::CORRECT;
+         });
+}
+
+std::ranges::subrange<TrialLog::Verifications::const_iterator> TrialLog::verifications_of(
+    const std::string& key) const {
+  const auto begin = verifications_.lower_bound({key, "", false});
+  return {begin, std::find_if(begin, verifications_.end(),
+                              [&](const auto& known) { return std::get<0>(known.first) != key; })};
+}
+
+bool TrialLog::adopt(const Candidate& candidate) {
+  if (header(candidate)) {
+    return false;
+  }
+  const std::string key = bytes_of(candidate.trial_key.digest);
+  const auto block = blocks_.lower_bound({key, 0, 0});
+  const bool has_blocks = block != blocks_.end() && std::get<0>(block->first) == key;
+  if (!has_blocks && verifications_of(key).empty()) {
+    return false;
+  }
+  set_outcome(candidate, v1::UNVERIFIED, "", 0);
+  return true;
 }
 
 void TrialLog::require_header(const Candidate& candidate) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <tuple>
@@ -39,11 +40,11 @@ class TrialLog {
   TrialLog(const v1::LeaseGrant& lease, const JobInput& input, Comparable comparable,
            CompileSource& artifacts, JobChannel& channel, const Clock& clock);
 
-  /// Absent: the trial was never tried.
+  /// Absent: the trial was never tried for this kernel.
   const v1::TrialHeader* header(const Candidate& candidate) const;
   const v1::VerificationResult* verification(const Candidate& candidate, const Problem& problem,
                                              bool after_timing) const;
-  /// Whether another reference or tolerance than today's has judged it.
+  /// Whether another reference or tolerance than today's has judged it, and today's has not found it wrong.
   bool was_verified_otherwise(const Candidate& candidate) const;
   /// In the order of their indices.
   std::vector<const v1::SampleBlock*> blocks(const Candidate& candidate, v1::SampleBlock::Stage stage) const;
@@ -60,6 +61,8 @@ class TrialLog {
   /// Error(Internal): it is not a property of a configuration.
   void set_outcome(const Candidate& candidate, v1::Outcome outcome, const std::string& detail,
                    std::uint32_t fault_count);
+  /// Enters a trial whose samples or verifications were made for another kernel under this one. False: it is none.
+  bool adopt(const Candidate& candidate);
   void add(const Candidate& candidate, const Problem& problem, v1::VerificationResult result);
   void add(const Candidate& candidate, v1::SampleBlock block);
   /// Sends nothing if nothing was added.
@@ -72,7 +75,9 @@ class TrialLog {
  private:
   using BlockKey = std::tuple<std::string, int, std::uint32_t>;        // trial key, stage, index
   using VerificationKey = std::tuple<std::string, std::string, bool>;  // trial key, problem, after timing
+  using Verifications = std::map<VerificationKey, v1::VerificationResult>;
   bool counts(const v1::SampleBlock& block) const;
+  std::ranges::subrange<Verifications::const_iterator> verifications_of(const std::string& key) const;
   void require_header(const Candidate& candidate);
 
   const JobInput& input_;
@@ -82,7 +87,7 @@ class TrialLog {
   const Clock& clock_;
   std::map<std::string, v1::TrialHeader> headers_;
   std::map<BlockKey, v1::SampleBlock> blocks_;
-  std::map<VerificationKey, v1::VerificationResult> verifications_;
+  Verifications verifications_;
   std::set<std::string> outdated_;  // trial keys
   double stored_tick_us_ = 0;
 

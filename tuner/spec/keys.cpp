@@ -22,6 +22,7 @@ constexpr std::uint32_t kInterfaceVersion = 1;
 constexpr std::uint32_t kRecordVersion = 1;
 constexpr std::uint32_t kVerificationVersion = 1;
 constexpr std::uint32_t kSpaceVersion = 1;
+constexpr std::uint32_t kSourceVersion = 1;
 
 // The way in which inputs are made from the job's key. It is part of the trial's key, because data decides
 // branches and clocks.
@@ -146,6 +147,13 @@ void put_launch_spec(KeyEncoder& key, const LaunchSpec& launch) {
   key.field("shared_bytes", launch.shared_bytes).end();
 }
 
+void put_launch_specs(KeyEncoder& key, const std::vector<LaunchSpec>& launches) {
+  key.list("launches", launches.size());
+  for (const LaunchSpec& launch : launches) {
+    put_launch_spec(key, launch);
+  }
+}
+
 void put_tunables_and_launches(KeyEncoder& key, const KernelSpec& spec) {
   key.list("tunables", spec.tunables.size());
   for (const Tunable& tunable : spec.tunables) {
@@ -155,10 +163,31 @@ void put_tunables_and_launches(KeyEncoder& key, const KernelSpec& spec) {
     }
     put_strings(key, tunable.name, values);
   }
-  key.list("launches", spec.launches.size());
-  for (const LaunchSpec& launch : spec.launches) {
-    put_launch_spec(key, launch);
+  put_launch_specs(key, spec.launches);
+}
+
+void put_defaults(KeyEncoder& key, const KernelSpec& spec) {
+  std::vector<std::string> defaults;
+  for (const Configuration& configuration : spec.defaults) {
+    defaults.push_back(to_string(configuration));
   }
+  put_strings(key, "defaults", defaults);
+}
+
+/// Where the default configuration is the reference.
+void put_default_reference(KeyEncoder& key, const KernelSpec& spec) {
+  if (spec.triton) {
+    for (const Configuration& configuration : spec.defaults) {
+      const TritonVariant& variant = spec.triton_variant(configuration);
+      key.field("ttir", variant.ttir).field("triton_options", variant.options);
+    }
+    return;
+  }
+  put_sources(key, spec.source_digests.source, spec.source_digests.includes);
+  put_strings(key, "options", spec.options);
+  put_strings(key, "defines", spec.defines);
+  put_defaults(key, spec);
+  put_launch_specs(key, spec.launches);
 }
 
 void put_bound(KeyEncoder& key, std::string_view tag, const BoundSpec& bound) {
@@ -337,10 +366,9 @@ Digest verification_digest(const KernelSpec& spec) {
   key.field("kind", kind_name(spec.reference.kind));
   if (spec.reference.kind == ReferenceSpec::Kind::Kernel) {
     put_sources(key, spec.reference_digests.source, spec.reference_digests.includes);
-    key.list("launches", spec.reference.launches.size());
-    for (const LaunchSpec& launch : spec.reference.launches) {
-      put_launch_spec(key, launch);
-    }
+    put_launch_specs(key, spec.reference.launches);
+  } else {
+    put_default_reference(key, spec);
   }
   std::vector<Tolerance> tolerances = spec.tolerances;
   std::ranges::sort(tolerances, {}, [](const Tolerance& one) { return std::pair(one.output, one.type); });
@@ -369,6 +397,16 @@ Digest verification_digest(const KernelSpec& spec) {
   return key.digest();
 }
 
+Digest source_digest(const KernelSpec& spec) {
+  KeyEncoder key("source", kSourceVersion);
+  if (spec.triton) {
+    key.field("entry", spec.launches.front().entry).field("target", spec.triton->name());
+  } else {
+    key.field("source", spec.source_digests.source);
+  }
+  return key.digest();
+}
+
 Digest verification_digest(const KernelSpec& spec, const Numerics& numerics) {
   if (numerics.kind != Numerics::Kind::Invariant) {
     return verification_digest(spec);
@@ -376,11 +414,7 @@ Digest verification_digest(const KernelSpec& spec, const Numerics& numerics) {
   KeyEncoder key("invariance", kVerificationVersion);
   key.field("verification", verification_digest(spec));
   put_strings(key, "constraints", spec.constraints);
-  std::vector<std::string> defaults;
-  for (const Configuration& configuration : spec.defaults) {
-    defaults.push_back(to_string(configuration));
-  }
-  put_strings(key, "defaults", defaults);
+  put_defaults(key, spec);
   put_tunables_and_launches(key, spec);
   return key.digest();
 }

@@ -61,7 +61,7 @@ inline const std::string kForeignKeys = "PRAGMA foreign_key_check";
 inline const std::string kCubins = "SELECT cubin FROM blobs ORDER BY cubin";
 inline const std::string kRecordsWithoutTrial =
     "SELECT id, kernel, problem FROM records r WHERE to_generation IS NULL AND evidence = 'measured' AND "
-    "NOT EXISTS (SELECT 1 FROM trials t WHERE t.key = r.trial) ORDER BY id";
+    "NOT EXISTS (SELECT 1 FROM trials t WHERE t.key = r.trial AND t.kernel = r.kernel) ORDER BY id";
 inline const std::string kCountRecordsWithoutCubin =
     "SELECT count(*) FROM records WHERE to_generation IS NULL AND cubin NOT IN (SELECT cubin FROM blobs)";
 

@@ -176,6 +176,67 @@ TEST_CASE("an edited tolerance keeps the timings and repeats the verifications")
   CHECK(world.device.verified.size() == once.size() + at);
 }
 
+/// The job's trials as a kernel of another name has them, of the same source.
+void move_to_another_kernel(World& world) {
+  world.channel.trials.clear();
+  world.device.measured.clear();
+  world.device.verified.clear();
+}
+
+TEST_CASE("trials of another kernel are entered under this one and neither measured nor verified again") {
+  World world(noisy());
+  const v1::JobResult first = world.run();
+  const auto trials = world.channel.trials;
+  move_to_another_kernel(world);
+  const v1::JobResult second = world.run();
+  CHECK(text(second.winner()) == text(first.winner()));
+  CHECK(second.provenance().median_us() == first.provenance().median_us());
+  CHECK(world.device.measured.empty());
+  CHECK(world.device.verified.empty());
+  REQUIRE(world.channel.trials.size() == trials.size());
+  for (const auto& [key, trial] : trials) {
+    CHECK(world.channel.trials.at(key).outcome() == trial.outcome());
+  }
+}
+
+TEST_CASE("what another kernel's reference has found wrong is verified again and not measured again") {
+  World world(noisy());
+  const v1::JobResult first = world.run();
+  for (auto& [key, verification] : world.channel.verifications) {
+    verification.set_verification_digest(std::string(32, 'x'));
+    verification.set_outcome(v1::WRONG_RESULT);
+  }
+  move_to_another_kernel(world);
+  CHECK(text(world.run().winner()) == text(first.winner()));
+  CHECK(world.device.measured.empty());
+  CHECK_FALSE(world.device.verified.empty());
+}
+
+TEST_CASE("what fails for another kernel by the same reference and tolerance fails for this one") {
+  World world(noisy());
+  const v1::JobResult first = world.run();
+  for (auto& [key, verification] : world.channel.verifications) {
+    if (verification.trial_key() == first.winner_trial()) {
+      verification.set_outcome(v1::WRONG_RESULT);
+    }
+  }
+  move_to_another_kernel(world);
+  CHECK(text(world.run().winner()) != text(first.winner()));
+  CHECK(world.channel.trials.at(first.winner_trial()).outcome() == v1::WRONG_RESULT);
+}
+
+TEST_CASE("samples of a kernel that names no work are refused for one whose work takes longer") {
+  World world(noisy());
+  const v1::JobResult first = world.run();
+  move_to_another_kernel(world);
+  std::string& spec = *world.channel.frame.mutable_spec()->mutable_spec_json();
+  spec.insert(spec.find("\"tolerance\""), R"("work": {"flops": "N*1000000000000"}, )");
+  world.run();
+  const v1::TrialHeader& trial = world.channel.trials.at(first.winner_trial());
+  CHECK(trial.outcome() == v1::WRONG_RESULT);
+  CHECK_THAT(trial.detail(), Catch::Matchers::StartsWith("time refused: ") && Catch::Matchers::Contains("TFLOP"));
+}
+
 TEST_CASE("a new tunable value tops up the trials and the finalists meet in new rounds") {
   World world(noisy());
   world.run();

@@ -123,7 +123,7 @@ TEST_CASE("an export counts the rows that lack their device class because it is 
 TEST_CASE("a damaged trial is passed over until the next one with its key repairs it") {
   StoreFixture f;
   const TrialRow trial = trial_row("a");
-  const TrialGroup group{trial.kernel, trial.problem, trial.device_class, trial.policy, "580"};
+  const TrialGroup group{trial.kernel, {}, trial.problem, trial.device_class, trial.policy, "580"};
   const auto found = [&] { return f.read([&](StoreReader& reader) { return reader.trials(group).size(); }); };
   f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
   f.damage("UPDATE trials SET full_key = x'00', configuration = '{'");
@@ -263,7 +263,7 @@ TEST_CASE("damage is reported with table and row and column") {
   const TrialRow trial = trial_row("a");
   f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
   f.damage("UPDATE trials SET configuration = '{'");
-  CHECK_THROWS_WITH(f.read([&](StoreReader& reader) { return reader.trial(trial.key); }),
+  CHECK_THROWS_WITH(f.read([&](StoreReader& reader) { return reader.trial(trial.key.digest, trial.kernel); }),
                     "store, table trials, row " + trial.key.digest.hex() +
                         ", column configuration: does not hold a configuration: \"{\"");
 }

@@ -78,7 +78,7 @@ TEST_CASE_METHOD(FaultStore, "a forgotten trial leaves nothing and the others st
     writer.forget_trial(crashed);
   });
   CHECK(found(filter()) == std::vector{slow_compile.key});
-  CHECK_FALSE(read([&](StoreReader& reader) { return reader.trial(crashed.key); }));
+  CHECK_FALSE(read([&](StoreReader& reader) { return reader.trial(crashed.key.digest, crashed.kernel); }));
   CHECK(read([&](StoreReader& reader) { return reader.blocks(correct); }).size() == 1);
   write([&](StoreWriter& writer) { writer.put_trial(crashed); });
   CHECK(read([&](StoreReader& reader) { return reader.blocks(crashed); }).empty());

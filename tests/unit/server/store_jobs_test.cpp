@@ -169,7 +169,7 @@ TEST_CASE("the series of a question is known when its jobs are forgotten") {
   put(*store, job);
   const auto last = [&] {
     std::uint32_t series = 0;
-    store->read([&](StoreReader& reader) { series = reader.last_series(question_of(4096)); });
+    store->read([&](StoreReader& reader) { series = reader.last_series(question_of(4096), {}); });
     return series;
   };
   CHECK(last() == 3);

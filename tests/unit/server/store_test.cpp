@@ -4,6 +4,7 @@
 #include <set>
 
 #include "server/answer/blob_cache.hpp"
+#include "server/table/table_export.hpp"
 #include "tests/unit/server/store_fixture.hpp"
 
 namespace cubind::test {
@@ -56,7 +57,7 @@ TEST_CASE("a trial never goes back to an older series") {
       writer.put_trial(trial);
     }
   });
-  CHECK(f.read([&](StoreReader& reader) { return reader.trial(trial.key); })->series == 2);
+  CHECK(f.read([&](StoreReader& reader) { return reader.trial(trial.key.digest, trial.kernel); })->series == 2);
 }
 
 TEST_CASE("a block is stored once") {
@@ -126,7 +127,7 @@ TEST_CASE("blocks and verifications of all trials of a question come in one quer
     writer.put_block(block_row(b, 1));
     writer.put_verification(verified);
   });
-  const TrialGroup group{a.kernel, a.problem, a.device_class, a.policy, "580"};
+  const TrialGroup group{a.kernel, {}, a.problem, a.device_class, a.policy, "580"};
   std::vector<BlockRow> expected = {block_row(a, 0), block_row(b, 0), block_row(b, 1)};
   std::ranges::stable_sort(expected, {}, &BlockRow::trial);
   CHECK(f.read([&](StoreReader& reader) { return reader.blocks_of(group, 0); }) == expected);
@@ -134,6 +135,111 @@ TEST_CASE("blocks and verifications of all trials of a question come in one quer
         std::vector{verified});
   CHECK(f.read([&](StoreReader& reader) { return reader.blocks_of(group, 1); }) ==
         std::vector{block_row(earlier, 0)});
+}
+
+/// The trial as a kernel of another name has it, of the same source.
+TrialRow under_another_name(TrialRow trial) {
+  trial.kernel = "vector_add_copy";
+  trial.configuration = {{{"CONFIG", 7}}};
+  return trial;
+}
+
+TEST_CASE("kernels of one source share samples and verifications and each has its own outcome of a trial") {
+  StoreFixture f;
+  TrialRow mine = trial_row("a");
+  mine.source = Digest::of("source");
+  TrialRow theirs = under_another_name(mine);
+  theirs.outcome = Outcome::WrongResult;
+  theirs.detail = "of the other one";
+  VerificationRow verified;
+  verified.trial = mine.key.digest;
+  verified.verification_digest = Digest::of("reference and tolerance");
+  verified.result.problem = problem_of(4096);
+  f.write([&](StoreWriter& writer) {
+    writer.put_trial(mine);
+    writer.put_block(block_row(mine, 0));
+    writer.put_verification(verified);
+    writer.put_trial(theirs);
+  });
+  CHECK(f.read([&](StoreReader& reader) { return reader.trial(mine.key.digest, mine.kernel); }) == mine);
+  CHECK(f.read([&](StoreReader& reader) { return reader.trial(mine.key.digest, theirs.kernel); }) == theirs);
+  const TrialGroup third{"no_trial_yet", mine.source, mine.problem, mine.device_class, mine.policy, "580"};
+  CHECK(f.read([&](StoreReader& reader) { return reader.trials(third); }).empty());
+  CHECK(f.read([&](StoreReader& reader) { return reader.blocks_of(third, 0); }) == std::vector{block_row(mine, 0)});
+  CHECK(f.read([&](StoreReader& reader) { return reader.verifications_of(third, 0); }) == std::vector{verified});
+  ExportOptions everything;
+  everything.all_trials = true;
+  f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
+  CHECK(f.read([&](StoreReader& reader) { return export_table(reader, everything); }).table.trials.size() == 2);
+}
+
+TEST_CASE("a kernel of another source at the same problem shares nothing") {
+  StoreFixture f;
+  TrialRow mine = trial_row("a");
+  mine.source = Digest::of("source");
+  f.write([&](StoreWriter& writer) {
+    writer.put_trial(mine);
+    writer.put_block(block_row(mine, 0));
+  });
+  const TrialGroup other{"other", Digest::of("another source"), mine.problem, mine.device_class, {}, "580"};
+  CHECK(f.read([&](StoreReader& reader) { return reader.blocks_of(other, 0); }).empty());
+  CHECK(f.read([&](StoreReader& reader) { return reader.last_series(question_of(4096), other.source); }) == 0);
+}
+
+TEST_CASE("a retune of one kernel begins a series for all kernels of its source") {
+  StoreFixture f;
+  TrialRow theirs = under_another_name(trial_row("a"));
+  theirs.source = Digest::of("source");
+  theirs.series = 2;
+  f.write([&](StoreWriter& writer) { writer.put_trial(theirs); });
+  const auto last = [&](const Digest& source) {
+    return f.read([&](StoreReader& reader) { return reader.last_series(question_of(4096), source); });
+  };
+  CHECK(last(theirs.source) == 2);
+  CHECK(last({}) == 0);
+}
+
+TEST_CASE("a verification that has failed stays failed in its series, whatever later runs say") {
+  StoreFixture f;
+  VerificationRow row;
+  row.trial = trial_row("a").key.digest;
+  row.verification_digest = Digest::of("reference and tolerance");
+  row.result.problem = problem_of(4096);
+  row.result.outcome = Outcome::WrongResult;
+  VerificationRow passed = row;
+  passed.result.outcome = Outcome::Correct;
+  f.write([&](StoreWriter& writer) {
+    writer.put_trial(trial_row("a"));
+    writer.put_verification(row);
+    writer.put_verification(passed);
+  });
+  CHECK(f.read([](StoreReader& reader) { return reader.verifications(trial_row("a")); }) == std::vector{row});
+}
+
+TEST_CASE("a trial that one kernel forgets keeps what another kernel has of it, but for failed verifications") {
+  StoreFixture f;
+  const TrialRow mine = trial_row("a"), theirs = under_another_name(mine);
+  VerificationRow passed;
+  passed.trial = mine.key.digest;
+  passed.verification_digest = Digest::of("their reference");
+  passed.result.problem = problem_of(4096);
+  VerificationRow failed = passed;
+  failed.verification_digest = Digest::of("my reference");
+  failed.result.outcome = Outcome::WrongResult;
+  f.write([&](StoreWriter& writer) {
+    writer.put_trial(mine);
+    writer.put_trial(theirs);
+    writer.put_block(block_row(mine, 0));
+    writer.put_verification(passed);
+    writer.put_verification(failed);
+    writer.forget_trial(mine);
+  });
+  CHECK_FALSE(f.read([&](StoreReader& reader) { return reader.trial(mine.key.digest, mine.kernel); }));
+  CHECK(f.read([&](StoreReader& reader) { return reader.blocks(theirs); }).size() == 1);
+  CHECK(f.read([&](StoreReader& reader) { return reader.verifications(theirs); }) == std::vector{passed});
+  f.write([&](StoreWriter& writer) { writer.forget_trial(theirs); });
+  CHECK(f.read([&](StoreReader& reader) { return reader.blocks(theirs); }).empty());
+  CHECK(f.read([&](StoreReader& reader) { return reader.verifications(theirs); }).empty());
 }
 
 TEST_CASE("artifacts that several questions name come once and those that did not compile as keys alone") {
@@ -150,8 +256,8 @@ TEST_CASE("artifacts that several questions name come once and those that did no
       writer.put_trial(trial);
     }
   });
-  const std::vector<TrialGroup> groups = {{"vector_add", problem_of(4096), h200_class().digest, {}, "580"},
-                                          {"vector_add", problem_of(8192), h200_class().digest, {}, "580"}};
+  const std::vector<TrialGroup> groups = {{"vector_add", {}, problem_of(4096), h200_class().digest, {}, "580"},
+                                          {"vector_add", {}, problem_of(8192), h200_class().digest, {}, "580"}};
   CHECK(f.read([&](StoreReader& reader) { return reader.artifacts_of(groups); }) == std::vector{shared});
   CHECK(f.read([&](StoreReader& reader) { return reader.artifact_keys_of(groups); }) ==
         std::set{shared.key.digest, failed});
@@ -176,7 +282,7 @@ TEST_CASE("the fastest that were screened come first and no more than asked for"
     screened(writer, "c", 256, 20);
     writer.put_trial(trial_row("never screened"));
   });
-  const TrialGroup group{"vector_add", problem_of(4096), h200_class().digest, {}, "580"};
+  const TrialGroup group{"vector_add", {}, problem_of(4096), h200_class().digest, {}, "580"};
   CHECK(f.read([&](StoreReader& reader) { return reader.fastest_screened(group, 0, 2); }) ==
         std::vector<Configuration>{{{{"THREADS", 128}, {"VECTOR", 4}}}, {{{"THREADS", 256}, {"VECTOR", 4}}}});
   CHECK(f.read([&](StoreReader& reader) { return reader.fastest_screened(group, 0, 9); }).size() == 3);
@@ -206,7 +312,7 @@ TEST_CASE("trials come back by question and a new driver branch begins without t
     trial.fault_count = 2;
     writer.put_trial(trial);
   });
-  TrialGroup group{"vector_add", problem_of(4096), h200_class().digest, {}, "580"};
+  TrialGroup group{"vector_add", {}, problem_of(4096), h200_class().digest, {}, "580"};
   const auto known = f.read([&](StoreReader& reader) { return reader.trials(group); });
   REQUIRE(known.size() == 1);
   CHECK(known[0].fault_count == 2);
@@ -221,7 +327,7 @@ TEST_CASE("a count of faults never shrinks while they last") {
     trial.outcome = outcome;
     trial.fault_count = faults;
     f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
-    return f.read([&](StoreReader& reader) { return reader.trial(trial.key); }).value().fault_count;
+    return f.read([&](StoreReader& reader) { return reader.trial(trial.key.digest, trial.kernel); }).value().fault_count;
   };
   CHECK(put(Outcome::Runtime, 2) == 2);
   CHECK(put(Outcome::Timeout, 1) == 2);
@@ -248,7 +354,7 @@ TEST_CASE("an imported trial is kept with a measured one and neither replaces th
     writer.put_trial(trial_row("a"));
   });
   CHECK(f.read([](StoreReader& reader) { return reader.all_trials({}); }).size() == 2);
-  const TrialGroup group{"vector_add", problem_of(4096), h200_class().digest, {}, "580"};
+  const TrialGroup group{"vector_add", {}, problem_of(4096), h200_class().digest, {}, "580"};
   CHECK(f.read([&](StoreReader& reader) { return reader.trials(group); }).size() == 1);
 }
 

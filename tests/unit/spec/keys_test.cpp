@@ -2,6 +2,7 @@
 
 #include "base/file.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/triton_spec.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 #include "tuner/spec/keys.hpp"
 
@@ -336,6 +337,47 @@ TEST_CASE("editing the reference keeps the trial key and changes the verificatio
   edited.builder.file("reference.cu").content += "// exact now\n";
   CHECK(edited.trial() == Question().trial());
   CHECK(edited.verification() != Question().verification());
+}
+
+TEST_CASE("where the default is the reference, all that makes and launches it is in the verification digest") {
+  const auto with = [](auto edit) {
+    SpecBuilder builder;
+    builder.json["reference"] = "default";
+    edit(builder);
+    return verification_digest(*builder.parse());
+  };
+  const Digest before = with([](SpecBuilder&) {});
+  CHECK(with([](SpecBuilder& b) { b.json["default"][0]["VECTOR"] = 1; }) != before);
+  CHECK(with([](SpecBuilder& b) { b.json["options"] = {"--use_fast_math"}; }) != before);
+  CHECK(with([](SpecBuilder& b) { b.file("kernel.cu").content += "// another\n"; }) != before);
+  CHECK(with([](SpecBuilder& b) { b.json["launches"][0]["shared_bytes"] = "64"; }) != before);
+  CHECK(with([](SpecBuilder& b) { b.json["name"] = "of_another_name"; }) == before);
+}
+
+TEST_CASE("a Triton kernel's first configuration is in its verification digest, and later ones are not") {
+  const auto with = [](auto edit) {
+    TritonSpec spec;
+    edit(spec.json["configurations"]);
+    return verification_digest(*spec.parse());
+  };
+  const Digest before = with([](OrderedJson&) {});
+  CHECK(with([](OrderedJson& all) { all.erase(all.size() - 1); }) == before);
+  CHECK(with([](OrderedJson& all) { all.erase(0); }) != before);
+}
+
+TEST_CASE("kernels have a source digest in common by their source, and Triton kernels by entry and target") {
+  SpecBuilder builder;
+  const Digest before = source_digest(*builder.parse());
+  builder.json["name"] = "of_another_name";
+  builder.json["tolerance"]["f32"]["rtol"] = 1e-7;
+  CHECK(source_digest(*builder.parse()) == before);
+  builder.file("kernel.cu").content += "// another\n";
+  CHECK(source_digest(*builder.parse()) != before);
+  TritonSpec rows, fewer;
+  fewer.json["configurations"].erase(0);
+  CHECK(source_digest(*fewer.parse()) == source_digest(*rows.parse()));
+  fewer.json["triton"]["entry"] = "columns";
+  CHECK(source_digest(*fewer.parse()) != source_digest(*rows.parse()));
 }
 
 TEST_CASE("the order in which tolerances are written is in no digest") {
