@@ -103,8 +103,12 @@ RecordPtr incumbent(const Lease& lease, const OfferedDevice& device, const Index
 /// What was screened in the latest series for a record's question.
 std::vector<Configuration> tried_for(const RecordRow& record, StoreReader& reader) {
   const RecordQuestion& question = record.question;
-  return reader.fastest_screened({question.kernel, {}, question.problem, question.device_class,
-                                  question.policy, driver_branch(record.driver.version)},
+  return reader.fastest_screened({question.kernel,
+                                  {},
+                                  question.problem,
+                                  question.device_class,
+                                  question.policy,
+                                  driver_branch(record.driver.version)},
                                  reader.last_series(question, {}), kMostHints);
 }
 

@@ -189,7 +189,8 @@ class OwnTrials {
  private:
   bool is_of_question(const TrialRow& trial) const {
     const RecordQuestion question = job_.measured();
-    return trial.problem == question.problem && trial.device_class == question.device_class && trial.policy == question.policy &&
+    return trial.problem == question.problem && trial.device_class == question.device_class &&
+           trial.policy == question.policy &&
            driver_branch(trial.driver.version) == driver_branch(job_.lease->driver.version);
   }
 

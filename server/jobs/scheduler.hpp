@@ -157,7 +157,7 @@ class Scheduler {
   std::uint32_t queued() const;
   std::uint32_t running() const;
 
-  /// Called on the job thread for every artifact that was stored.
+  /// Called on the job thread forevery artifact that was stored.
   void on_artifact(std::function<void(const ArtifactRow&)> listener);
   /// Called after another daemon has ended a job, which may have brought artifacts.
   void on_job_ended_elsewhere(std::function<void()> listener);
@@ -244,7 +244,7 @@ class Scheduler {
   void note_use_of_lent_gpu(OpenJob& job, bool in_use_lent);
   /// Of calls that lend a GPU which others use for too long.
   void end_vain_waits();
-  /// Without an agent that takes them they would wait for ever.
+  /// Without an agent that takes them they would wait forever.
   void end_jobs_without_kernel();
   /// The job that the lease is for, its lease renewed; null where it is over or the fence is stale.
   OpenJob* leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence);

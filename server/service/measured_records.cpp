@@ -29,7 +29,8 @@ std::vector<Configuration> best_of(const AnswerCandidate& candidate, const Kerne
   std::vector<Configuration> best{candidate.configuration};
   store.read([&](StoreReader& reader) {
     for (const Digest& trial : candidate.record->finalists) {
-      const auto row = best.size() < kBest ? reader.trial(trial, candidate.record->question.kernel) : std::nullopt;
+      const auto row =
+          best.size() < kBest ? reader.trial(trial, candidate.record->question.kernel) : std::nullopt;
       const auto todays = row ? in_todays_terms(spec, row->configuration) : std::nullopt;
       if (todays && std::ranges::find(best, *todays) == best.end()) {
         best.push_back(*todays);

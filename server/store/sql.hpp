@@ -112,11 +112,11 @@ inline const DialectText kArtifactColumns =
     select<ArtifactRow>("key, full_key, " + holds_sum<ArtifactRow>(), "artifacts");
 inline const DialectText kArtifact = kArtifactColumns + "WHERE key = ?";
 inline const DialectText kArtifactByCubin = kArtifactColumns + "WHERE cubin = ? ORDER BY key LIMIT 1";
-/// The workers' trials of a kernel's question, and those that other kernels of the same source have at the same problem:
-/// equal keys are the same work, whoever asked for it.
+/// The workers' trials of a kernel's question, and those that other kernels of the same source have at the same
+/// problem: equal keys are the same work.
 inline const std::string kSharedByGroup =
-    "(kernel = ? OR source = ?) AND problem = ? AND device_class = ? AND policy = ? AND driver_branch = ? AND "
-    "origin = 'worker'";
+    "(kernel = ? OR source = ?) AND problem = ? AND device_class = ? AND policy = ? AND "
+    "driver_branch = ? AND origin = 'worker'";
 inline const std::string kArtifactKeysOfGroup =
     "SELECT DISTINCT artifact_key FROM trials WHERE " + kSharedByGroup + " AND length(artifact_key) = 32";
 /// Each once, as its newest artifact names it.
@@ -161,8 +161,7 @@ inline std::string select_trials() {
          " FROM trials t LEFT JOIN artifacts a ON a.key = t.artifact_key ";
 }
 inline const std::string kTrialColumns = select_trials();
-inline const std::string kTrial =
-    kTrialColumns + "WHERE t.key = ? AND t.origin = 'worker' AND t.kernel = ?";
+inline const std::string kTrial = kTrialColumns + "WHERE t.key = ? AND t.origin = 'worker' AND t.kernel = ?";
 inline const std::string kTrialsOfGroup = kTrialColumns +
                                           "WHERE t.kernel = ? AND t.problem = ? AND t.device_class = ? AND "
                                           "t.policy = ? AND t.driver_branch = ? AND "
@@ -177,8 +176,10 @@ inline const std::string kTrialFaults =
 inline const std::string kHasTrial = "SELECT 1 FROM trials WHERE key = ? AND origin = ? LIMIT 1";
 inline const std::string kPutTrial =
     insert<TrialRow>("trials", "key, full_key, driver_branch, created_at") +
-    " ON CONFLICT (key, origin, kernel) DO UPDATE SET full_key = excluded.full_key, source = excluded.source, "
-    "problem = excluded.problem, configuration = excluded.configuration, artifact_key = excluded.artifact_key, "
+    " ON CONFLICT (key, origin, kernel) DO UPDATE SET full_key = excluded.full_key, source = "
+    "excluded.source, "
+    "problem = excluded.problem, configuration = excluded.configuration, artifact_key = "
+    "excluded.artifact_key, "
     "outcome = excluded.outcome, detail = excluded.detail, fault_count = excluded.fault_count, "
     "toolchain_name = excluded.toolchain_name, nvrtc = excluded.nvrtc, builtins = excluded.builtins, "
     "headers = excluded.headers, job = excluded.job, series = CASE WHEN excluded.series > trials.series THEN "
@@ -190,7 +191,8 @@ inline const std::string kBlocks =
 /// Rows of all trials of a group at once; the trial's key comes first.
 inline const std::string kOfGroup = "WHERE origin = 'worker' AND trial IN (SELECT key FROM trials WHERE " +
                                     kSharedByGroup + ") AND series = ? ORDER BY trial, ";
-inline const std::string kBlocksOfGroup = select<BlockRow>("stage || '/' || position, trial", "blocks") + kOfGroup + "stage, position";
+inline const std::string kBlocksOfGroup =
+    select<BlockRow>("stage || '/' || position, trial", "blocks") + kOfGroup + "stage, position";
 /// Screening's samples of the group's trials that worked or were not verified.
 inline const std::string kScreenedOfGroup =
     "SELECT t.key, b.samples_us FROM trials t JOIN blocks b ON b.trial = t.key AND b.origin = t.origin AND "
@@ -217,8 +219,7 @@ inline const std::string kPutVerification =
 
 inline const std::string kDeleteTrial = "DELETE FROM trials WHERE key = ? AND origin = ? AND kernel = ?";
 /// What no kernel's trial has any more.
-inline const std::string kOrphaned =
-    "NOT EXISTS (SELECT 1 FROM trials t WHERE t.key = trial AND t.origin = ";
+inline const std::string kOrphaned = "NOT EXISTS (SELECT 1 FROM trials t WHERE t.key = trial AND t.origin = ";
 inline const std::string kDeleteBlocks =
     "DELETE FROM blocks WHERE trial = ? AND origin = ? AND " + kOrphaned + "blocks.origin)";
 inline const std::string kDeleteVerifications =
@@ -355,10 +356,8 @@ inline DialectText go_on_numbering(const std::string& table) {
                   table};
 }
 
-inline const std::array<DialectText, 5> kAfterCopy{set_sum<ArtifactRow>("artifacts", "TRUE"),
-                                                   set_sum<DeviceClass>("device_classes", "TRUE"),
-                                                   set_sum<RecordRow>("records", "TRUE"),
-                                                   set_sum<JobRow>("jobs", "TRUE"),
-                                                   go_on_numbering("records")};
+inline const std::array<DialectText, 5> kAfterCopy{
+    set_sum<ArtifactRow>("artifacts", "TRUE"), set_sum<DeviceClass>("device_classes", "TRUE"),
+    set_sum<RecordRow>("records", "TRUE"), set_sum<JobRow>("jobs", "TRUE"), go_on_numbering("records")};
 
 }  // namespace cubind::store::sql

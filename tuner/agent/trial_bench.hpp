@@ -92,7 +92,7 @@ class TrialBench {
   /// Throws if arguments do not fit. If `cubin` is empty, symbols alone are compared.
   std::string exceeded_limit(const Candidate& candidate, const Problem& problem, const LaunchPlan& plan,
                              std::string_view cubin) const;
-  /// Enters a trial that another kernel has, unless this one's work cannot be done in the time of its samples.
+  /// Enters a trial that another kernel has, unless this one's work cannot be done in its samples' time.
   Attempt adopt(const Candidate& candidate);
   /// Whether the stored results put the trial out; settled() also acts on it.
   bool is_settled(const Candidate& candidate) const;

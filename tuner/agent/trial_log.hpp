@@ -61,7 +61,8 @@ class TrialLog {
   /// Error(Internal): it is not a property of a configuration.
   void set_outcome(const Candidate& candidate, v1::Outcome outcome, const std::string& detail,
                    std::uint32_t fault_count);
-  /// Enters a trial whose samples or verifications were made for another kernel under this one. False: it is none.
+  /// Enters a trial whose samples or verifications were made for another kernel under this one. False: it is
+  /// none.
   bool adopt(const Candidate& candidate);
   void add(const Candidate& candidate, const Problem& problem, v1::VerificationResult result);
   void add(const Candidate& candidate, v1::SampleBlock block);

@@ -110,8 +110,8 @@ struct TrialContext {
   std::string driver_branch;
 };
 Key trial_key(const TrialContext& context, const Key& artifact, const LaunchPlan& plan);
-/// What kernels that may have trials in common have in common: the source, and of Triton kernels the entry with its target. Not
-/// a key: it selects trials, which are then told apart by theirs.
+/// Equal for kernels that may have trials in common: covers the source, and of Triton kernels the entry with
+/// its target. Not a key: it selects trials, which are then told apart by theirs.
 Digest source_digest(const KernelSpec& spec);
 
 /// Names of dims and flags; arguments in order with kind, element type, role and alignment; nothing else.
@@ -128,8 +128,8 @@ struct RecordQuestion {
 };
 Key record_key(const RecordQuestion& question);
 
-/// Covers the tolerance and the reference: its source closure and launches, or where the default configuration is the
-/// reference, everything that makes and launches that one.
+/// Covers the tolerance and the reference: its source closure and launches, or where the default configuration
+/// is the reference, everything that makes and launches that one.
 Digest verification_digest(const KernelSpec& spec);
 /// The digest for a record with these numerics. Invariant rows were compared with the default configurations,
 /// so it also covers what chooses and launches those: an edited default is another comparison.

@@ -10,7 +10,7 @@
 namespace cubind::test {
 namespace {
 
-/// An imported record of a toolchain that nobody has, and the artifact of another one that answers for it.
+/// An imported record of a toolchain that no agent has, and the artifact of another one that answers for it.
 struct ImportedRecord : LookupFixture {
   ImportedRecord() {
     imported.evidence = Evidence::Imported;

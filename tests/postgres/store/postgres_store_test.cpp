@@ -132,14 +132,16 @@ TEST_CASE("a database of the first schema is upgraded with its rows") {
         "'2026-01-01T00:00:00Z')");
   });
   first.execute(
-      "INSERT INTO trials VALUES (1, decode(repeat('01', 32), 'hex'), '', 'import', NULL, 'scale', '{}', '{}', '', 'p', "
+      "INSERT INTO trials VALUES (1, decode(repeat('01', 32), 'hex'), '', 'import', NULL, 'scale', '{}', "
+      "'{}', '', 'p', "
       "'580', 0, '', 'correct', '', 0, '', '', '', '', NULL, '', '[]', 0, '', ''); "
       "INSERT INTO blocks VALUES (1, 0, 1, 0, '', 0, 0, 0, 0, 0, 0, 0, 'cupti', 0, 0, '', ''); "
       "INSERT INTO verifications VALUES (1, 0, '', '{}', 0, 'correct', 0, '', 0, 0, 1, '', '', '', '')");
   f.url = url;
   f.reopen();
   for (const std::string table : {"blocks", "verifications"}) {
-    CHECK(f.number("SELECT count(*) FROM " + table + " b JOIN trials t ON t.key = b.trial AND t.origin = b.origin") == 1);
+    CHECK(f.number("SELECT count(*) FROM " + table +
+                   " b JOIN trials t ON t.key = b.trial AND t.origin = b.origin") == 1);
   }
   CHECK(f.generation().number == 7);
   CHECK(f.number("SELECT version FROM cubind_schema") ==
@@ -364,7 +366,9 @@ TEST_CASE("a free text with a NUL byte is stored with a mark in its place") {
   TrialRow trial = trial_row("a");
   trial.detail = std::string("before\0after", 12);
   f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
-  CHECK(f.read([&](StoreReader& reader) { return reader.trial(trial.key.digest, trial.kernel); }).value().detail ==
+  CHECK(f.read([&](StoreReader& reader) { return reader.trial(trial.key.digest, trial.kernel); })
+            .value()
+            .detail ==
         "before\xEF\xBF\xBD"
         "after");
 }

@@ -13,12 +13,13 @@ namespace {
 
 constexpr char kOther[] = "scale_again";
 
-/// The tiny kernel, and the same under another name, changed by `edit`. The table has the same trials for both, each changed
-/// by `edit_trial`.
+/// The tiny kernel, and the same under another name, changed by `edit`. The table has the same trials for both,
+/// each changed by `edit_trial`.
 struct TwoNames {
   explicit TwoNames(const std::function<void(OrderedJson&)>& edit,
                     const std::function<void(TableTrial&)>& edit_trial = {})
-      : daemon({.problems = {problem}, .edit_table = [&](Table& table) { add_other(table, edit_trial); }}, false) {
+      : daemon({.problems = {problem}, .edit_table = [&](Table& table) { add_other(table, edit_trial); }},
+               false) {
     OrderedJson spec = OrderedJson::parse(read_file(daemon.kernels() / "scale.json"));
     spec["name"] = kOther;
     edit(spec);
@@ -42,7 +43,8 @@ struct TwoNames {
     request.set_namespace_(name_space);
     request.set_retune(retune);
     v1::TuneEvent last;
-    daemon->connect().tune(request, [&](const v1::TuneEvent& event) { last = event; }, {}, std::nullopt);
+    daemon->connect().tune(
+        request, [&](const v1::TuneEvent& event) { last = event; }, {}, std::nullopt);
     INFO(last.job().error());
     return last;
   }
@@ -140,7 +142,8 @@ TEST_CASE("a trial that was wrong after its timing for one name wins for none, a
   TwoNames f([](OrderedJson&) {},
              [&](TableTrial& trial) {
                if (trial.context.configuration == wrong) {
-                 VerificationResult before{.problem = trial.context.problem, .same_bits = true}, after = before;
+                 VerificationResult before{.problem = trial.context.problem, .same_bits = true},
+                     after = before;
                  after.after_timing = true;
                  after.outcome = Outcome::WrongResult;
                  trial.verifications = {before, after};

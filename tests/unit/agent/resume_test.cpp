@@ -234,7 +234,8 @@ TEST_CASE("samples of a kernel that names no work are refused for one whose work
   world.run();
   const v1::TrialHeader& trial = world.channel.trials.at(first.winner_trial());
   CHECK(trial.outcome() == v1::WRONG_RESULT);
-  CHECK_THAT(trial.detail(), Catch::Matchers::StartsWith("time refused: ") && Catch::Matchers::Contains("GFLOP"));
+  CHECK_THAT(trial.detail(),
+             Catch::Matchers::StartsWith("time refused: ") && Catch::Matchers::Contains("GFLOP"));
 }
 
 TEST_CASE("a new tunable value tops up the trials and the finalists meet in new rounds") {

@@ -198,7 +198,8 @@ TEST_CASE("a lease that compiles takes no measurements") {
   CHECK(f.trials() == 0);
 }
 
-TEST_CASE("a trial that fails a verification and passes it later is wrong, and its agent goes on with the next") {
+TEST_CASE(
+    "a trial that fails a verification and passes it later is wrong, and its agent goes on with the next") {
   Reporting f;
   WorkBatch wrong = f.batch("a");
   wrong.verifications[0].result.outcome = Outcome::WrongResult;

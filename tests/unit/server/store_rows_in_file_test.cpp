@@ -80,14 +80,17 @@ TEST_CASE("a store of schema version 8 keeps its trials with their samples and v
     store::migrate(database, store::schema_steps().first(8), path.string());
     const std::string toolchain = "'nvrtc 13.0', zeroblob(32), zeroblob(32), zeroblob(32)";
     database.execute("INSERT INTO meta VALUES (1, zeroblob(16), 0, '', '')");
-    database.query("INSERT INTO trials VALUES (7, ?, ?, 'worker', NULL, 'vector_add', "
-                   R"('{"dims":{"N":4096},"types":{"T":"f32"},"flags":{},"scenario":""}', '{"THREADS":64}', zeroblob(32), )"
-                   "'cold/3,stream', '580', 13000, '580.159.04', 'correct', '', 0, " + toolchain +
-                   ", NULL, '', '[]', 1, 'job', NULL, 't')")
+    database
+        .query(
+            "INSERT INTO trials VALUES (7, ?, ?, 'worker', NULL, 'vector_add', "
+            R"('{"dims":{"N":4096},"types":{"T":"f32"},"flags":{},"scenario":""}', '{"THREADS":64}', zeroblob(32), )"
+            "'cold/3,stream', '580', 13000, '580.159.04', 'correct', '', 0, " +
+            toolchain + ", NULL, '', '[]', 1, 'job', NULL, 't')")
         .bind(trial.key.digest, store::Statement::bytes(trial.key.full))
         .run();
     database.execute(
-        "INSERT INTO blocks VALUES (7, 1, 1, 0, x'000000000000F03F', 0, 0, 0, 0, 0, 0, 0, 'cupti', 0.03, 0, 'job', 't');"
+        "INSERT INTO blocks VALUES (7, 1, 1, 0, x'000000000000F03F', 0, 0, 0, 0, 0, 0, 0, 'cupti', 0.03, 0, "
+        "'job', 't');"
         R"(INSERT INTO verifications VALUES (7, 1, zeroblob(32), '{"dims":{"N":4096},"types":{"T":"f32"},"flags":{},"scenario":""}',)"
         " 0, 'correct', 0, '', 0, 0, 1, '', '', 'job', 't')");
   }

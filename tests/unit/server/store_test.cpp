@@ -57,7 +57,8 @@ TEST_CASE("a trial never goes back to an older series") {
       writer.put_trial(trial);
     }
   });
-  CHECK(f.read([&](StoreReader& reader) { return reader.trial(trial.key.digest, trial.kernel); })->series == 2);
+  CHECK(f.read([&](StoreReader& reader) { return reader.trial(trial.key.digest, trial.kernel); })->series ==
+        2);
 }
 
 TEST_CASE("a block is stored once") {
@@ -165,12 +166,15 @@ TEST_CASE("kernels of one source share samples and verifications and each has it
   CHECK(f.read([&](StoreReader& reader) { return reader.trial(mine.key.digest, theirs.kernel); }) == theirs);
   const TrialGroup third{"no_trial_yet", mine.source, mine.problem, mine.device_class, mine.policy, "580"};
   CHECK(f.read([&](StoreReader& reader) { return reader.trials(third); }).empty());
-  CHECK(f.read([&](StoreReader& reader) { return reader.blocks_of(third, 0); }) == std::vector{block_row(mine, 0)});
-  CHECK(f.read([&](StoreReader& reader) { return reader.verifications_of(third, 0); }) == std::vector{verified});
+  CHECK(f.read([&](StoreReader& reader) { return reader.blocks_of(third, 0); }) ==
+        std::vector{block_row(mine, 0)});
+  CHECK(f.read([&](StoreReader& reader) { return reader.verifications_of(third, 0); }) ==
+        std::vector{verified});
   ExportOptions everything;
   everything.all_trials = true;
   f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
-  CHECK(f.read([&](StoreReader& reader) { return export_table(reader, everything); }).table.trials.size() == 2);
+  CHECK(f.read([&](StoreReader& reader) { return export_table(reader, everything); }).table.trials.size() ==
+        2);
 }
 
 TEST_CASE("a kernel of another source at the same problem shares nothing") {
@@ -183,7 +187,8 @@ TEST_CASE("a kernel of another source at the same problem shares nothing") {
   });
   const TrialGroup other{"other", Digest::of("another source"), mine.problem, mine.device_class, {}, "580"};
   CHECK(f.read([&](StoreReader& reader) { return reader.blocks_of(other, 0); }).empty());
-  CHECK(f.read([&](StoreReader& reader) { return reader.last_series(question_of(4096), other.source); }) == 0);
+  CHECK(f.read([&](StoreReader& reader) { return reader.last_series(question_of(4096), other.source); }) ==
+        0);
 }
 
 TEST_CASE("a retune of one kernel begins a series for all kernels of its source") {
@@ -216,7 +221,8 @@ TEST_CASE("a verification that has failed stays failed in its series, whatever l
   CHECK(f.read([](StoreReader& reader) { return reader.verifications(trial_row("a")); }) == std::vector{row});
 }
 
-TEST_CASE("a trial that one kernel forgets keeps what another kernel has of it, but for failed verifications") {
+TEST_CASE(
+    "a trial that one kernel forgets keeps what another kernel has of it, but for failed verifications") {
   StoreFixture f;
   const TrialRow mine = trial_row("a"), theirs = under_another_name(mine);
   VerificationRow passed;
@@ -256,8 +262,9 @@ TEST_CASE("artifacts that several questions name come once and those that did no
       writer.put_trial(trial);
     }
   });
-  const std::vector<TrialGroup> groups = {{"vector_add", {}, problem_of(4096), h200_class().digest, {}, "580"},
-                                          {"vector_add", {}, problem_of(8192), h200_class().digest, {}, "580"}};
+  const std::vector<TrialGroup> groups = {
+      {"vector_add", {}, problem_of(4096), h200_class().digest, {}, "580"},
+      {"vector_add", {}, problem_of(8192), h200_class().digest, {}, "580"}};
   CHECK(f.read([&](StoreReader& reader) { return reader.artifacts_of(groups); }) == std::vector{shared});
   CHECK(f.read([&](StoreReader& reader) { return reader.artifact_keys_of(groups); }) ==
         std::set{shared.key.digest, failed});
@@ -327,7 +334,9 @@ TEST_CASE("a count of faults never shrinks while they last") {
     trial.outcome = outcome;
     trial.fault_count = faults;
     f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
-    return f.read([&](StoreReader& reader) { return reader.trial(trial.key.digest, trial.kernel); }).value().fault_count;
+    return f.read([&](StoreReader& reader) { return reader.trial(trial.key.digest, trial.kernel); })
+        .value()
+        .fault_count;
   };
   CHECK(put(Outcome::Runtime, 2) == 2);
   CHECK(put(Outcome::Timeout, 1) == 2);

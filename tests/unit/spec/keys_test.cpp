@@ -339,7 +339,8 @@ TEST_CASE("editing the reference keeps the trial key and changes the verificatio
   CHECK(edited.verification() != Question().verification());
 }
 
-TEST_CASE("where the default is the reference, all that makes and launches it is in the verification digest") {
+TEST_CASE(
+    "where the default is the reference, all that makes and launches it is in the verification digest") {
   const auto with = [](auto edit) {
     SpecBuilder builder;
     builder.json["reference"] = "default";
