@@ -162,6 +162,7 @@ struct Daemon::Parts {
   AgentService agent_service;
   std::unique_ptr<store::Following> following;  // null: no other daemon can use the store
   FloodWatch floods{kStreamsOfConnection};
+  std::shared_ptr<grpc::ServerCredentials> credentials;  // of --listen; null: none
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<GroupSocket> members;  // null: the socket is its owner's alone
   std::unique_ptr<MetricsPage> metrics;  // null: off
@@ -314,7 +315,8 @@ void Daemon::Parts::listen() {
     builder.AddListeningPort(address, grpc::InsecureServerCredentials());
   }
   if (!config.listen.empty()) {
-    builder.AddListeningPort(config.listen, listen_credentials(config), &port);
+    credentials = listen_credentials(config);
+    builder.AddListeningPort(config.listen, credentials, &port);
   }
   set_limits(builder);
   floods.add_to(builder);

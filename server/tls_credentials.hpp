@@ -14,8 +14,10 @@ struct TlsFiles {
   std::filesystem::path client_ca;    // PEM; empty: clients need no certificate
 };
 
-/// Reads changed files again, for connections that come later. Throws the fault of a file that cannot be
-/// read, and InvalidArgument if the key is not that of the certificate.
+/// They must outlive the server. Changed files are read again, for connections that come later; files that
+/// cannot be used, such as a certificate without its key, leave the earlier ones in force, and the log says
+/// so. Throws the fault of a file that cannot be read, and InvalidArgument for what is no certificate, no
+/// key, or the key of another certificate.
 std::shared_ptr<grpc::ServerCredentials> tls_credentials(const TlsFiles& files);
 
 }  // namespace cubind

@@ -1,7 +1,7 @@
 #include "server/access/gate.hpp"
 
-#include <sys/stat.h>
-
+#include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "access/token_file.hpp"
@@ -21,7 +21,6 @@ Gate::Gate(std::filesystem::path tokens, const Clock& clock, std::optional<Calle
            std::chrono::milliseconds period)
     : file_(std::move(tokens)),
       clock_(clock),
-      period_(period),
       socket_owner_(std::make_shared<const Caller>(caller_of_socket())),
       unknown_(std::make_shared<const Caller>(unknown_caller())),
       members_(members),
@@ -29,57 +28,19 @@ Gate::Gate(std::filesystem::path tokens, const Clock& clock, std::optional<Calle
   if (file_.empty()) {
     return;
   }
-  seen_ = stamp();
+  FileStamps seen = stamps_of({file_});
   set(read_token_file(file_));
-  watcher_ = std::thread([this] { watch(); });
-}
-
-Gate::~Gate() {
-  {
-    const std::lock_guard lock(stop_mutex_);
-    stopping_ = true;
-  }
-  stop_.notify_one();
-  if (watcher_.joinable()) {
-    watcher_.join();
-  }
-}
-
-std::optional<Gate::Stamp> Gate::stamp() const {
-  struct stat info {};
-  if (::stat(file_.c_str(), &info) != 0) {
-    return std::nullopt;
-  }
-  Stamp stamp;
-  const auto since_epoch = [](const timespec& at) {
-    return std::chrono::seconds(at.tv_sec) + std::chrono::nanoseconds(at.tv_nsec);
-  };
-  stamp.modified = since_epoch(info.st_mtim);
-  stamp.changed = since_epoch(info.st_ctim);
-  stamp.inode = info.st_ino;
-  stamp.size = static_cast<std::uintmax_t>(info.st_size);
-  return stamp;
-}
-
-void Gate::watch() {
-  std::unique_lock lock(stop_mutex_);
-  bool failed = false;  // it is read until that succeeds: a revoked token is in it
-  while (!stop_.wait_for(lock, period_, [this] { return stopping_; })) {
-    lock.unlock();
-    if (const auto now = stamp(); failed || now != seen_) {
-      const bool is_again = failed && now == seen_;
-      seen_ = now;  // first: a file that changes meanwhile is read again
-      failed = !reload(is_again);
-    }
-    lock.lock();
-  }
+  watch_.emplace(std::vector{file_}, std::move(seen), period,
+                 [this](bool is_again) { return reload(is_again); });
 }
 
 bool Gate::reload(bool is_again) {
   try {
-    set(seen_ ? read_token_file(file_) : std::vector<Token>());
-    seen_ ? log_info("tokens: " + file_.string() + " was read again")
-          : log_error("tokens: " + file_.string() + " is gone: no token is accepted");
+    std::error_code failed;
+    const bool is_there = std::filesystem::exists(file_, failed);
+    set(is_there ? read_token_file(file_) : std::vector<Token>());
+    is_there ? log_info("tokens: " + file_.string() + " was read again")
+             : log_error("tokens: " + file_.string() + " is gone: no token is accepted");
     return true;
   } catch (const std::exception& fault) {
     if (!is_again) {

@@ -2,22 +2,19 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "access/token.hpp"
 #include "base/clock.hpp"
+#include "base/file_watch.hpp"
 #include "server/access/caller.hpp"
 
 namespace cubind {
@@ -35,7 +32,6 @@ class Gate {
   /// open the Unix socket as members of its group. Throws as read_token_file() does.
   Gate(std::filesystem::path tokens, const Clock& clock, std::optional<CallerRole> members = {},
        std::chrono::milliseconds period = std::chrono::milliseconds(250));
-  ~Gate();
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
@@ -60,15 +56,6 @@ class Gate {
   // By the whole metadata value. A secret of 256 random bits is not guessed by the time that a lookup takes.
   using Verified = std::unordered_map<std::string, CallerPtr, Hash, std::equal_to<>>;
 
-  struct Stamp {
-    std::chrono::nanoseconds modified{}, changed{};  // since the epoch; chmod changes the second alone
-    std::uint64_t inode = 0;
-    std::uintmax_t size = 0;
-    bool operator==(const Stamp&) const = default;
-  };
-
-  std::optional<Stamp> stamp() const;  // absent: the file is gone
-  void watch();
   /// False: the file cannot be read; `is_again`: nor could it before, which the log says once.
   bool reload(bool is_again);
   void set(std::vector<Token> tokens);
@@ -77,7 +64,6 @@ class Gate {
 
   const std::filesystem::path file_;
   const Clock& clock_;
-  const std::chrono::milliseconds period_;
   const CallerPtr socket_owner_, unknown_;
   const std::optional<CallerRole> members_;
 
@@ -86,11 +72,7 @@ class Gate {
   mutable Verified verified_;                                         // of tokens_; guarded by mutex_
   mutable std::unordered_map<std::string, CallerPtr> known_members_;  // by user; guarded by mutex_
 
-  std::optional<Stamp> seen_;  // on the watching thread, once it runs
-  std::mutex stop_mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;  // guarded by stop_mutex_
-  std::thread watcher_;
+  std::optional<FileWatch> watch_;  // last: its thread ends first; absent: there is no file
 };
 
 }  // namespace cubind
