@@ -10,6 +10,7 @@
 #include "base/digest.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/number_option.hpp"
 #include "base/version.hpp"
 #include "server/config_sources.hpp"
 #include "server/store/postgresql/store_url.hpp"
@@ -39,6 +40,8 @@ struct DaemonArguments {
   AgentArguments agent;
 };
 
+CLI::Validator within(NumberOption number) { return {std::move(number.read), std::move(number.range)}; }
+
 void add_config_options(CLI::App& app, DaemonArguments& arguments, Config& config) {
   app.add_option("--config", arguments.config_file,
                  "file of settings, TOML with the names of these options (also CUBIND_CONFIG; default: "
@@ -60,12 +63,12 @@ void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& confi
       "what was copied, and end");
   app.add_option("--db-max-bytes", config.database_bytes,
                  "largest size of the database; at this size the service is read-only (default: no limit)")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(within(number_of_bytes()));
   app.add_option(
          "--artifact-bytes", config.artifact_bytes,
          "room for cubins in the store (default: 20GiB); those that no record needs and that were used "
          "longest ago make room; 0: no limit")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(within(number_of_bytes()))
       ->default_str("20GiB");
   app.add_option("--bundle", arguments.bundle,
                  "serve this signed bundle and nothing else, read-only; --db names the place of its serials");
@@ -101,7 +104,7 @@ void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& confi
                  "folder of tables to import into a new store (default: the shipped ones)");
   app.add_flag("--no-shipped-tables", arguments.no_shipped_tables, "import no table into a new store");
   app.add_option("--cache-bytes", config.cache_bytes, "RAM for compressed cubins (default: 256MiB)")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(within(number_of_bytes()))
       ->default_str("256MiB");
   app.add_flag("--sealed", config.sealed,
                "questions start no compile and no tuning job, `cubindctl tune` does");
@@ -126,8 +129,10 @@ void add_agent_options(CLI::App& app, DaemonArguments& arguments) {
   app.add_option("--tune-when", arguments.agent.tune_when, "idle (default), always or never")
       ->check(CLI::IsMember({"idle", "always", "never"}));
   app.add_option("--memory-fraction", arguments.agent.memory_fraction,
-                 "share of the free GPU memory that trials may use");
-  app.add_option("--compile-jobs", arguments.agent.compile_jobs, "compile workers (default: one per core)");
+                 "share of the free GPU memory that trials may use")
+      ->transform(within(share()));
+  app.add_option("--compile-jobs", arguments.agent.compile_jobs, "compile workers (default: one per core)")
+      ->transform(within(number_of_compile_jobs()));
   app.add_option("--triton-python", arguments.agent.triton_pythons,
                  "Python that has Triton, which compiles Triton kernels; may be repeated")
       ->delimiter(':');
@@ -379,7 +384,7 @@ std::optional<Config> parse_command_line(int argc, const char* const* argv, int&
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    exit_code = app.exit(error) == 0 ? 0 : 2;
+    exit_code = app.exit(error) == 0 ? 0 : arguments.check_config ? 1 : 2;
     return std::nullopt;
   }
   const std::vector<Setting> settings = fill_open_options(app, config_file(arguments));

@@ -66,8 +66,9 @@ StoreOptions store_options(const Config& config, const std::string& address) {
   options.path = config.database;
   options.url = config.store_url;
   options.address = address;
-  options.max_pages =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(config.database_bytes / kPageBytes, UINT32_MAX));
+  const std::uint64_t pages =
+      config.database_bytes / kPageBytes + (config.database_bytes % kPageBytes > 0 ? 1 : 0);
+  options.max_pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(pages, UINT32_MAX));
   return options;
 }
 

@@ -29,8 +29,11 @@ constexpr std::size_t kMaxReason = 1000;
 v1::FoundGpus ask_for_gpus(const AgentOptions& options, Spawner& spawner, const std::stop_token& stop) {
   SubprocessOptions child;
   child.program = canonical_path("/proc/self/exe").string();
-  child.arguments = {"--list-devices", "--log-level", options.log_level, "--memory-fraction",
-                     std::to_string(options.memory_fraction)};
+  child.arguments = {"--list-devices", "--log-level", options.log_level};
+  if (options.memory_fraction > 0) {
+    child.arguments.insert(child.arguments.end(),
+                           {"--memory-fraction", std::to_string(options.memory_fraction)});
+  }
   for (const std::string& gpu : options.gpus) {
     child.arguments.insert(child.arguments.end(), {"--gpus", gpu});
   }

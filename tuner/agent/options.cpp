@@ -5,15 +5,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <map>
 #include <random>
 #include <sstream>
 #include <thread>
 
 #include "base/file.hpp"
+#include "base/number_option.hpp"
 #include "base/process_host.hpp"
 #include "base/version.hpp"
 
@@ -66,8 +65,12 @@ std::filesystem::path find_triton_worker() {
 
 struct TimesMs {
   long long compile = 30'000, run = 10'000, idle_poll = 2'000, memory_poll = 10'000;
-  std::optional<double> exit_when_idle_s;
+  std::optional<long long> exit_when_idle;
 };
+
+CLI::Validator within(NumberOption number) { return {std::move(number.read), std::move(number.range)}; }
+
+NumberOption milliseconds_of_a_day() { return whole_number(1, 86'400'000); }
 
 void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::string& when,
                  std::string& worker) {
@@ -76,10 +79,9 @@ void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::stri
       ->envname("CUBIND_ADDRESS");
   app.add_option("--token-file", options.token_file, "holds the agent's token (default: CUBIND_TOKEN_FILE)")
       ->check(CLI::ExistingFile);
-  app.add_option("--exit-when-idle", times.exit_when_idle_s,
+  app.add_option("--exit-when-idle", times.exit_when_idle,
                  "end when there was no work for so long, e.g. 60s or 10m (default: stay)")
-      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}}))
-      ->check(CLI::PositiveNumber);
+      ->transform(within(duration()));
   app.add_option("--id", options.agent_id,
                  "name in the daemon's lists, of one agent at a time (default: HOST-PID-RANDOM)");
   app.add_option("--worker", worker, "cubind-worker (default: next to this executable)")
@@ -92,13 +94,13 @@ void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::stri
       ->check(CLI::IsMember({"idle", "always", "never"}));
   app.add_option("--memory-fraction", options.memory_fraction,
                  "share of the free GPU memory that trials may use")
-      ->check(CLI::Range(0.0, 1.0));
+      ->transform(within(share()));
   app.add_option("--timer", options.timer, "cupti or graph (default: the best that works)")
       ->check(CLI::IsMember({"cupti", "graph"}));
   app.add_option("--replay", options.replay,
                  "offer a replay device that plays this table of recorded trials; may be repeated");
   app.add_option("--compile-jobs", options.compile_jobs, "compile workers (default: one per core)")
-      ->check(CLI::Range(1u, 1024u));
+      ->transform(within(number_of_compile_jobs()));
   app.add_option("--triton-python", options.triton_pythons,
                  "Python that has Triton, which compiles Triton kernels; may be repeated")
       ->envname("CUBIND_TRITON_PYTHON")
@@ -107,17 +109,18 @@ void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::stri
                "compile sources of other users also where this host's kernel lacks a part of the sandbox")
       ->envname("CUBIND_ALLOW_PARTIAL_SANDBOX");
   app.add_option("--compile-deadline-ms", times.compile, "deadline of one compile")
-      ->check(CLI::PositiveNumber);
+      ->transform(within(milliseconds_of_a_day()));
   app.add_option("--run-deadline-ms", times.run, "deadline of one verification or block of samples")
       ->envname("CUBIND_RUN_DEADLINE_MS")
-      ->check(CLI::PositiveNumber);
+      ->transform(within(milliseconds_of_a_day()));
   app.add_option("--idle-poll-ms", times.idle_poll, "how often the agent looks at a GPU that is in use")
-      ->check(CLI::PositiveNumber);
+      ->transform(within(milliseconds_of_a_day()));
   app.add_option("--memory-poll-ms", times.memory_poll,
                  "how often the agent looks at the free memory of idle GPUs")
       ->envname("CUBIND_MEMORY_POLL_MS")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--parent-pid", options.parent_pid, "end when this process ends");
+      ->transform(within(milliseconds_of_a_day()));
+  app.add_option("--parent-pid", options.parent_pid, "end when this process ends")
+      ->transform(within(whole_number(1, 1 << 22)));  // Linux has no more
   app.add_option("--log-level", options.log_level, "trace, debug, info, warn, error or off")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   app.add_flag("--list-devices", options.list_devices,
@@ -137,8 +140,8 @@ void complete(AgentOptions& options, const TimesMs& times, const std::string& wh
   if (options.agent_id.empty()) {
     options.agent_id = default_agent_id();
   }
-  if (times.exit_when_idle_s) {
-    options.exit_when_idle = std::chrono::milliseconds(std::llround(*times.exit_when_idle_s * 1000));
+  if (times.exit_when_idle) {
+    options.exit_when_idle = std::chrono::milliseconds(*times.exit_when_idle);
   }
   options.compile_deadline = std::chrono::milliseconds(times.compile);
   options.deadlines.run = std::chrono::milliseconds(times.run);

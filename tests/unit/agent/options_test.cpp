@@ -32,6 +32,24 @@ TEST_CASE("an agent stays without work unless it has a time to end after") {
   CHECK_FALSE(parsed({"--exit-when-idle", "soon"}));
 }
 
+TEST_CASE("a number out of its range is refused") {
+  const std::vector<std::vector<const char*>> wrong{{"--memory-fraction", "nan"},
+                                                    {"--memory-fraction", "0"},
+                                                    {"--compile-jobs", "0"},
+                                                    {"--compile-jobs", "1025"},
+                                                    {"--exit-when-idle", "nan"},
+                                                    {"--exit-when-idle", "1e300h"},
+                                                    {"--compile-deadline-ms", "9000000000000000000"},
+                                                    {"--run-deadline-ms", "0"},
+                                                    {"--idle-poll-ms", "1.5"},
+                                                    {"--memory-poll-ms", "-1"},
+                                                    {"--parent-pid", "-1"}};
+  for (const std::vector<const char*>& arguments : wrong) {
+    CAPTURE(arguments);
+    CHECK_FALSE(parsed(arguments));
+  }
+}
+
 TEST_CASE("agents of one machine have ids of their own") {
   CHECK(parsed({})->agent_id != parsed({})->agent_id);
 }

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "server/config.hpp"
+#include "server/config_sources.hpp"
 
 namespace cubind::test {
 namespace {
@@ -117,6 +118,31 @@ TEST_CASE("a daemon that ends with its users reads no file that is not named") {
   const Variable home("XDG_CONFIG_HOME", folder.path().string());
   CHECK(config_of({}).value().log_level == "warn");
   CHECK(config_of({"--until-unlocked", "/f"}).value().log_level == "info");
+}
+
+TEST_CASE("a number out of its range ends a check of the settings with 1 wherever it stands") {
+  const auto [name, value, range] = GENERATE(
+      table<std::string, std::string, std::string>({{"db-max-bytes", "-1", "0 to 1EiB"},
+                                                    {"cache-bytes", "99999999999999999999999", "0 to 1EiB"},
+                                                    {"artifact-bytes", "2EiB", "0 to 1EiB"},
+                                                    {"memory-fraction", "nan", "0.000001 to 1"},
+                                                    {"compile-jobs", "x", "1 to 1024"},
+                                                    {"compile-jobs", "0", "1 to 1024"}}));
+  std::ostringstream said;
+  std::streambuf* const out = std::cerr.rdbuf(said.rdbuf());
+  const std::string flag = "--" + name;
+  const char* words[] = {"cubind", flag.c_str(), value.c_str(), "--check-config"};
+  int exit_code = -1;
+  CHECK_FALSE(parse_command_line(4, words, exit_code));
+  std::cerr.rdbuf(out);
+  CHECK(exit_code == 1);
+  CHECK_THAT(said.str(), Contains(flag) && Contains(value) && Contains(range));
+  {
+    const Variable variable(environment_name(name), value);
+    CHECK_THROWS_WITH(config_of({}), Contains(environment_name(name)) && Contains(value) && Contains(range));
+  }
+  const ConfigFile file(name + " = \"" + value + "\"\n");
+  CHECK_THROWS_WITH(config_of({}), Contains("cubind.toml " + name) && Contains(value) && Contains(range));
 }
 
 TEST_CASE("sizes have units") {
