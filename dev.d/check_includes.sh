@@ -24,7 +24,7 @@ except='(tuner/worker|tests/nvrtc|tuner/includes/stand_ins)/.*|tests/unit/device
 except='' forbid 'server knows schemas, cuda_api and the tuner below its agent; never the workers or the agent' \
   'tuner/(worker|agent|search|measure|verify|space|toolchain|sandbox)/' server
 # The folders of the server stand on each other: none includes one above it, nor the files above all of them.
-above='daemon|fsck|flood_watch|group_socket|metrics_page|metric_families|tls_credentials|prebuild|listener|port_watch|user_watch|agent_process|config|main'
+above='daemon|fsck|flood_watch|group_socket|metrics_page|metric_families|tls_credentials|prebuild|listener|user_watch|agent_process|config|main'
 except='' forbid 'server/access stands on access and base alone' \
   '(server/([a-z_]+\.hpp|(store|table|lookup|jobs|answer|convert|service)/)|tuner/|schemas/|cuda_api/)' server/access
 except='' forbid 'server/store stands below the rest of the server' "server/([a-z_]+\.hpp|(table|lookup|jobs|answer|convert|service)/)" server/store

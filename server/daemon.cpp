@@ -26,7 +26,6 @@
 #include "server/grpc_limits.hpp"
 #include "server/listener.hpp"
 #include "server/metrics_page.hpp"
-#include "server/port_watch.hpp"
 #include "server/prebuild.hpp"
 #include "server/served_bundle.hpp"
 #include "server/service/cubind_service.hpp"
@@ -48,6 +47,7 @@ constexpr std::chrono::milliseconds kTick{200};
 constexpr std::chrono::seconds kRecovery{1}, kMostRecovery{60};
 constexpr std::chrono::seconds kAgentStarts{20};
 constexpr std::chrono::seconds kBudget{30};  // from one look at the room for cubins to the next one
+constexpr std::chrono::seconds kFirstAnswer{5};
 constexpr std::chrono::seconds kDrain{5};
 constexpr std::chrono::seconds kLastCalls{1};
 constexpr std::size_t kReplyCacheBytes = std::size_t{64} << 20;
@@ -123,7 +123,7 @@ struct Daemon::Parts {
   void follow_peers();
   void listen();
   void start_agent();
-  void start_watches();
+  void start_watch();
   void set_not_serving();
   void schedule_tick();
   void tick();
@@ -168,10 +168,8 @@ struct Daemon::Parts {
   std::unique_ptr<GroupSocket> members;  // null: the socket is its owner's alone
   std::unique_ptr<MetricsPage> metrics;  // null: off
   std::unique_ptr<AgentProcess> agent;
-  std::unique_ptr<PortWatch> watch;
   std::unique_ptr<UserWatch> users;
   std::shared_ptr<IdleVerification> idle_verification;  // null: stale records stay
-  std::atomic<bool> deaf{false};
   std::string address;
   int port = 0;
   // Used on the job thread:
@@ -338,6 +336,7 @@ void Daemon::Parts::listen() {
   if (!members) {
     place.restrict_access();
   }
+  place.require_answer(kFirstAnswer);  // gRPC goes on without the threads that it could not make
   if (!config.metrics.empty()) {
     metrics = std::make_unique<MetricsPage>(config.metrics, context);
   }
@@ -371,13 +370,7 @@ void Daemon::Parts::start_agent() {
   });
 }
 
-void Daemon::Parts::start_watches() {
-  watch = std::make_unique<PortWatch>(PortWatchOptions{.socket = config.socket}, [this] {
-    deaf = true;
-    set_not_serving();
-    // The main thread waits for signals.
-    ::kill(::getpid(), SIGTERM);
-  });
+void Daemon::Parts::start_watch() {
   if (!config.until_unlocked.empty()) {
     users = std::make_unique<UserWatch>(config.until_unlocked, std::chrono::seconds(1),
                                         [] { ::kill(::getpid(), SIGTERM); });
@@ -410,11 +403,13 @@ void Daemon::Parts::drain() {
   }
 }
 
-Daemon::Daemon(const Config& config) : parts_(std::make_unique<Parts>(config)) {
+Daemon::Daemon(const Config& config) : parts_(std::make_unique<Parts>(config)) {}
+
+void Daemon::start() {
   parts_->prepare();
   parts_->listen();
   parts_->start_agent();
-  parts_->start_watches();
+  parts_->start_watch();
 }
 
 Daemon::~Daemon() {
@@ -431,8 +426,6 @@ int Daemon::port() const { return parts_->port; }
 
 int Daemon::metrics_port() const { return parts_->metrics ? parts_->metrics->port() : 0; }
 
-bool Daemon::is_deaf() const { return parts_->deaf; }
-
 void Daemon::reload() {
   failpoint("daemon.reload");
   parts_->kernels.reload();
@@ -444,15 +437,16 @@ void Daemon::stop() {
   if (std::exchange(parts_->stopped, true)) {
     return;
   }
-  parts_->watch.reset();
   parts_->metrics.reset();
   parts_->drain();
   if (parts_->agent) {
     parts_->agent->stop();
   }
   parts_->members.reset();
-  parts_->server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
-  parts_->server->Wait();
+  if (parts_->server) {
+    parts_->server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
+    parts_->server->Wait();
+  }
   parts_->agent.reset();
   parts_->following.reset();
   // Each posts to the other: what comes after this is dropped.

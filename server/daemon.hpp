@@ -14,13 +14,15 @@ struct ServiceContext;
 /// Not thread-safe itself: one thread starts and stops it.
 class Daemon {
  public:
-  /// Opens the store, reads specs and shipped tables, listens and starts the local agent. Throws the first
-  /// error.
+  /// Opens the store. Throws the first error.
   explicit Daemon(const Config& config);
   /// stop(), if that has not been called.
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
+
+  /// Reads specs and shipped tables, listens and starts the local agent. Throws the first error.
+  void start();
 
   /// "unix:///run/user/1000/cubind/cubind.sock"
   const std::string& address() const;
@@ -29,10 +31,6 @@ class Daemon {
   int port() const;
   /// Of the metrics; 0: they are off.
   int metrics_port() const;
-
-  /// The listener accepts no connections any more: the process has told itself SIGTERM and is to end with a
-  /// fault, so that a supervisor starts it again.
-  bool is_deaf() const;
 
   /// Looks at the kernel specs again (SIGHUP).
   void reload();

@@ -3,8 +3,12 @@
 #include <grpc/support/log.h>
 #include <grpcpp/resource_quota.h>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "base/log.hpp"
 #include "schemas/keepalive.hpp"
@@ -32,6 +36,17 @@ void limit_streams(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsOfConnection);
 }
 
+/// Only gRPC's log has this; clients that are connected do not notice, nor do those that the kernel queues.
+void end_without_listener(const std::string& cause) {
+  rlimit descriptors{};
+  ::getrlimit(RLIMIT_NOFILE, &descriptors);
+  log_error("no connection is accepted any more (" + cause +
+            "), and the daemon ends, so that a supervisor starts it "
+            "again: its limit is " +
+            std::to_string(descriptors.rlim_cur) + " open files (ulimit -n, LimitNOFILE=)");
+  ::kill(::getpid(), kListenerLost);
+}
+
 }  // namespace
 
 void set_limits(grpc::ServerBuilder& builder) {
@@ -46,6 +61,10 @@ void log_words_of_grpc() {
   gpr_set_log_function([](gpr_log_func_args* words) {
     const std::string text = std::string("gRPC: ") + words->message;
     words->severity == GPR_LOG_SEVERITY_ERROR ? log_warning(text) : log_debug(text);
+    if (constexpr std::string_view kLost = "Failed accept4: ";
+        std::string_view(words->message).starts_with(kLost)) {
+      end_without_listener(words->message + kLost.size());
+    }
   });
 }
 

@@ -1,10 +1,13 @@
 #include "server/listener.hpp"
 
+#include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
 #include <cerrno>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -75,11 +78,31 @@ void SocketPlace::restrict_access() const {
   }
 }
 
+void SocketPlace::require_answer(std::chrono::milliseconds patience) const {
+  // HTTP/2's preface with an empty SETTINGS frame (RFC 9113, 3.4): the server answers with its own.
+  // Connecting proves nothing: the kernel queues connections before the server accepts them.
+  constexpr std::string_view kPreface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
+  path_.string().copy(name.sun_path, sizeof(name.sun_path) - 1);
+  pollfd wait{socket.get(), POLLIN, 0};
+  char byte = 0;
+  const bool answers = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0 &&
+                       ::send(socket.get(), kPreface.data(), kPreface.size(), MSG_NOSIGNAL) > 0 &&
+                       ::poll(&wait, 1, static_cast<int>(patience.count())) == 1 &&
+                       ::recv(socket.get(), &byte, 1, 0) == 1;
+  if (!answers) {
+    throw Error(ErrorCode::Unavailable, address(),
+                "listens and answers nothing: the process may have too few threads, or too little memory "
+                "(ulimit -u, ulimit -v, the limits of its cgroup)");
+  }
+}
+
 PrivateBind::PrivateBind() : before_(::umask(0177)) {}
 
 PrivateBind::~PrivateBind() { ::umask(before_); }
 
-std::size_t raise_descriptor_limit() {
+void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
     throw system_error("RLIMIT_NOFILE", "getrlimit", errno);
@@ -88,8 +111,6 @@ std::size_t raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
     log_warning("the limit of open files stays as it is");
   }
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  return limit.rlim_cur;
 }
 
 }  // namespace cubind

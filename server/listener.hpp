@@ -1,6 +1,7 @@
 // The addresses that a daemon listens on, and that only one does.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -23,6 +24,8 @@ class SocketPlace {
   std::string address() const { return "unix://" + path_.string(); }
   /// Mode 0600; after the server has bound it.
   void restrict_access() const;
+  /// Throws Unavailable if the server leaves a connection without a word for so long.
+  void require_answer(std::chrono::milliseconds patience) const;
 
  private:
   const std::filesystem::path path_;
@@ -43,8 +46,7 @@ class PrivateBind {
   const unsigned before_;
 };
 
-/// Raises the limit of open descriptors to the hard one and returns it: a gRPC listener that has run out of
-/// them never accepts again (CVE-2023-4785 in the version of Debian 12).
-std::size_t raise_descriptor_limit();
+/// Raises the limit of open descriptors to the hard one: a daemon without descriptors ends (kListenerLost).
+void raise_descriptor_limit();
 
 }  // namespace cubind

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -15,11 +17,14 @@
 #include "server/copy_store.hpp"
 #include "server/daemon.hpp"
 #include "server/fsck.hpp"
+#include "server/grpc_limits.hpp"
 
 namespace {
 
 // Longer than everything that the daemon waits for, shorter than the ten seconds that it promises.
 constexpr std::chrono::seconds kStopLimit{8};
+// What has not started has nothing to wait for.
+constexpr std::chrono::seconds kFailedStartLimit{1};
 
 /// The signals, taken by a thread of its own: what the main thread does then, opening a large store or
 /// reading folders that a disk holds up, must not keep SIGTERM waiting.
@@ -37,8 +42,14 @@ class Signals {
     return !ends_;
   }
 
-  /// Exit code used when shutdown times out.
-  void set_exit_code(int code) { exit_code_ = code; }
+  /// Of the process, once it ends.
+  int exit_code() const { return exit_code_; }
+
+  /// The process ends with 1, within the limit for a failed start.
+  void fail_start() {
+    limit_ = kFailedStartLimit;
+    ::kill(::getpid(), cubind::kListenerLost);
+  }
 
  private:
   /// gRPC's Shutdown waits, without a limit of its own, until it has made and given up a call for every
@@ -49,9 +60,11 @@ class Signals {
     while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) {
       tell(reload_);
     }
+    exit_code_ = signal == cubind::kListenerLost ? 1 : 0;
     tell(ends_);
-    std::this_thread::sleep_for(kStopLimit);
-    cubind::log_warning("has not stopped within " + std::to_string(kStopLimit.count()) +
+    const std::chrono::seconds limit = limit_;
+    std::this_thread::sleep_for(limit);
+    cubind::log_warning("has not stopped within " + std::to_string(limit.count()) +
                         " s: ends as it is, and the next start goes on from the store");
     std::_Exit(exit_code_);
   }
@@ -66,13 +79,26 @@ class Signals {
   std::condition_variable told_;
   bool reload_ = false, ends_ = false;
   std::atomic<int> exit_code_{0};
+  std::atomic<std::chrono::seconds> limit_{kStopLimit};
 };
+
+/// The fault is printed before anything is destroyed: gRPC waits forever for threads that it could not make.
+bool has_started(cubind::Daemon& daemon, Signals& told) {
+  try {
+    daemon.start();
+    return true;
+  } catch (const std::exception& fault) {
+    std::fprintf(stderr, "cubind: %s\n", fault.what());
+    told.fail_start();
+    return false;
+  }
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
   // Before the first thread is made, so that the main thread alone takes them.
-  const sigset_t signals = cubind::block_signals({SIGTERM, SIGINT, SIGHUP});
+  const sigset_t signals = cubind::block_signals({SIGTERM, SIGINT, SIGHUP, cubind::kListenerLost});
   std::signal(SIGPIPE, SIG_IGN);
   int fault_code = 1;
   try {
@@ -94,13 +120,14 @@ int main(int argc, char** argv) {
     // Never destroyed: its thread waits as long as the process lives.
     auto& told = *new Signals(signals);
     cubind::Daemon daemon(*config);
+    if (!has_started(daemon, told)) {
+      return fault_code;
+    }
     while (told.wait_for_reload()) {
       daemon.reload();
     }
-    const int result = daemon.is_deaf() ? 1 : 0;
-    told.set_exit_code(result);
     daemon.stop();
-    return result;
+    return told.exit_code();
   } catch (const std::exception& fault) {
     std::fprintf(stderr, "cubind: %s\n", fault.what());
     return fault_code;

@@ -1,7 +1,10 @@
 // The daemon as a process: health, kernels of one's own, a second daemon, the agent's death.
 #include <catch2/catch.hpp>
 
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <csignal>
 #include <thread>
@@ -192,6 +195,30 @@ TEST_CASE("SIGTERM ends a daemon that reloads") {
   const auto status = daemon->stop(std::chrono::seconds(10));
   REQUIRE(status.has_value());
   CHECK(status->success());
+}
+
+// gRPC 1.51 never accepts a connection again.
+TEST_CASE("a daemon without descriptors ends within ten seconds with the reason") {
+  TinyDaemon daemon;
+  const auto descriptors =
+      std::filesystem::directory_iterator("/proc/" + std::to_string(daemon->pid()) + "/fd");
+  const auto most = static_cast<rlim_t>(std::distance(begin(descriptors), end(descriptors))) + 8;
+  const rlimit limit{most, most};
+  REQUIRE(::prlimit(daemon->pid(), RLIMIT_NOFILE, &limit, nullptr) == 0);
+  const auto process = find_process(::getpid(), "--db");
+  REQUIRE(process);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  daemon->socket().string().copy(address.sun_path, sizeof(address.sun_path) - 1);
+  std::vector<UniqueFd> connections;
+  for (rlim_t i = 0; i < 2 * most; ++i) {
+    connections.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    static_cast<void>(
+        ::connect(connections.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)));
+  }
+  REQUIRE(wait_until_gone({*process}, std::chrono::seconds(10)).empty());
+  CHECK(daemon->reap().code == 1);
+  CHECK(daemon->log().find("Too many open files") != std::string::npos);
+  CHECK(daemon->log().find("its limit is " + std::to_string(most) + " open files") != std::string::npos);
 }
 
 bool holds(pid_t pid, const std::string& what, const std::string& where) {

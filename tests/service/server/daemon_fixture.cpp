@@ -23,7 +23,9 @@ DaemonFixture::DaemonFixture() : folder_("cubind-service") {
 DaemonFixture::~DaemonFixture() = default;
 
 void DaemonFixture::start() {
-  daemon_ = std::make_unique<Daemon>(config_);
+  auto daemon = std::make_unique<Daemon>(config_);
+  daemon->start();
+  daemon_ = std::move(daemon);
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   stub_ = v1::Cubind::NewStub(

@@ -174,7 +174,7 @@ TEST_CASE("a port that is taken ends the start with the option and the address")
   second.database = daemon.folder() / "other.db";
   second.socket = daemon.folder() / "other";
   second.metrics = "127.0.0.1:" + std::to_string(daemon.metrics_port());
-  CHECK_THROWS_WITH(Daemon(second), Contains("--metrics " + second.metrics));
+  CHECK_THROWS_WITH(Daemon(second).start(), Contains("--metrics " + second.metrics));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "base/file.hpp"
 
@@ -27,6 +28,25 @@ TEST_CASE("a socket is its user's alone from the moment in which it is bound") {
   struct stat info {};
   REQUIRE(::stat(path.c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("a server that accepts a connection and says nothing is no server that answers") {
+  const TempDir folder;
+  const SocketPlace place(folder.path() / "s");
+  const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  (folder.path() / "s").string().copy(address.sun_path, sizeof(address.sun_path) - 1);
+  REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+  REQUIRE(::listen(listener.get(), 16) == 0);
+  CHECK_THROWS_WITH(place.require_answer(std::chrono::milliseconds(50)),
+                    Catch::Contains(place.address()) && Catch::Contains("answers nothing"));
+  const UniqueFd silent(::accept(listener.get(), nullptr, nullptr));
+  const std::jthread answer([&] {
+    const UniqueFd connection(::accept(listener.get(), nullptr, nullptr));
+    ::send(connection.get(), "x", 1, MSG_NOSIGNAL);
+  });
+  place.require_answer(std::chrono::seconds(60));
 }
 
 }  // namespace
