@@ -104,6 +104,29 @@ UniqueFd lock_file(const std::filesystem::path& path, const std::string& address
   return fd;
 }
 
+void refuse_other_than_file(const std::filesystem::path& path) {
+  std::error_code failed;
+  if (const auto there = std::filesystem::status(path, failed);
+      std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+    throw Error(ErrorCode::FailedPrecondition, path.string(),
+                "is a folder, a device or a pipe, and not a file: name another path");
+  }
+}
+
+UniqueFd lock_database(const std::filesystem::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd) {
+    throw system_error(path.string(), "open", errno);
+  }
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    throw Error(ErrorCode::FailedPrecondition, path.string(),
+                "another cubind has it open, and its file " + path.string() +
+                    ".lock was removed: end that one (fuser " + path.string() +
+                    " prints its pid), or give this one its own --db");
+  }
+  return fd;
+}
+
 bool mend_write_version(const std::filesystem::path& path) {
   constexpr off_t kWriter = 18;
   constexpr char kNewest = 2;

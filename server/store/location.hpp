@@ -28,6 +28,15 @@ void make_folder(const std::filesystem::path& folder, const std::string& remedy)
 /// naming its pid and the address that it gave.
 UniqueFd lock_file(const std::filesystem::path& path, const std::string& address);
 
+/// Throws FailedPrecondition if the path names a folder, a device or a pipe.
+void refuse_other_than_file(const std::filesystem::path& path);
+
+/// Locks the database itself, whose "PATH.lock" someone may have removed, and creates it if it is missing. It
+/// is a lock of flock(2), which SQLite's own locks (fcntl) do not see. They end when any descriptor of the
+/// file is closed: this one has to outlive SQLite's connections. Throws FailedPrecondition if another process
+/// has it.
+UniqueFd lock_database(const std::filesystem::path& path);
+
 /// Two bytes of a database's header say which formats its reader and its writer must know, and they are the
 /// same. If only the writer's is unknown, it is damaged and written again: otherwise SQLite would open the
 /// file read-only. True if that was so.

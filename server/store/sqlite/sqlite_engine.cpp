@@ -58,6 +58,7 @@ std::unique_ptr<SqliteEngine> open_file(const StoreOptions& options, DamagedRows
 }  // namespace
 
 std::unique_ptr<Engine> open_sqlite(const StoreOptions& options, DamagedRows& damaged) {
+  refuse_other_than_file(absolute_path(options.path));
   make_folder(absolute_path(options.path).parent_path(),
               "--db PATH or XDG_DATA_HOME names another place for the store");
   StoreOptions absolute = options;
@@ -72,6 +73,7 @@ std::unique_ptr<Engine> open_sqlite(const StoreOptions& options, DamagedRows& da
 
 SqliteEngine::SqliteEngine(const StoreOptions& options, DamagedRows& damaged)
     : path_(options.path),
+      database_lock_(lock_database(path_)),
       patience_(options.patience),
       mark_(options.path),
       database_(options.path, Database::Mode::Create),

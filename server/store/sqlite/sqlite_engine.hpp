@@ -24,8 +24,8 @@ std::unique_ptr<Engine> open_sqlite(const StoreOptions& options, DamagedRows& da
 
 class SqliteEngine final : public Engine {
  public:
-  /// Brings the file to today's schema. The path is that of the file itself, whose lock the process has.
-  /// Throws DataLoss where the file is damaged and of no use any more.
+  /// Locks the file and brings it to today's schema. The path is that of the file itself. Throws DataLoss if
+  /// the file is damaged and of no use any more.
   SqliteEngine(const StoreOptions& options, DamagedRows& damaged);
 
   void keep(UniqueFd lock) { lock_ = std::move(lock); }
@@ -50,6 +50,7 @@ class SqliteEngine final : public Engine {
 
   UniqueFd lock_;  // ends last
   const std::filesystem::path path_;
+  const UniqueFd database_lock_;  // outlives the database
   const std::chrono::milliseconds patience_;
   GenerationMark mark_;
   Database database_;

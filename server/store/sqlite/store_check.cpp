@@ -151,8 +151,9 @@ StoreCheck check_store(const std::filesystem::path& given) {
     throw Error(ErrorCode::NotFound, given.string(), "there is no such store");
   }
   const std::filesystem::path path = store::resolved(absolute_path(given));
+  store::refuse_other_than_file(path);
   store::refuse_hard_link(path);
-  const UniqueFd lock = store::lock_file(path, "");
+  const UniqueFd lock = store::lock_file(path, ""), database_lock = store::lock_database(path);
   const JournalFiles left_behind(path);
   Database database(path, Database::Mode::ReadOnly);
   store::require_ours(database, store::schema_steps(), path.string());

@@ -2,10 +2,12 @@
 #include <catch2/catch.hpp>
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include "server/store/location.hpp"
 #include "server/store/sqlite/database.hpp"
 #include "server/store/sqlite/migration.hpp"
+#include "server/store/sqlite/store_check.hpp"
 #include "tests/support/full_disk.hpp"
 #include "tests/unit/server/store_fixture.hpp"
 
@@ -63,6 +65,27 @@ TEST_CASE("a store id stays when the generation has grown and the store is opene
   f.write([](StoreWriter& writer) { writer.next_generation(); });
   f.reopen();
   CHECK(f.generation() == Generation{id, 1});
+}
+
+TEST_CASE("a second store of a file is refused also where its lock file was removed") {
+  StoreFixture f;
+  std::filesystem::remove(f.path.string() + ".lock");
+  CHECK_THROWS_WITH(Store::open({f.path}),
+                    Contains(f.path.string()) && Contains("another cubind") && Contains(".lock was removed"));
+  CHECK_THROWS_WITH(check_store(f.path), Contains("another cubind"));
+  f.write([](StoreWriter& writer) { writer.next_generation(); });
+  f.reopen();
+}
+
+TEST_CASE("a path that is no file is refused by its name and left alone") {
+  const TempDir folder;
+  const auto pipe = folder.path() / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::filesystem::path& path : {std::filesystem::path("/dev/null"), pipe, folder.path()}) {
+    CHECK_THROWS_WITH(Store::open({path}), Contains(path.string()) && Contains("not a file"));
+    CHECK_THROWS_WITH(check_store(path), Contains(path.string()) && Contains("not a file"));
+    CHECK_FALSE(std::filesystem::exists(path.string() + ".lock"));
+  }
 }
 
 TEST_CASE("a second daemon on the same store is refused") {
