@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "bundle/archive.hpp"
 #include "bundle/bundle.hpp"
 #include "bundle/oci_image.hpp"
 #include "tests/support/signing_keys.hpp"
@@ -36,6 +37,18 @@ std::string changed_and_signed(const std::function<void(BundleLayers&, BundleMan
   return test::signed_again(layers, manifest);
 }
 
+/// The archive with other bytes behind each member, up to the end of its block.
+std::string with_filled_blocks(std::string archive) {
+  constexpr std::size_t kBlock = 512, kSize = 124;
+  for (std::size_t at = 0; archive[at] != '\0';) {
+    const std::size_t end = at + kBlock + std::stoul(archive.substr(at + kSize), nullptr, 8);
+    at = (end + kBlock - 1) / kBlock * kBlock;
+    std::fill(archive.begin() + static_cast<std::ptrdiff_t>(end),
+              archive.begin() + static_cast<std::ptrdiff_t>(at), 'x');
+  }
+  return archive;
+}
+
 std::string cubin_path(const std::string& cubin) { return "cubins/" + Digest::of(cubin).hex(); }
 
 }  // namespace
@@ -67,6 +80,25 @@ TEST_CASE("no flipped bit of a bundle changes what is accepted") {
       CHECK(read.content.cubins == sound.content.cubins);
     } catch (const Error&) {
     }
+  }
+}
+
+TEST_CASE("what the signature does not cover may change and changes nothing of the content") {
+  const std::string example = test::example_bundle();
+  const Bundle sound = read_bundle(example, "F");
+  Members members = read_tar(example, "F");
+  members["more"] = "text";
+  members["index.json"] =
+      replaced(members["index.json"], "{\"schemaVersion\":", "{\"annotations\":{},\"schemaVersion\":");
+  const std::string commented = changed([](BundleLayers& layers) {
+    layers.signature = replaced(layers.signature, "untrusted comment: ", "untrusted comment: another ");
+  });
+  for (const std::string& bytes : {with_filled_blocks(example), write_tar(members), commented}) {
+    REQUIRE(bytes != example);
+    const Bundle read =
+        verify_bundle(bytes, "F", parse_trust(test::trust_line(), "trust"), test::example_now());
+    CHECK(read.manifest == sound.manifest);
+    CHECK(read.content.cubins == sound.content.cubins);
   }
 }
 
