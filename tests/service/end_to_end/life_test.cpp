@@ -197,6 +197,15 @@ TEST_CASE("SIGTERM ends a daemon that reloads") {
   CHECK(status->success());
 }
 
+TEST_CASE("SIGHUP is answered in the log") {
+  TinyDaemon daemon;
+  write_file_atomic(daemon.kernels() / "broken.json", R"({"name": "broken"})");
+  ::kill(daemon->pid(), SIGHUP);
+  CHECK(eventually([&] {
+    return daemon->log().find(" kernel specs read again, 1 of them with faults") != std::string::npos;
+  }));
+}
+
 // gRPC 1.51 never accepts a connection again.
 TEST_CASE("a daemon without descriptors ends within ten seconds with the reason") {
   TinyDaemon daemon;
