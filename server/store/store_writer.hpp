@@ -50,8 +50,8 @@ class StoreWriter : public StoreReader {
   /// a known imported trial stays unchanged.
   bool put_trial(const TrialRow& trial);
   /// Drops the kernel's row of the trial, as if it had not been tried, and lets the current records of its
-  /// problem no longer say that their search is done. Samples and passed verifications stay while another kernel
-  /// has the trial.
+  /// problem no longer say that their search is done. Samples and passed verifications stay while another
+  /// kernel has the trial.
   void forget_trial(const TrialRow& trial);
   /// False where it is stored already and not damaged. Throws InvalidArgument where the trial is not stored.
   bool put_block(const BlockRow& block);

@@ -128,8 +128,8 @@ struct RecordQuestion {
 };
 Key record_key(const RecordQuestion& question);
 
-/// Covers the tolerance and the reference: its source closure and launches, or where the default configuration
-/// is the reference, everything that makes and launches that one.
+/// Covers the tolerance and the reference: its source closure and launches, or where the default
+/// configuration is the reference, everything that makes and launches that one.
 Digest verification_digest(const KernelSpec& spec);
 /// The digest for a record with these numerics. Invariant rows were compared with the default configurations,
 /// so it also covers what chooses and launches those: an edited default is another comparison.

@@ -1,5 +1,5 @@
-// Kernels of different names that share source, problem and configurations: what is measured for one is known for the
-// other, and nothing that fails for one changes what the other has.
+// Kernels of different names that share source, problem and configurations: what is measured for one is known
+// for the other, and nothing that fails for one changes what the other has.
 #include <catch2/catch.hpp>
 
 #include <set>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr char kOther[] = "scale_again";
 
-/// The tiny kernel, and the same under another name, changed by `edit`. The table has the same trials for both,
-/// each changed by `edit_trial`.
+/// The tiny kernel, and the same under another name, changed by `edit`. The table has the same trials for
+/// both, each changed by `edit_trial`.
 struct TwoNames {
   explicit TwoNames(const std::function<void(OrderedJson&)>& edit,
                     const std::function<void(TableTrial&)>& edit_trial = {})
