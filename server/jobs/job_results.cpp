@@ -83,8 +83,8 @@ bool put_trials(const WorkBatch& batch, StoreWriter& writer) {
   return is_new;
 }
 
-/// Of a kernel whose results differ from run to run, some runs pass. What was found wrong once stays wrong in its
-/// series; all else of the batch stands.
+/// Some runs of a kernel whose results differ from run to run pass. A trial that was found wrong once stays
+/// wrong in its series; all else of the batch stands.
 void keep_failures(const OpenJob& job, const WorkBatch& batch, StoreWriter& writer) {
   for (const VerificationRow& passed : batch.verifications) {
     const auto trial = passed.result.outcome == Outcome::Correct

@@ -22,7 +22,8 @@ void check_batch(const OpenJob& job, const AgentProfile& agent, const WorkBatch&
 void check_against_store(const OpenJob& job, const WorkBatch& batch, StoreReader& reader);
 /// Size and symbols are those of the stored cubin.
 void check_cubin(const ArtifactRow& artifact, int index, StoreReader& reader);
-/// Whether a verification of the trial has failed in the job's series, against today's reference and tolerance.
+/// Whether a verification of the trial has failed in the job's series, against today's reference and
+/// tolerance.
 bool has_failed(const OpenJob& job, const TrialRow& trial, StoreReader& reader);
 
 /// The winner has failed a verification that it also passed: the job goes on, without that trial.

@@ -277,8 +277,8 @@ Lease Scheduler::describe(const OpenJob& job, const JobPlace& place, const Kerne
   Lease lease;
   lease.job = job.row;
   lease.job.question = job.measured();
-  // Its trials are shared with jobs of other numerics, namespaces and kernels: a retune of those has started a
-  // new series for all.
+  // Its trials are shared with jobs of other numerics, namespaces and kernels: a retune of those has started
+  // a new series for all.
   store_.read([&](StoreReader& reader) {
     lease.job.series = std::max(lease.job.series, last_series(reader, lease.job.question));
   });

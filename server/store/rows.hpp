@@ -56,8 +56,8 @@ struct Blob {
 /// Where a trial comes from. Imported trials are kept apart: they never replace a measurement of this store.
 enum class Origin : std::uint8_t { Worker = 0, Import = 1 };
 
-/// One configuration of one problem on one device class, and how its trial ended for a kernel. Kernels of other
-/// names may have the trial too: its blocks and verifications belong to its key and are theirs as well.
+/// One configuration of one problem on one device class, and how its trial ended for a kernel. Kernels of
+/// other names may have the trial too: its blocks and verifications belong to its key and are theirs as well.
 struct TrialRow {
   Key key;  // `full` is empty for an imported trial: tables carry the digest alone
   Origin origin = Origin::Worker;

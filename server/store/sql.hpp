@@ -112,8 +112,8 @@ inline const DialectText kArtifactColumns =
     select<ArtifactRow>("key, full_key, " + holds_sum<ArtifactRow>(), "artifacts");
 inline const DialectText kArtifact = kArtifactColumns + "WHERE key = ?";
 inline const DialectText kArtifactByCubin = kArtifactColumns + "WHERE cubin = ? ORDER BY key LIMIT 1";
-/// The workers' trials of a kernel's question, and those that other kernels of the same source have at the same
-/// problem: equal keys are the same work.
+/// The workers' trials of a kernel's question, and those that other kernels of the same source have at the
+/// same problem: equal keys are the same work.
 inline const std::string kSharedByGroup =
     "(kernel = ? OR source = ?) AND problem = ? AND device_class = ? AND policy = ? AND "
     "driver_branch = ? AND origin = 'worker'";

@@ -104,15 +104,16 @@ class StoreReader {
   /// Blocks by (stage, index) and verifications of one trial, of its newest series or the given one.
   std::vector<BlockRow> blocks(const TrialRow& trial);
   std::vector<VerificationRow> verifications(const TrialRow& trial);
-  /// Those of the group's trials in the series, whatever kernels they were made for, by trial and then as above.
+  /// Those of the group's trials in the series, whatever kernels they were made for, by trial and then as
+  /// above.
   std::vector<BlockRow> blocks_of(const TrialGroup& group, std::uint32_t series);
   std::vector<VerificationRow> verifications_of(const TrialGroup& group, std::uint32_t series);
   /// Configurations of the series' trials of the group that were screened and did not fail: at most `most`,
   /// the least mean of the screening's samples first.
   std::vector<Configuration> fastest_screened(const TrialGroup& group, std::uint32_t series,
                                               std::size_t most);
-  /// Keys of the artifacts that the groups' trials name, of whatever kernel, whether they are stored or did not
-  /// compile.
+  /// Keys of the artifacts that the groups' trials name, of whatever kernel, whether they are stored or did
+  /// not compile.
   std::set<Digest> artifact_keys_of(std::span<const TrialGroup> groups);
   /// Those of them that are stored, each once.
   std::vector<ArtifactRow> artifacts_of(std::span<const TrialGroup> groups);

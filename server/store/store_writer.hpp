@@ -46,8 +46,8 @@ class StoreWriter : public StoreReader {
   /// If it still names that cubin.
   void drop_artifact(const Digest& key, const Digest& cubin);
   void put_device_class(const DeviceClass& device);  // known ones stay, damaged ones are mended
-  /// Inserts or updates the kernel's row of the trial; false if nothing was stored: out of memory is not a property of a configuration, and
-  /// a known imported trial stays unchanged.
+  /// Inserts or updates the kernel's row of the trial; false if nothing was stored: out of memory is not a
+  /// property of a configuration, and a known imported trial stays unchanged.
   bool put_trial(const TrialRow& trial);
   /// Drops the kernel's row of the trial, as if it had not been tried, and lets the current records of its
   /// problem no longer say that their search is done. Samples and passed verifications stay while another
