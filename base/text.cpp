@@ -1,6 +1,7 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <vector>
 
@@ -20,11 +21,53 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-void append_code(std::string& out, unsigned char byte) {
+void append_unit(std::string& out, unsigned unit) {
   static constexpr char kDigits[] = "0123456789abcdef";
-  out += "\\u00";
-  out += kDigits[byte >> 4];
-  out += kDigits[byte & 15];
+  out += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) {
+    out += kDigits[(unit >> shift) & 15];
+  }
+}
+
+// As in JSON: above ffff two surrogates.
+void append_code(std::string& out, unsigned code) {
+  if (code > 0xffff) {
+    append_unit(out, 0xd7c0 + (code >> 10));
+    code = 0xdc00 + (code & 0x3ff);
+  }
+  append_unit(out, code);
+}
+
+struct CodeRange {
+  unsigned first, last;
+};
+
+// Characters without a shape of their own, which hide or reorder what stands next to them: Unicode's
+// categories Cc, Cf, Zl and Zp (16.0).
+constexpr std::array<CodeRange, 23> kUnseen = {{
+    {0x0, 0x1f},        {0x7f, 0x9f},       {0xad, 0xad},       {0x600, 0x605},     {0x61c, 0x61c},
+    {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},     {0x8e2, 0x8e2},     {0x180e, 0x180e},
+    {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x2064},   {0x2066, 0x206f},   {0xfeff, 0xfeff},
+    {0xfff9, 0xfffb},   {0x110bd, 0x110bd}, {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3},
+    {0x1d173, 0x1d17a}, {0xe0001, 0xe0001}, {0xe0020, 0xe007f},
+}};
+
+bool is_unseen(unsigned code) {
+  if (code >= 0x20 && code < 0x7f) {
+    return false;  // nearly all text
+  }
+  const auto range = std::ranges::lower_bound(kUnseen, code, {}, &CodeRange::last);
+  return range != kUnseen.end() && range->first <= code;
+}
+
+// Of a valid sequence, or of a single byte.
+unsigned code_of(std::string_view sequence) {
+  const unsigned first = static_cast<unsigned char>(sequence.front());
+  unsigned code = sequence.size() == 1 ? first : first & (0x7fU >> sequence.size());
+  for (const char c : sequence.substr(1)) {
+    code = code << 6 | (static_cast<unsigned char>(c) & 0x3fU);
+  }
+  return code;
 }
 
 void append_escaped(std::string& out, char c) {
@@ -154,20 +197,16 @@ std::string printable(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = std::max<std::size_t>(sequence_length(text.substr(at)), 1);
-    const auto byte = static_cast<unsigned char>(text[at]);
-    const unsigned code = length == 2
-                              ? (byte & 0x1fU) << 6 | (static_cast<unsigned char>(text[at + 1]) & 0x3fU)
-                          : length == 1 ? byte
-                                        : 0x100;
-    const bool is_line_end = byte == '\n' || (byte == '\r' && text.substr(at + 1, 1) == "\n");
-    const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0) || (length == 1 && byte >= 0x80);
-    if (is_control && !is_line_end && byte != '\t') {
-      append_code(result, static_cast<unsigned char>(code));
+    const std::size_t length = sequence_length(text.substr(at));
+    const std::string_view sequence = text.substr(at, std::max<std::size_t>(length, 1));
+    const unsigned code = code_of(sequence);
+    const bool is_line_end = code == '\n' || (code == '\r' && text.substr(at + 1, 1) == "\n");
+    if ((length == 0 || is_unseen(code)) && !is_line_end && code != '\t') {
+      append_code(result, code);
     } else {
-      result.append(text, at, length);
+      result += sequence;
     }
-    at += length;
+    at += sequence.size();
   }
   return result;
 }

@@ -127,7 +127,7 @@ Error error_of(const grpc::Status& status, const std::string& address) {
             "more "
             "time (cubindctl: --timeout)"};
   }
-  return {code_of(status.error_code()), "", message};
+  return {code_of(status.error_code()), "", printable(message)};
 }
 
 }  // namespace cubind

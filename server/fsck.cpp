@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "server/store/sqlite/store_check.hpp"
 
 namespace cubind {
@@ -28,10 +29,10 @@ StoreCheck checked(const std::filesystem::path& database) {
 int fsck(const std::filesystem::path& database) {
   const StoreCheck check = checked(database);
   for (const std::string& damage : check.damage) {
-    std::cout << "damage: " << damage << "\n";
+    std::cout << "damage: " << printable(damage) << "\n";
   }
   for (const std::string& note : check.notes) {
-    std::cout << "note: " << note << "\n";
+    std::cout << "note: " << printable(note) << "\n";
   }
   std::cout << database.string() << ": read " << check.records << " records, " << check.artifacts
             << " artifacts, " << check.cubins << " cubins, " << check.trials << " trials, " << check.jobs

@@ -13,6 +13,7 @@
 
 #include "base/log.hpp"
 #include "base/signals.hpp"
+#include "base/text.hpp"
 #include "server/config.hpp"
 #include "server/copy_store.hpp"
 #include "server/daemon.hpp"
@@ -129,7 +130,7 @@ int main(int argc, char** argv) {
     daemon.stop();
     return told.exit_code();
   } catch (const std::exception& fault) {
-    std::fprintf(stderr, "cubind: %s\n", fault.what());
+    std::fprintf(stderr, "cubind: %s\n", cubind::printable(fault.what()).c_str());
     return fault_code;
   }
 }

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _fork
+from ._text import printable
 from .errors import (
     AbortedError,
     AlreadyExistsError,
@@ -322,7 +323,7 @@ def warn(message: str, about: str = "") -> None:
         return
     _warned.add(about)
     try:
-        warnings.warn(f"cubind: {message}", RuntimeWarning, stacklevel=2)
+        warnings.warn(printable(f"cubind: {message}"), RuntimeWarning, stacklevel=2)
     except Exception as error:  # a RuntimeWarning with python -W error
         with contextlib.suppress(Exception):  # stderr may be closed
             print(error, file=sys.stderr)

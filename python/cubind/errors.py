@@ -3,6 +3,8 @@ fault."""
 
 from __future__ import annotations
 
+from ._text import printable
+
 __all__ = [
     "AbortedError",
     "AlreadyExistsError",
@@ -23,7 +25,8 @@ __all__ = [
 
 
 class CubindError(Exception):
-    """A fault of cubind. `str(error)` is "place: cause", or the cause alone where there is no place.
+    """A fault of cubind. `str(error)` is "place: cause", or the cause alone where there is no place;
+    control and format characters are escaped.
 
     code: the gRPC status by its name, "INVALID_ARGUMENT".
     field: the path of the field at fault ("problem.dims.N"), an argument's name, a file or an address; ""
@@ -34,7 +37,7 @@ class CubindError(Exception):
     code = "UNKNOWN"
 
     def __init__(self, cause: str, field: str = "") -> None:
-        super().__init__(f"{field}: {cause}" if field else cause)
+        super().__init__(printable(f"{field}: {cause}" if field else cause))
         self.field = field
         self.cause = cause
 

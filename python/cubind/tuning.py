@@ -13,6 +13,7 @@ from typing import Any
 from . import _wire
 from ._connection import Connection
 from ._shapes import Shape, read_shapes
+from ._text import printable
 from .comparison import Comparison
 from .errors import CubindError
 
@@ -110,7 +111,9 @@ def _progress(total: int, wanted: bool) -> Iterator[Callable[[Any, bool], None]]
     with tqdm(total=total, unit="problem") as bar:
 
         def show(event: Any, ended: bool) -> None:
-            bar.set_postfix_str(f"{event.job.kernel} {_wait(event.job) or event.job.phase}", refresh=True)
+            bar.set_postfix_str(
+                printable(f"{event.job.kernel} {_wait(event.job) or event.job.phase}"), refresh=True
+            )
             bar.update(1 if ended else 0)
 
         yield show
@@ -134,7 +137,7 @@ def _line_printer() -> Callable[[Any, bool], None]:
             return
         told.add((event.job.id, text))
         problem = ",".join(f"{name}={value}" for name, value in _wire.problem_of(event.job.problem).items())
-        print(f"{event.job.kernel} {problem}: {text}", file=sys.stderr)
+        print(printable(f"{event.job.kernel} {problem}: {text}"), file=sys.stderr)
 
     return show
 

@@ -24,7 +24,7 @@ void check_text(std::string_view text, std::string_view field, std::size_t max) 
     refuse(field, "has " + std::to_string(text.size()) + " bytes, the limit is " + std::to_string(max));
   }
   if (text.find_first_of("\t\r\n") != std::string_view::npos || printable(text) != text) {
-    refuse(field, "holds a control character");
+    refuse(field, "holds a control or format character");
   }
 }
 

@@ -21,7 +21,7 @@ inline constexpr int kMaxSourceFiles = 1000;
 inline constexpr unsigned kMaxCompileWaitMs = 60'000;
 inline constexpr double kLeastTimeUs = 1e-4;
 
-/// Throws InvalidArgument: longer than `max` bytes, or a control character in it.
+/// Throws InvalidArgument: longer than `max` bytes, or a control or format character in it.
 void check_text(std::string_view text, std::string_view field, std::size_t max = kMaxNameBytes);
 /// The same for each of them.
 void check_texts(const google::protobuf::RepeatedPtrField<std::string>& texts, std::string_view field,

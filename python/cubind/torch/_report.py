@@ -7,6 +7,7 @@ import os
 import sys
 
 from .._switch import IS_OFF, WHY_OFF
+from .._text import printable
 from ._operator import asker, operators
 from ._variants import settings
 
@@ -31,7 +32,7 @@ def report() -> str:
             lines += [f"cubind: {text}" for text in operator.yielding()]
     if settings.client is None and len(lines) == 1:
         return "cubind: no operator needed a kernel, as with CPU tensors: the daemon was not asked"
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def _print() -> None:

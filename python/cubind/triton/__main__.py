@@ -13,6 +13,7 @@ import runpy
 import sys
 import tempfile
 
+from .._text import printable
 from ..errors import CubindError, FailedPreconditionError
 from ._install import install
 
@@ -89,7 +90,7 @@ def _bake(arguments: list[str]) -> None:
     except (CubindError, OSError) as error:
         sys.exit(f"cubind.triton: {error}")
     for name, cause in baked.failed.items():
-        print(f"cubind.triton: {name} is not compiled: {cause}", file=sys.stderr)
+        print(printable(f"cubind.triton: {name} is not compiled: {cause}"), file=sys.stderr)
     sys.exit(1 if baked.failed else 0)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _limits, _switch
 from .._asking import PATIENCE
 from .._connection import import_grpc
+from .._text import printable
 from ..errors import FailedPreconditionError, InvalidArgumentError
 from . import _contents, _ranks_agree
 from ._sealing import TritonSeal
@@ -193,7 +194,7 @@ def report() -> str:
         f"cubind.triton: {times} launchers were compiled by Triton: each kernel {reason}"
         for reason, times in sorted(launchers.items())
     ]
-    return "\n".join(lines) or "cubind.triton: no autotuned kernel was asked for"
+    return printable("\n".join(lines)) or "cubind.triton: no autotuned kernel was asked for"
 
 
 def _print() -> None:

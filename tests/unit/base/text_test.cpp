@@ -80,4 +80,13 @@ TEST_CASE("control characters are written out and text stays") {
                   "31m \xe2\x82") == "\\u009b31m \\u00e2\\u0082");
 }
 
+TEST_CASE("characters that hide or reorder text are written out") {
+  CHECK(printable("a\u202egnp.b") == "a\\u202egnp.b");
+  CHECK(printable("\u2066x\u2069\u200b\u061c\ufeff") == "\\u2066x\\u2069\\u200b\\u061c\\ufeff");
+  CHECK(printable("\u2028\u2029\u0085") == "\\u2028\\u2029\\u0085");
+  CHECK(printable("\U000e0041") == "\\udb40\\udc41");
+  const std::string visible = "\u2027 \u202f \u0645 \u05d0 \U0001f600 \u00ac\u00ae";
+  CHECK(printable(visible) == visible);
+}
+
 }  // namespace cubind

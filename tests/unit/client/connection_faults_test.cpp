@@ -89,5 +89,10 @@ TEST_CASE("an address that gRPC would choke on is refused with what would be rig
   CHECK_THAT(refusal("localhost"), Contains("neither unix:///path/to/socket nor host:port"));
 }
 
+TEST_CASE("what a daemon says hides and reorders nothing") {
+  CHECK(error_of({grpc::StatusCode::NOT_FOUND, "no \u202ekernel"}, "h:1").what() ==
+        std::string("no \\u202ekernel"));
+}
+
 }  // namespace
 }  // namespace cubind

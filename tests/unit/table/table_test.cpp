@@ -174,7 +174,7 @@ TEST_CASE("a record whose problem no kernel can have is refused at the dim") {
 TEST_CASE("names with control characters and long ones are refused at their place") {
   Table table = example_table();
   table.records[0].name_space = "a\x1b[2J";
-  CHECK(fault_of(table) == "t.json /records/0/namespace: the text holds a control character");
+  CHECK(fault_of(table) == "t.json /records/0/namespace: the text holds a control or format character");
   table.records[0].name_space = std::string(257, 'a');
   CHECK(fault_of(table) == "t.json /records/0/namespace: the text has 257 bytes, at most 256 are taken");
   table = example_table();
