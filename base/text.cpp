@@ -108,6 +108,29 @@ std::size_t sequence_length(std::string_view text) {
   return length;
 }
 
+// The candidates that begin with the word, whatever the case; none of a word that is too short to say much.
+std::vector<std::string> continuations(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::size_t kLeast = 3;
+  std::vector<std::string> found;
+  for (const std::string& candidate : candidates) {
+    if (word.size() >= kLeast && lower(candidate).starts_with(lower(word))) {
+      found.push_back(candidate);
+    }
+  }
+  return found;
+}
+
+// Quoted, at most kMostListed of them.
+std::string listed(std::span<const std::string> words, std::string_view last_separator) {
+  std::string text;
+  const std::size_t count = std::min(words.size(), kMostListed);
+  for (std::size_t i = 0; i < count; ++i) {
+    text += i == 0 ? "" : i + 1 == words.size() ? last_separator : ", ";
+    text += quoted(words[i]);
+  }
+  return text + (words.size() > count ? ", ..." : "");
+}
+
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -152,17 +175,14 @@ std::optional<std::string> nearest_word(std::string_view word, std::span<const s
 }
 
 std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
-  if (const auto nearest = nearest_word(word, candidates)) {
-    return ", did you mean " + quoted(*nearest) + "?";
+  std::vector<std::string> meant = continuations(word, candidates);
+  if (const auto nearest = nearest_word(word, candidates); nearest && meant.empty()) {
+    meant.push_back(*nearest);
   }
-  if (candidates.empty()) {
-    return "";
+  if (!meant.empty()) {
+    return ", did you mean " + listed(meant, " or ") + "?";
   }
-  std::string text = " (known: ";
-  for (std::size_t i = 0; i < std::min(candidates.size(), kMostListed); ++i) {
-    text += (i == 0 ? "" : ", ") + quoted(candidates[i]);
-  }
-  return text + (candidates.size() > kMostListed ? ", ...)" : ")");
+  return candidates.empty() ? "" : " (known: " + listed(candidates, ", ") + ")";
 }
 
 std::string quoted(std::string_view text) {

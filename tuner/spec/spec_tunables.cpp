@@ -107,9 +107,12 @@ SpecScopes make_scopes(const KernelSpec& spec) {
   for (const char* name : {"device.sm_count", "device.shared_optin", "device.l2_bytes", "device.cc"}) {
     scopes.reference.add(name);
   }
-  scopes.launch = scopes.reference;
+  // First what a constraint or a grid is most likely to mean: a message lists the first names.
   for (const Tunable& tunable : spec.tunables) {
     scopes.launch.add(tunable.name);
+  }
+  for (const std::string& name : scopes.reference.names()) {
+    scopes.launch.add(name);
   }
   return scopes;
 }

@@ -28,6 +28,14 @@ TEST_CASE("the nearest word is found through slips and case") {
   CHECK_FALSE(nearest_word(std::string(100000, 'x'), kNames));
 }
 
+TEST_CASE("a suggestion names what begins with the word before what is near to it") {
+  const std::vector<std::string> kernels = {"rmsnorm_backward", "layernorm", "rmsnorm_forward", "gemsnorm"};
+  CHECK(suggestion("rmsnorm", kernels) == ", did you mean \"rmsnorm_backward\" or \"rmsnorm_forward\"?");
+  CHECK(suggestion("RMSNORM_F", kernels) == ", did you mean \"rmsnorm_forward\"?");
+  CHECK(suggestion("rmsnorm_foward", kernels) == ", did you mean \"rmsnorm_forward\"?");
+  CHECK(suggestion("abc", std::vector<std::string>(9, "abcd")).ends_with(", ...?"));
+}
+
 TEST_CASE("a suggestion names the nearest word or all that are known") {
   CHECK(suggestion("VECTR", kNames) == ", did you mean \"VECTOR\"?");
   CHECK(suggestion("zzzzz", kNames) == " (known: \"THREADS\", \"VECTOR\", \"ROWS\", \"N\")");

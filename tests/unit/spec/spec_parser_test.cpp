@@ -467,4 +467,9 @@ TEST_CASE("only an output can be constant") {
                     Catch::Contains("/arguments/x/constant_output") && Catch::Contains("only an output"));
 }
 
+TEST_CASE("what a constraint may name is listed with the tunables first") {
+  CHECK_THAT(refusal([](OrderedJson& json) { json["constraints"] = {"WARPS * 32 <= 1024"}; }),
+             Catch::Contains("(known: \"THREADS\", \"VECTOR\", \"BLOCKS\", \"N\", \"D\""));
+}
+
 }  // namespace cubind::test
