@@ -98,7 +98,7 @@ std::string summary(const std::vector<Covered>& all) {
 }
 
 void print(const std::vector<Covered>& all) {
-  TextTable table({"KERNEL", "PROBLEM", "COVERED", "MATCH", "EVIDENCE", "WHY"});
+  TextTable table({"?KERNEL", "PROBLEM", "COVERED", "MATCH", "??EVIDENCE", "WHY"});
   for (const Covered& one : all) {
     table.add({one.kernel, to_string(one.problem), one.accepted ? "yes" : "no", one.match,
                std::string(to_string(one.evidence)), one.accepted || one.why.empty() ? "-" : one.why});

@@ -18,7 +18,8 @@ namespace cubind::ctl {
 namespace {
 
 void print(const google::protobuf::RepeatedPtrField<v1::DeviceClass>& devices) {
-  TextTable table({"DEVICE", "CC", ">SMS", ">MEMORY", ">RECORDS", "STATE", "CONSENT", "DRIVER", "AGENT"});
+  TextTable table(
+      {"DEVICE", "?CC", ">?SMS", ">?MEMORY", ">RECORDS", "STATE", "??CONSENT", "?DRIVER", "AGENT"});
   for (const v1::DeviceClass& device : devices) {
     const v1::DeviceFacts& facts = device.facts();
     table.add({device.label(), std::to_string(facts.cc_major()) + "." + std::to_string(facts.cc_minor()),

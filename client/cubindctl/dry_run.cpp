@@ -112,7 +112,7 @@ std::string summary(const Totals& totals) {
 }
 
 void print(const v1::PlanTuneReply& plan, bool retune, const Labels& offered) {
-  TextTable table({"KERNEL", "PROBLEM", "DEVICE", ">VALID", ">OF", "STATE", ">TIME"});
+  TextTable table({"KERNEL", "PROBLEM", "??DEVICE", ">VALID", ">??OF", "?STATE", ">TIME"});
   for (const v1::PlannedProblem& problem : plan.problems()) {
     table.add({problem.kernel(), to_string(problem_from_wire(problem.problem(), "problem")), problem.device(),
                (problem.at_most() ? "<= " : "") + std::to_string(problem.valid()),

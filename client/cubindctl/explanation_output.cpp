@@ -70,8 +70,8 @@ void print_winner(std::ostream& out, const Explanation& explanation) {
 }
 
 void print_best(std::ostream& out, const Explanation& explanation, std::size_t columns) {
-  TextTable table({">TIME_US", ">SAMPLES", ">ROOFLINE", ">GB/S", ">TFLOP/S", ">REGISTERS", ">SHARED_B",
-                   ">SPILLED_B", ">OCCUPANCY", "TENSOR_CORES", "NOTE", "CONFIGURATION"});
+  TextTable table({">TIME_US", ">?SAMPLES", ">ROOFLINE", ">GB/S", ">?TFLOP/S", ">REGISTERS", ">?SHARED_B",
+                   ">??SPILLED_B", ">?OCCUPANCY", "??TENSOR_CORES", "NOTE", "CONFIGURATION"});
   for (std::size_t i = 0; i < std::min(kBestTrials, explanation.timed.size()); ++i) {
     const ExplainedTrial& one = explanation.timed[i];
     table.add({fixed(one.time_us, 2), std::to_string(one.samples), or_dash(one.roofline_share, 0),
@@ -88,7 +88,7 @@ void print_best(std::ostream& out, const Explanation& explanation, std::size_t c
 }
 
 void print_finalists(std::ostream& out, const Explanation& explanation, std::size_t columns) {
-  TextTable table({">ROUNDS", ">SLOWER", ">FROM", ">TO", "CONFIGURATION"});
+  TextTable table({">?ROUNDS", ">SLOWER", ">FROM", ">TO", "CONFIGURATION"});
   for (const ExplainedFinalist& finalist : explanation.finalists) {
     if (const auto& ratio = finalist.to_winner) {
       table.add({std::to_string(ratio->rounds), percent(ratio->ratio - 1, 2),

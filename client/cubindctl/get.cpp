@@ -159,7 +159,7 @@ void print_one(const Answer& answer, const std::string& file) {
 }
 
 void print_table(const std::vector<Answer>& answers) {
-  TextTable table({"PROBLEM", "MATCH", "EVIDENCE", ">TIME_US", ">CUBIN", "CONFIGURATION"});
+  TextTable table({"PROBLEM", "MATCH", "?EVIDENCE", ">TIME_US", ">??CUBIN", "CONFIGURATION"});
   for (const Answer& answer : answers) {
     const v1::Provenance& provenance = answer.reply().provenance();
     table.add({to_string(answer.problem()), to_string(answer.match()),

@@ -27,7 +27,8 @@ std::string done_of(const v1::Job& job) {
 std::string kind_of(const v1::Job& job) { return job.kind() == v1::Job::COMPILE_WINNER ? "compile" : "tune"; }
 
 void print(const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
-  TextTable table({"JOB", "KIND", "STATE", "KERNEL", "PROBLEM", "DEVICE", ">DONE", ">SECONDS", "DETAIL"});
+  TextTable table(
+      {"JOB", "??KIND", "STATE", "KERNEL", "PROBLEM", "??DEVICE", ">?DONE", ">??SECONDS", "DETAIL"});
   for (const v1::Job& job : jobs) {
     std::vector<std::string> parts = own_terms(job.policy(), job.numerics(), job.namespace_());
     if (std::string detail = detail_of(job); !detail.empty()) {

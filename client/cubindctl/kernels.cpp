@@ -34,7 +34,7 @@ ExitCode run(const KernelsOptions& options, const CommonOptions& common) {
     print_json({{"kernels", kernels}, {"defined", reply.defined()}});
     return ExitCode::Ok;
   }
-  TextTable table({"KERNEL", "DIMS", "TYPES", "FLAGS", ">RECORDS", "TUNABLES"});
+  TextTable table({"KERNEL", "DIMS", "?TYPES", "??FLAGS", ">RECORDS", "TUNABLES"});
   for (const v1::Kernel& kernel : reply.kernels()) {
     if (kernel.error().empty() || kernel.keeps_last_good()) {
       table.add({kernel.name(), join(kernel.dims(), " "), join(kernel.types(), " "), flags_of(kernel),

@@ -61,8 +61,8 @@ std::string compared(const VariantProfile& profile, std::uint64_t bytes) {
 
 void print_launches(std::ostream& out, const VariantProfile& profile, const Answer& answer,
                     std::size_t columns, const std::string& prefix) {
-  TextTable table({">TIME_US", ">READ_MB", ">WRITTEN_MB", ">MEMORY", ">SMS", ">TENSOR_CORES", ">REGISTERS",
-                   ">OCCUPANCY", "BLOCKS_PER_SM", "STALLS", "LAUNCH"});
+  TextTable table({">TIME_US", ">?READ_MB", ">?WRITTEN_MB", ">MEMORY", ">SMS", ">??TENSOR_CORES",
+                   ">??REGISTERS", ">OCCUPANCY", "?BLOCKS_PER_SM", "?STALLS", "LAUNCH"});
   for (const ProfiledLaunch& launch : profile.launches) {
     table.add({fixed(launch.time_us, 2), megabytes(launch.read_bytes), megabytes(launch.write_bytes),
                percent(launch.memory_share, 0), percent(launch.sm_share, 0),

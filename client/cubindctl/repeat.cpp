@@ -54,7 +54,7 @@ class Repeating {
   using Judged = std::pair<const RepeatedProblem*, std::vector<JudgedConfiguration>>;
 
   void print_table() const {
-    TextTable table({"KERNEL", "PROBLEM", ">CHOICES", ">FLIPS", ">TIME_US", ">REGRET", "CONFIGURATION"});
+    TextTable table({"KERNEL", "PROBLEM", ">?CHOICES", ">?FLIPS", ">TIME_US", ">REGRET", "CONFIGURATION"});
     for (const auto& [one, all] : judged_) {
       for (const JudgedConfiguration& judged : all) {
         if (judged.chosen > 0) {

@@ -111,7 +111,8 @@ bool fails(const MeasuredTable& measured, const TableCheckOptions& options) {
 }
 
 void print(const MeasuredTable& measured, const std::string& file, const TableCheckOptions& options) {
-  TextTable table({"KERNEL", "PROBLEM", "DEVICE", ">TABLE_US", ">NOW_US", ">RATIO", ">DEFAULT", "VERDICT"});
+  TextTable table(
+      {"KERNEL", "PROBLEM", "??DEVICE", ">TABLE_US", ">NOW_US", ">RATIO", ">?DEFAULT", "VERDICT"});
   for (const MeasuredRecord& record : measured.records) {
     table.add({record.kernel, to_string(record.problem), record.device, fixed(record.recorded_us, 2),
                text_of(record.now_us), text_of(record.ratio()), text_of(record.default_ratio),

@@ -146,7 +146,7 @@ ExitCode run(const TokenListOptions& options, const CommonOptions& common) {
     print_json({{"tokens", list}});
     return ExitCode::Ok;
   }
-  TextTable table({"ID", "NAME", "ROLES", "NAMESPACES", "DEVICES", "EXPIRES"});
+  TextTable table({"ID", "NAME", "ROLES", "?NAMESPACES", "??DEVICES", "EXPIRES"});
   for (const Token& token : tokens) {
     table.add({token.id, printable(token.name), token.roles.to_string(),
                printable(join(token.namespaces, ", ")), printable(join(token.device_classes, ", ")),

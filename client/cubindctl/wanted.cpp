@@ -28,7 +28,10 @@ void print(const v1::ListWantedReply& reply) {
     std::cout << "Nothing is wanted: every asked problem has a record or a job.\n";
     return;
   }
-  TextTable table({">ASKED", "LAST", "KERNEL", "PROBLEM", "DEVICE", "REMARKS"});
+}
+
+void print(const v1::ListWantedReply& reply) {
+  TextTable table({">ASKED", "??LAST", "KERNEL", "PROBLEM", "?DEVICE", "REMARKS"});
   for (const v1::Want& want : reply.wants()) {
     table.add({std::to_string(want.count()), want.last_at(), want.kernel(),
                to_string(problem_from_wire(want.problem(), "want.problem")), want.device(), remarks(want)});

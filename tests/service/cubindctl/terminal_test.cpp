@@ -87,7 +87,14 @@ TEST_CASE("lists are readable in a narrow terminal and whole in a pipe") {
       CHECK(line.size() <= 60);
     }
   }
-  CHECK_THAT(run_program(in_terminal(daemon, 60, "jobs --all")).out, Contains("KIND     tune"));
+  CHECK_THAT(run_program(in_terminal(daemon, 60, "jobs --all")).out,
+             Contains("STATE  KERNEL  PROBLEM") && Contains("(a wider terminal: KIND, "));
+  const std::string explained =
+      "explain " + std::string(kTinyKernel) + " --problem " + text_of(tiny_problem(2));
+  const std::vector<std::string> lines = drawn(run_program(in_terminal(daemon, 80, explained)).out);
+  CHECK(std::ranges::any_of(lines, [](const std::string& line) {
+    return line.starts_with("  TIME_US  ") && line.ends_with("  CONFIGURATION");
+  }));
   CHECK_THAT(ctl(daemon, {"jobs", "--all"}).out, Catch::StartsWith("JOB               KIND  STATE"));
   const std::vector<std::string> status = drawn(run_program(in_terminal(daemon, 60, "status")).out);
   CHECK(

@@ -64,4 +64,39 @@ TEST_CASE("sizes are printed in binary units") {
   CHECK(size_text(std::uint64_t{141} << 30) == "141.0 GiB");
 }
 
+TEST_CASE("in a narrow terminal columns that can be spared are left out and named") {
+  TextTable table({"JOB", "??KIND", ">?DONE", ">??SECONDS", "DETAIL"});
+  table.add({"704557ea0b9abbd3", "tune", "4/10", "12.5", "no configuration survived"});
+  const auto printed = [&](std::size_t columns) {
+    std::ostringstream out;
+    table.print(out, columns, "> ");
+    return out.str();
+  };
+  CHECK(printed(0) == printed(100));
+  CHECK(printed(54) ==
+        "> JOB               KIND  DONE  DETAIL\n"
+        "> 704557ea0b9abbd3  tune  4/10  no configuration\n"
+        ">                               survived\n"
+        "> (a wider terminal: SECONDS)\n");
+  CHECK(printed(36) ==
+        "> JOB               DETAIL\n"
+        "> 704557ea0b9abbd3  no configuration\n"
+        ">                   survived\n"
+        "> (a wider terminal: KIND, DONE, SECONDS)\n");
+}
+
+TEST_CASE("where the last column has no room its cell stands beneath its row") {
+  TextTable table({"JOB", "?KIND", "STATE", "DETAIL"});
+  table.add({"704557ea0b9abbd3", "tune", "failed", "no configuration survived"});
+  table.add({"12e0f0efa2ef6c1f", "tune", "running", "-"});
+  std::ostringstream out;
+  table.print(out, 32);
+  CHECK(out.str() ==
+        "JOB               KIND  STATE\n"
+        "    DETAIL\n"
+        "704557ea0b9abbd3  tune  failed\n"
+        "    no configuration survived\n"
+        "12e0f0efa2ef6c1f  tune  running\n");
+}
+
 }  // namespace cubind::ctl
