@@ -93,10 +93,22 @@ struct Client::Impl {
         cache(options.cached_answers),
         trust(AnswerTrust::of(options.trust)) {}
 
+  v1::GetVariantRequest request_for(const Query& query) const;
   Answer ask(v1::GetVariantRequest request, const std::string& key, Milliseconds deadline);
   std::shared_ptr<const std::string> cubin_of(v1::GetVariantReply& reply, const std::vector<Answer>& held,
                                               Milliseconds deadline);
 };
+
+v1::GetVariantRequest Client::Impl::request_for(const Query& query) const {
+  try {
+    return make_request(query);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::FailedPrecondition) {  // no GPU is here
+      connection.require_kernel(query.kernel, query.deadline.value_or(options.deadline));
+    }
+    throw;
+  }
+}
 
 Answer Client::Impl::ask(v1::GetVariantRequest request, const std::string& key, Milliseconds deadline) {
   const std::vector<Answer> held = cache.of_key(key, kMaxHeldArtifacts);
@@ -145,7 +157,7 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 Answer Client::get(const Query& query) {
-  v1::GetVariantRequest request = make_request(query);
+  v1::GetVariantRequest request = impl_->request_for(query);
   const std::string key = question_key(request);
   const auto now = std::chrono::steady_clock::now();
   if (auto known = impl_->cache.find(key, query.problem, accepted_departures(request), now)) {

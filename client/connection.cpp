@@ -110,6 +110,18 @@ v1::GetVariantReply Connection::get_variant(const v1::GetVariantRequest& request
   return impl_->call(&v1::Cubind::Stub::GetVariant, request, deadline);
 }
 
+void Connection::require_kernel(const std::string& name, Milliseconds deadline) const {
+  v1::GetVariantRequest request;  // without a device, which the daemon refuses after an unknown name
+  request.set_kernel(name);
+  try {
+    get_variant(request, deadline);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::NotFound) {
+      throw;
+    }
+  }
+}
+
 std::string Connection::get_artifact(const Digest& digest, Milliseconds deadline) const {
   return stored_artifact(digest, deadline).zstd;
 }

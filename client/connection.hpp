@@ -53,6 +53,9 @@ class Connection {
   const std::string& address() const;
 
   v1::GetVariantReply get_variant(const v1::GetVariantRequest& request, Milliseconds deadline) const;
+  /// Throws NotFound, with the nearest names, if the daemon answers and has no such kernel. A caller without
+  /// a GPU learns of a slip in the name first.
+  void require_kernel(const std::string& name, Milliseconds deadline) const;
   /// The artifact in its stored form, compressed, put together from its chunks.
   std::string get_artifact(const Digest& digest, Milliseconds deadline) const;
   /// The same with what the daemon knows of it.

@@ -9,7 +9,7 @@
 
 namespace cubind::ctl {
 
-DeviceChoice asked_device(const std::string& label, const CommonOptions& common) {
+DeviceChoice asked_device(const std::string& kernel, const std::string& label, const CommonOptions& common) {
   if (!label.empty()) {
     return DeviceLabel{label};
   }
@@ -17,12 +17,13 @@ DeviceChoice asked_device(const std::string& label, const CommonOptions& common)
     return CurrentGpu{};
   }
   std::vector<std::string> offered, known;
-  const v1::ListDevicesReply devices =
-      Connection(resolve_address(common.address)).list_devices(common.deadline());
+  const Connection connection(resolve_address(common.address));
+  const v1::ListDevicesReply devices = connection.list_devices(common.deadline());
   for (const v1::DeviceClass& device : devices.devices()) {
     (device.offered() ? offered : known).push_back(device.label());
   }
   if (offered.size() != 1) {
+    connection.require_kernel(kernel, common.deadline());
     known.insert(known.end(), offered.begin(), offered.end());
     throw Error(ErrorCode::InvalidArgument, "device",
                 "this machine has no GPU; name one by --device (known: " + join(known, ", ") + ")");

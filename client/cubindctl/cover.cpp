@@ -65,7 +65,7 @@ std::vector<Covered> ask_all(const CoverOptions& options, const CommonOptions& c
   const ShapeList list = asked_shapes({"cover", options.kernel, options.shapes, options.problems});
   const Match accepted = accepted_match(options);
   Query query = asked_query(options);
-  query.device = asked_device(options.device, common);
+  query.device = asked_device(list.front().kernel, options.device, common);
   query.tune = TuneMode::Never;
   Client client({.address = common.address, .deadline = common.deadline(), .cached_answers = 0});
   std::vector<Covered> all;

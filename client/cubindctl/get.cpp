@@ -29,7 +29,7 @@ namespace {
 Query query_of(const GetOptions& options, const CommonOptions& common) {
   Query query = asked_query(options);
   query.kernel = options.kernel;
-  query.device = asked_device(options.device, common);
+  query.device = asked_device(options.kernel, options.device, common);
   query.on_miss = options.on_miss;
   query.tune = options.tune;
   query.accept = options.accept;

@@ -24,7 +24,7 @@ Answer served(const ProfileOptions& options, const CommonOptions& common) {
   Query query = asked_query(options);
   query.kernel = options.kernel;
   query.problem = parse_problem(options.problem);
-  query.device = asked_device(options.device, common);
+  query.device = asked_device(options.kernel, options.device, common);
   query.tune = TuneMode::Never;
   Client client({.address = common.address, .deadline = common.deadline(), .cached_answers = 0});
   return client.get(query);

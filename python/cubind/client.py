@@ -17,6 +17,7 @@ from .answer import Answer, make_answer
 from .comparison import Comparison
 from .embedded import EmbeddedDaemon
 from .errors import (
+    CubindError,
     DataLossError,
     FailedPreconditionError,
     InvalidArgumentError,
@@ -389,7 +390,11 @@ class Client:
         )
         _wire.set_problem(problem, request.problem)
         if question.device is None:
-            self._describe_gpu(request.device, gpu)
+            try:
+                self._describe_gpu(request.device, gpu)
+            except FailedPreconditionError:  # no GPU is here
+                self._require_kernel(kernel)
+                raise
         else:
             request.device.label = question.device
         request.policy.warm_l2 = question.warm_l2
@@ -415,6 +420,17 @@ class Client:
             request.restrict_accept = True
             request.accept.extend(_wire.departures_of(question.accept))
         return request
+
+    # Raises NotFoundError, with the nearest names, if the daemon answers and has no such kernel: a caller
+    # without a GPU hears of a slip in the name first. The daemon looks for the kernel before the device.
+    def _require_kernel(self, kernel: str) -> None:
+        messages = _wire.messages()
+        try:
+            self._call("GetVariant", messages.GetVariantRequest(kernel=kernel), messages.GetVariantReply)
+        except NotFoundError:
+            raise
+        except CubindError:
+            pass
 
     def _describe_gpu(self, device: Any, gpu: Any) -> None:
         facts = self._gpus.get(gpu)

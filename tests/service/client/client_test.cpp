@@ -231,6 +231,17 @@ TEST_CASE("without a GPU the error asks for a label and for no option of a comma
   CHECK(client.calls() == 0);
 }
 
+TEST_CASE("without a GPU an unknown kernel is the first error") {
+  FakeDaemon daemon;
+  daemon.scripts.get_variant = [](const v1::GetVariantRequest& request) -> v1::GetVariantReply {
+    throw Error(ErrorCode::NotFound, "kernel", "there is no \"" + request.kernel() + "\"");
+  };
+  Client client = connect(daemon);
+  Query asked = query("N=1024,D=4096,T=f16");
+  asked.device = CurrentGpu{};
+  CHECK_THAT(error_of([&] { client.get(asked); }).what(), Catch::Contains("there is no \"scale\""));
+}
+
 TEST_CASE("an address that is neither a socket nor a port is refused") {
   CHECK_THROWS_WITH(Client({.address = "localhost"}),
                     Catch::Contains("neither unix:///path/to/socket nor host:port"));

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "tests/fakes/sample_reply.hpp"
 #include "tests/service/cubindctl/ctl.hpp"
 
@@ -242,6 +243,16 @@ TEST_CASE_METHOD(GetFixture, "every line about a replay device says so") {
   for (std::string line; std::getline(lines, line);) {
     CHECK(line.starts_with("replayed: "));
   }
+}
+
+TEST_CASE_METHOD(GetFixture, "without a GPU an unknown kernel is the first error") {
+  daemon_.scripts.list_devices = [] { return v1::ListDevicesReply(); };
+  daemon_.scripts.get_variant = [](const v1::GetVariantRequest& request) -> v1::GetVariantReply {
+    throw Error(ErrorCode::NotFound, "kernel", quoted(request.kernel()) + " is not known");
+  };
+  const ProgramResult result = get({});
+  CHECK(result.exit_code == 4);
+  CHECK_THAT(result.err, Catch::Contains("\"scale\" is not known") && !Catch::Contains("GPU"));
 }
 
 }  // namespace cubind::test

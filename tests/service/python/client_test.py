@@ -19,6 +19,15 @@ from tuned_daemon import PROBLEM, WithDaemon
 
 
 class Get(WithDaemon):
+    def test_without_a_gpu_an_unknown_kernel_is_told_before_the_missing_driver(self):
+        none = cubind.FailedPreconditionError("no NVIDIA driver is here", "device")
+        with mock.patch("cubind.client._core.gpu", side_effect=none):
+            with self.assertRaisesRegex(cubind.NotFoundError, 'did you mean "scale"'):
+                self.client.get("scal", PROBLEM)
+            self.assertRaisesRegex(
+                cubind.FailedPreconditionError, "driver", self.client.get, "scale", PROBLEM
+            )
+
     def test_the_answer_is_the_winner_of_the_tuning(self):
         (winner,) = self.tuned
         self.assertEqual((winner.state, winner.error), ("done", ""))
