@@ -1,4 +1,6 @@
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <variant>
@@ -27,9 +29,17 @@ void flush_output() {
   }
 }
 
+/// A reader that closes the pipe early (`| head`) ends the program, as it ends any filter; a parent may have
+/// left the signal ignored. The errors of connections say what gRPC would write of them.
+void set_up_process() {
+  std::signal(SIGPIPE, SIG_DFL);
+  ::setenv("GRPC_VERBOSITY", "NONE", 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  set_up_process();
   const cubind::ctl::PlainOutput plain_output(std::cout), plain_errors(std::cerr);
   const auto complain = [](const std::exception& error) {
     std::cerr << "cubindctl: " << error.what() << std::endl;

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,24 @@ from .errors import InvalidArgumentError
 _TLS = "tls://"
 
 
+def import_grpc() -> Any:
+    """The module. The first import keeps gRPC from writing its own words to stderr, which the
+    exceptions explain, unless GRPC_VERBOSITY asks for them."""
+    is_first = "grpc" not in sys.modules and "GRPC_VERBOSITY" not in os.environ
+    if is_first:
+        os.environ["GRPC_VERBOSITY"] = "NONE"
+    try:
+        import grpc  # see _connection
+    finally:
+        if is_first:
+            del os.environ["GRPC_VERBOSITY"]
+    return grpc
+
+
 def open_channel(address: str, options: list[tuple[str, Any]]) -> Any:
     """ "tls://host:port" is TLS, with the certificates that CUBIND_CA_FILE, CUBIND_CLIENT_CERT and
     CUBIND_CLIENT_KEY name; "host:port" and "unix:///path" are not."""
-    import grpc  # see _connection
-
+    grpc = import_grpc()
     if not address.startswith(_TLS):
         return grpc.insecure_channel(address, options=options)
     certificate, key = _bytes_of("CUBIND_CLIENT_CERT"), _bytes_of("CUBIND_CLIENT_KEY")

@@ -73,8 +73,7 @@ _abandoned: list[Any] = []
 def import_grpc() -> None:
     """Imports now what the first call would import. An import by another thread holds up all threads."""
     with contextlib.suppress(ImportError):  # which the first call will raise
-        import grpc  # noqa: F401
-
+        _channel.import_grpc()
         _wire.messages()
 
 

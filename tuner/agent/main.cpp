@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <exception>
 
@@ -37,6 +38,7 @@ int run(const cubind::AgentOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::setenv("GRPC_VERBOSITY", "NONE", 0);  // the agent's log has its own words for it
   int exit_code = 0;
   const auto options = cubind::parse_agent_options(argc, argv, exit_code);
   if (!options) {

@@ -130,3 +130,13 @@ TEST_CASE("output that could not be written is a failure with the reason") {
 }
 
 }  // namespace cubind::test
+TEST_CASE("a reader that closes the pipe ends the program without a word") {
+  ProgramRun run;
+  run.program = "/bin/sh";
+  // As the console scripts of Python do, whose interpreter ignores the signal.
+  run.arguments = {"-c", "trap '' PIPE; { sleep 0.3; " + (bin_dir() / "cubindctl").string() +
+                             " --help; echo \"code $?\" >&2; } | true"};
+  const ProgramResult result = run_program(run);
+  CHECK_THAT(result.err, Catch::Contains("code 141") && !Catch::Contains("standard output"));
+}
+

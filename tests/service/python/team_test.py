@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -66,6 +67,17 @@ class TeamTest(unittest.TestCase):
             make_certificate(other, other.with_suffix(".key"))
             with team.environment(CUBIND_CA_FILE=str(other)), cubind.connect(team.address) as client:
                 self.assertRaisesRegex(cubind.UnavailableError, "CUBIND_CA_FILE", client.kernels)
+
+    def test_a_certificate_that_is_not_trusted_is_told_in_cubinds_words_alone(self):
+        with Team("--role", "reader") as team, team.environment(CUBIND_CA_FILE=""):
+            program = f"import cubind; cubind.connect('{team.address}').kernels()"
+            for command in (
+                [PROGRAMS / "cubindctl", "--address", team.address, "kernels"],
+                [sys.executable, "-c", program],
+            ):
+                done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE)
+                self.assertIn("CUBIND_CA_FILE", done.stderr)
+                self.assertNotRegex(done.stderr, r"(?i)handshake failed with|ssl_transport_security")
 
     def test_a_file_that_holds_no_token_is_refused(self):
         with Team("--role", "reader") as team:
