@@ -66,6 +66,19 @@ std::string unknown_option(const std::string& word, const std::vector<const CLI:
   return quoted(name) + " is not an option" + (nearest ? ", did you mean " + quoted(*nearest) + "?" : "");
 }
 
+/// The first option or word that the command needs and was not given, with what it takes; empty: none.
+std::string missing(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_required() && option->count() == 0) {
+      const std::string type = option->get_type_name();
+      const bool is_choice = type.find('|') != std::string::npos;
+      return option->get_name(option->get_positional()) + " is required: " +
+             (is_choice ? "one of " + replaced(type, "|", ", ") : type + ", " + option->get_description());
+    }
+  }
+  return "";
+}
+
 /// What is wrong with the words, and of which command.
 std::string complaint(const CLI::App& app, const CLI::ParseError& error, std::span<const char* const> words) {
   const std::vector<std::string> left = app.remaining(true);  // in no certain order
@@ -83,7 +96,11 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error, std::sp
   const bool too_many = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   const bool too_few = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   if (first == words.end() || (!too_many && !too_few)) {
-    return where + error.what();
+    const std::string needed = too_few ? missing(*path.back()) : "";
+    const bool needs_command = too_few && needed.empty() && !names.empty();
+    return where + (needs_command    ? "a command is required: one of " + join(names, ", ")
+                    : needed.empty() ? error.what()
+                                     : needed);
   }
   if (**first == '-') {
     return where + unknown_option(*first, path);

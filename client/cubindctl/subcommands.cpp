@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 #include "base/text.hpp"
@@ -71,6 +72,14 @@ class Builder {
     return command->add_option(name, value, help)->type_name(type);
   }
 
+  static std::function<std::string(const std::string&)> one_of(std::vector<std::string> words) {
+    return [words = std::move(words)](const std::string& word) {
+      return std::ranges::find(words, word) != words.end()
+                 ? std::string()
+                 : quoted(word) + " is not one of " + join(words, ", ");
+    };
+  }
+
   // The words of the choices, in their order, are the form of the value.
   template <typename Value>
   static void add_choice(CLI::App* command, const std::string& name, Value& value,
@@ -84,11 +93,7 @@ class Builder {
     };
     command->add_option_function<std::string>(name, choose, help)
         ->type_name(join(words, "|"))
-        ->check([words](const std::string& word) {
-          return std::ranges::find(words, word) != words.end()
-                     ? std::string()
-                     : quoted(word) + " is not one of " + join(words, ", ");
-        });
+        ->check(one_of(words));
   }
 
   // One value an occurrence: the option does not take the next words.
@@ -419,7 +424,7 @@ class Builder {
         add<CompletionOptions>(app_, "completion", "print the completion script for a shell");
     option(completion, "shell", shell->shell, "bash|zsh|fish", "the shell")
         ->required()
-        ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+        ->check(one_of({"bash", "zsh", "fish"}));
     auto [man, page] = add<ManOptions>(app_, "man", "print the manual page of a command, for `man -l -`");
     option(man, "command", page->command, "COMMAND",
            "the command's words, as in `man kernels check`; default: cubindctl");

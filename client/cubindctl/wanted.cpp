@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
@@ -23,10 +24,15 @@ std::string remarks(const v1::Want& want) {
   return remarks_of(parts);
 }
 
-void print(const v1::ListWantedReply& reply) {
-  if (reply.total() == 0) {
-    std::cout << "Nothing is wanted: every asked problem has a record or a job.\n";
-    return;
+// A problem whose job failed has none: it is wanted from the next question on.
+void print_nothing(const Connection& connection, const CommonOptions& common) {
+  const v1::ListJobsReply jobs = connection.list_jobs(true, common.deadline());
+  const auto failed = static_cast<std::uint64_t>(std::ranges::count_if(jobs.jobs(), [](const v1::Job& job) {
+    return job.state() == v1::Job::FAILED && job.kind() == v1::Job::TUNE;
+  }));
+  std::cout << "Nothing is wanted: every asked problem has a record or was given to a job.\n";
+  if (failed > 0) {
+    std::cout << counted(failed, "job") << " failed: `cubindctl jobs --all` says why.\n";
   }
 }
 
@@ -65,10 +71,10 @@ ExitCode run(const WantedOptions& options, const CommonOptions& common) {
   v1::ListWantedRequest request;
   request.set_kernel(options.kernel);
   request.set_top(options.top);
-  const v1::ListWantedReply reply =
-      Connection(resolve_address(common.address)).list_wanted(request, common.deadline());
+  const Connection connection(resolve_address(common.address));
+  const v1::ListWantedReply reply = connection.list_wanted(request, common.deadline());
   if (!common.json) {
-    print(reply);
+    reply.total() == 0 ? print_nothing(connection, common) : print(reply);
     return ExitCode::Ok;
   }
   OutputJson wanted = OutputJson::array();

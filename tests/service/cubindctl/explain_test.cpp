@@ -47,6 +47,18 @@ TEST_CASE_METHOD(ExplainFixture, "explain tells a failed configuration with its 
   CHECK_THAT(ctl(daemon, words(text_of(tiny_problem(2)))).out, Contains("1 failed") && Contains("runtime"));
 }
 
+TEST_CASE_METHOD(ExplainFixture, "explain asks for a kernel's problem and says which were tuned") {
+  const ProgramResult before = ctl(daemon, {"explain", kTinyKernel});
+  CHECK(before.exit_code == 2);
+  CHECK_THAT(before.err, Contains("is a kernel: name one of its problems by --problem; none was tuned here"));
+  tuned();
+  const ProgramResult after = ctl(daemon, {"explain", kTinyKernel});
+  CHECK_THAT(after.err, Contains("`cubindctl explain scale --problem " + text_of(tiny_problem(2)) + "`"));
+  const ProgramResult slip = ctl(daemon, {"explain", "scal"});
+  CHECK(slip.exit_code == 4);
+  CHECK_THAT(slip.err, Contains("did you mean \"scale\"?; nor is there such a job"));
+}
+
 TEST_CASE_METHOD(ExplainFixture, "explain refuses what it does not know and says what is missing") {
   const ProgramResult kernel = ctl(daemon, {"explain", "scal", "--problem", "N=1"});
   CHECK(kernel.exit_code == 4);

@@ -60,7 +60,14 @@ TEST_CASE("an unknown option or word is reported by itself") {
         "cubindctl tune: \"N=1,T=f32\" is one word too many: a problem is one word, as in --problem "
         "N=4096,T=bf16");
   CHECK(complaint({"devices", "N=1"}) == "cubindctl devices: \"N=1\" is one word too many");
-  CHECK(complaint({"get", "k"}) == "cubindctl get: --problem is required");
+  CHECK(complaint({"get", "k"}) ==
+        "cubindctl get: --problem is required: PROBLEM, dims and types of one call: N=4096,D=4096,T=bf16; "
+        "several "
+        "print a table");
+  CHECK(complaint({"completion"}) == "cubindctl completion: shell is required: one of bash, zsh, fish");
+  CHECK(complaint({"completion", "tcsh"}) ==
+        "cubindctl completion: shell: \"tcsh\" is not one of bash, zsh, fish");
+  CHECK(complaint({"token"}) == "cubindctl token: a command is required: one of new, list, revoke");
 }
 
 TEST_CASE("a value that is none of an option's choices is reported with them") {
@@ -129,7 +136,6 @@ TEST_CASE("output that could not be written is a failure with the reason") {
   }
 }
 
-}  // namespace cubind::test
 TEST_CASE("a reader that closes the pipe ends the program without a word") {
   ProgramRun run;
   run.program = "/bin/sh";
@@ -140,3 +146,4 @@ TEST_CASE("a reader that closes the pipe ends the program without a word") {
   CHECK_THAT(result.err, Catch::Contains("code 141") && !Catch::Contains("standard output"));
 }
 
+}  // namespace cubind::test

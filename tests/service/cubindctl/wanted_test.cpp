@@ -121,4 +121,11 @@ TEST_CASE_METHOD(WantedFixture, "a kernel may be named to drain its wants alone"
   CHECK(ctl(daemon, {"tune", kTinyKernel, "--wanted"}).exit_code == 0);
 }
 
+TEST_CASE_METHOD(WantedFixture, "an empty want list says how many jobs failed") {
+  const auto told = [&] { return ctl(daemon, {"wanted"}).out; };
+  CHECK_THAT(told(), Contains("Nothing is wanted") && !Contains("failed"));
+  REQUIRE(ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(7))}).exit_code == 5);
+  CHECK_THAT(told(), Contains("1 job failed: `cubindctl jobs --all` says why"));
+}
+
 }  // namespace cubind::test
