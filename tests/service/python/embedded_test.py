@@ -160,6 +160,11 @@ class Embedded(unittest.TestCase):
             os.environ["CUBIND_TRITON_PYTHON"] = "/another/python"
             self.assertEqual(programs.environment()["CUBIND_TRITON_PYTHON"], "/another/python")
 
+    def test_the_package_is_run_as_cubindctl(self):
+        command = [sys.executable, "-m", "cubind", "--version"]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        self.assertRegex(done.stdout, "^cubindctl [0-9]")
+
     def test_a_package_without_programs_says_so(self):
         error = self.error_of(CUBIND_PROGRAMS="", PATH=str(self.folder))
         self.assertRegex(error, "^cubind: the private daemon has no program, it is not in .*CUBIND_PROGRAMS")
