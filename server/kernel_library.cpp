@@ -101,13 +101,8 @@ void KernelLibrary::reload() {
 std::string KernelLibrary::judge(const fs::path& file) const {
   const auto own = folder_of(file, folders_);
   if (!own) {
-    std::vector<std::string> names;
-    for (const fs::path& folder : folders_) {
-      names.push_back(folder.string());
-    }
-    return "no folder of the daemon's kernels holds it (" + join(names, ", ") +
-           "): to serve it, start the daemon with --kernels " + file.parent_path().string() +
-           ", or move it into one of them";
+    return "no folder of the daemon's kernels holds it: `cubind --kernels " + file.parent_path().string() +
+           "` serves it";
   }
   const auto files = spec_files({*own});
   if (std::ranges::find(files, file) == files.end()) {

@@ -58,7 +58,7 @@ class KernelLibrary {
 
   /// What the library makes of a spec file that a caller has read by himself. If the file lies in one of the
   /// folders, it throws the error with which the library would refuse it, and InvalidArgument if it does not
-  /// look there. Else it returns which folders there are and what to do; empty: the file is served.
+  /// look there. Else it returns what would serve it; empty: the file is served.
   std::string judge(const std::filesystem::path& file) const;
 
  private:

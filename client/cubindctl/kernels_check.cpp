@@ -101,13 +101,13 @@ void print(const v1::CheckKernelReply& reply) {
               << size_text(artifact.cubin_bytes()) << "\n";
     for (const v1::EntryResources& entry : artifact.entries()) {
       std::cout << "    " << entry.entry_symbol() << ": " << entry.registers() << " registers, "
-                << entry.static_shared_bytes() << " B static shared, "
+                << entry.static_shared_bytes() + entry.launch_shared_bytes() << " B shared, "
                 << entry.spill_store_bytes() + entry.spill_load_bytes() << " B spilled, "
                 << (entry.tensor_cores() ? "tensor cores" : "no tensor cores") << "\n";
     }
   }
-  for (const std::string& warning : reply.warnings()) {
-    std::cout << "  warning: " << warning << "\n";
+  for (const std::string& remark : reply.warnings()) {
+    std::cout << (remark.starts_with("note: ") ? "  " : "  warning: ") << remark << "\n";
   }
 }
 
@@ -184,7 +184,7 @@ class AllConfigurations {
     for (const v1::EntryResources& entry : one.artifact().entries()) {
       registers.push_back(std::to_string(entry.registers()));
       spilled.push_back(std::to_string(entry.spill_store_bytes() + entry.spill_load_bytes()));
-      shared.push_back(std::to_string(entry.static_shared_bytes()));
+      shared.push_back(std::to_string(entry.static_shared_bytes() + entry.launch_shared_bytes()));
       tensor_cores.emplace_back(entry.tensor_cores() ? "yes" : "no");
     }
     print({join(registers, ","), join(spilled, ","), join(shared, ","), join(tensor_cores, ","),

@@ -128,6 +128,23 @@ void evaluate_all(const KernelSpec& spec, const Problem& problem, bool is_given)
   spec.work_sizes(problem);
 }
 
+/// The dynamic shared memory of the plan is added to what the compiler decided.
+void add_shared(const KernelSpec& spec, const CheckOrder& order, v1::ArtifactInfo& artifact) {
+  const auto source = artifact_source(spec, order.problem, order.configuration, order.needs.architecture);
+  const PlanEvaluator evaluator(spec.plan_template(order.problem, order.configuration), order.problem,
+                                order.configuration, order.constants);
+  const LaunchPlan plan = evaluator.evaluate(order.problem, order.configuration).plan.value_or(LaunchPlan{});
+  const auto entries = std::min<std::size_t>(source.entries.size(), artifact.entries().size());
+  for (std::size_t i = 0; i < entries; ++i) {
+    std::uint64_t most = 0;
+    for (const Launch& launch : plan.launches) {
+      most = launch.entry == source.entries[i] ? std::max(most, launch.shared_bytes) : most;
+    }
+    v1::EntryResources& entry = *artifact.mutable_entries(static_cast<int>(i));
+    entry.set_launch_shared_bytes(entry.launch_shared_bytes() + static_cast<std::uint32_t>(most));
+  }
+}
+
 /// The first fault is the error's own, each other one has a line with its place.
 Error to_error(const KernelSpec& spec, const CheckOrder& order, const std::vector<EntryFault>& faults) {
   std::string cause;
@@ -172,7 +189,7 @@ void CheckCall::check() {
   fail_without_problems();
   if (request_.problems().empty()) {
     const Problem problem = some_problem(*spec_);
-    reply_.add_warnings("no problem was given: tried on " + to_string(problem));
+    reply_.add_warnings("note: no problem was given: tried on " + to_string(problem));
     count_for_all(problem);
   }
   compile();
@@ -224,7 +241,7 @@ void CheckCall::parse() {
   *wire.mutable_files() = request_.files();
   spec_ = parse_kernel_spec(bundle_from_wire(wire));
   if (const std::string elsewhere = context_.kernels.judge(request_.file()); !elsewhere.empty()) {
-    reply_.add_warnings(elsewhere);
+    reply_.add_warnings("note: " + elsewhere);
   }
 }
 
@@ -310,9 +327,8 @@ void CheckCall::count_for(const Problem& problem, const Target& target) {
         to_string(problem) + " there are at most " + std::to_string(size.valid));
   }
   if (reply_.problems_size() == 1 && request_.device().empty()) {
-    reply_.add_warnings(
-        (request_.architectures().empty() ? "no device was named: counted for " : "counted for ") +
-        target.label);
+    const char* const why = request_.architectures().empty() ? "no device was named: " : "";
+    reply_.add_warnings("note: " + (why + ("counted for " + target.label)));
   }
 }
 
@@ -430,6 +446,7 @@ void CheckCall::default_compiled(const CheckOrder& order, const CheckOutcome& ou
     to_wire(outcome.artifact, info);
     info.set_architecture(order.needs.architecture);
     info.clear_key();
+    add_shared(*spec_, order, info);
   }
 }
 
@@ -446,6 +463,7 @@ void CheckCall::part_compiled(std::size_t index, const CheckOutcome& outcome) {
     to_wire(outcome.artifact, *compiled.mutable_artifact());
     compiled.mutable_artifact()->set_architecture(orders_[index].needs.architecture);
     compiled.mutable_artifact()->clear_key();
+    add_shared(*spec_, orders_[index], *compiled.mutable_artifact());
   }
 }
 

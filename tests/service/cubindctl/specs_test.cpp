@@ -137,6 +137,27 @@ TEST_CASE("kernels check with all lists the registers of each entry") {
   CHECK(std::regex_search(row, std::regex(R"(\n +\d+,\d+ +0,0 +0,0 +no,no +\d+  THREADS=)")));
 }
 
+TEST_CASE("kernels check counts the dynamic shared memory of a launch") {
+  TinyDaemon daemon;
+  const fs::path spec = daemon.kernels() / "scale.json";
+  Json with_shared = Json::parse(read_file(spec));
+  with_shared["launches"][0]["shared_bytes"] = "THREADS * 16";
+  replace_in(spec, read_file(spec), with_shared.dump());
+  const std::string out =
+      ctl(daemon, {"kernels", "check", spec, "--problem", text_of(tiny_problem(2)), "--all"}).out;
+  CHECK(std::regex_search(out, std::regex(R"(\n +\d+ +0 +1024 +no +\d+  THREADS=64,)")));
+  CHECK(std::regex_search(out, std::regex(R"(registers, (512|1024|2048|4096) B shared, 0 B spilled)")));
+}
+
+TEST_CASE("what a kernel check assumes is a note and no warning") {
+  TinyDaemon daemon;
+  const TempDir drafts("cubind-test");
+  std::filesystem::copy(daemon.kernels(), drafts.path() / "k");
+  const std::string out = ctl(daemon, {"kernels", "check", drafts.path() / "k" / "scale.json"}).out;
+  CHECK_THAT(out, Contains("  note: no folder of the daemon's kernels holds it: `cubind --kernels ") &&
+                      Contains("  note: no device was named: counted for ") && !Contains("warning: no "));
+}
+
 TEST_CASE("a fault of a problem is reported at the option that gives it") {
   TinyDaemon daemon;
   const std::string spec = daemon.kernels() / "scale.json";
