@@ -166,6 +166,7 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
     throw Error(ErrorCode::InvalidArgument, "accept",
                 "is given without restrict_accept, which makes it count");
   }
+  read.names_device = request.device().has_label();
   read.job = request.job();
   read.on_miss = on_miss_from_wire(request.on_miss(), "on_miss");
   if (request.has_lent() && read.on_miss == OnMiss::Wait) {

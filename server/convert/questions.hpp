@@ -23,6 +23,7 @@ struct VariantQuestion {
   std::optional<Match> accepted;  // absent: every departure is
   OnMiss on_miss = OnMiss::Serve;
   bool may_tune = true;
+  bool names_device = false;                       // by a label: the caller need not have such a GPU
   bool is_sealed = false;                          // starts neither a job nor a compile
   std::chrono::milliseconds compile_wait{2000};    // where another candidate can answer meanwhile
   std::chrono::milliseconds longest_wait{30'000};  // where none can

@@ -114,6 +114,8 @@ class Scheduler {
   /// It has sent what no agent of this build sends: other agents come first for the jobs that it holds.
   void avoid(std::uint64_t agent);
   bool has_agent(const AgentProfile& like) const;
+  /// An agent of this daemon or another one measures on such a GPU, or one is on its way.
+  bool may_find_device(const Digest& device_class) const;
   /// Until then a job without a device is not called no_device: an agent is on its way.
   void expect_agent_until(std::chrono::steady_clock::time_point deadline);
   bool agent_expected() const;
@@ -279,7 +281,7 @@ class Scheduler {
   bool is_elsewhere(const OpenJob& job) const;
   /// No other daemon has it, and this one knows the kernel or is the one to say that it is gone.
   bool may_run_here(const OpenJob& job) const;
-  bool is_offered_elsewhere(const OpenJob& job) const;
+  bool is_offered_elsewhere(JobKind kind, const Digest& device_class) const;
   void take_changes();
   void take_change(SharedJob& changed);
   void adopt(OpenJob& job, SharedJob& changed);

@@ -88,6 +88,14 @@ void Scheduler::avoid(std::uint64_t agent) {
   }
 }
 
+bool Scheduler::may_find_device(const Digest& device_class) const {
+  const auto is_asked = [&](const OfferedDevice& device) {
+    return device.device.digest == device_class && may_measure(device);
+  };
+  return agent_expected() || std::ranges::any_of(devices_of(agents_), is_asked) ||
+         is_offered_elsewhere(JobKind::Tune, device_class);
+}
+
 bool Scheduler::has_agent(const AgentProfile& like) const {
   return std::ranges::any_of(agents_,
                              [&](const auto& agent) { return agent.second.profile.key() == like.key(); });
@@ -223,7 +231,7 @@ void Scheduler::place(OpenJob& job) {
   if (!places.any_exists && !job.owner.empty() && job.owner == self() && !job.row.from_scratch) {
     release(job);
   }
-  if (!places.any_exists && !is_offered_elsewhere(job)) {
+  if (!places.any_exists && !is_offered_elsewhere(job.row.kind, job.row.question.device_class)) {
     mark_without_device(job);
     return;
   }

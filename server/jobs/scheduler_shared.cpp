@@ -36,11 +36,10 @@ bool Scheduler::may_run_here(const OpenJob& job) const {
          (job.is_asked_here || knows(job.row.question) || store_.peers()->alive().empty());
 }
 
-bool Scheduler::is_offered_elsewhere(const OpenJob& job) const {
+bool Scheduler::is_offered_elsewhere(JobKind kind, const Digest& device_class) const {
   const auto may_take = [&](const Peer& peer) {
-    return job.row.kind == JobKind::Tune
-               ? std::ranges::count(peer.offer.classes, job.row.question.device_class) > 0
-               : peer.offer.compiles;
+    return kind == JobKind::Tune ? std::ranges::count(peer.offer.classes, device_class) > 0
+                                 : peer.offer.compiles;
   };
   return is_shared() && std::ranges::any_of(store_.peers()->alive(), may_take);
 }

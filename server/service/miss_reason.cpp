@@ -11,20 +11,21 @@ namespace {
 
 std::string without_device(const JobEvent& job, const AgentProfiles& agents) {
   std::string no_compiler = no_compiler_because(agents, job.job.question.device_class, job.needs);
-  if (!no_compiler.empty()) {
-    return no_compiler;
-  }
-  std::set<std::string> offered;
-  for (const OfferedDevice& device : devices_of(agents)) {
-    offered.insert(device.device.label);
-  }
-  if (!offered.empty()) {
-    return "no agent offers " + job.device + " for measurements (offered: " + join(offered, ", ") + ")";
-  }
-  return no_gpu_because(agents);
+  return no_compiler.empty() ? not_offered_because(job.device, agents) : no_compiler;
 }
 
 }  // namespace
+
+std::string not_offered_because(const std::string& device, const AgentProfiles& agents) {
+  std::set<std::string> offered;
+  for (const OfferedDevice& one : devices_of(agents)) {
+    offered.insert(one.device.label);
+  }
+  if (!offered.empty()) {
+    return "no agent offers " + device + " for measurements (offered: " + join(offered, ", ") + ")";
+  }
+  return no_gpu_because(agents);
+}
 
 std::string shortfall_of(const Question& question, const AnswerCandidate* best) {
   if (!best || !is_of_bucket(*best)) {

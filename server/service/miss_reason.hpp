@@ -13,6 +13,9 @@ namespace cubind {
 /// Empty: it lacks nothing.
 std::string shortfall_of(const Question& question, const AnswerCandidate* best);
 
+/// Of a device by its label, which no agent offers.
+std::string not_offered_because(const std::string& device, const AgentProfiles& agents);
+
 /// The obstacle of the job. Empty: it is under way, or done.
 std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents);
 

@@ -76,6 +76,10 @@ void VariantCall::start_job() {
     no_job_because_ = starts_nothing_because();
   } else if (!asked_.may_tune) {
     no_job_because_ = "the question starts no job (tune=never)";
+  } else if (asked_.names_device && asked_.on_miss != OnMiss::Wait &&
+             !context_.scheduler.may_find_device(wish->order.question.device_class)) {
+    no_job_because_ = not_offered_because(asked_.question.device.label, *context_.fleet.agents()) +
+                      "; `cubindctl tune` queues a job that waits for one";
   } else {
     wish->order.caller = open_->name();
     wish->order.awaited = asked_.on_miss == OnMiss::Wait;
