@@ -17,7 +17,7 @@ import xml.etree.ElementTree
 
 # How many cases the Python files that run must have in all. Raise it with new cases; lower it only in the
 # commit that removes some.
-PYTHON_CASES = 654
+PYTHON_CASES = 660
 
 
 def run(command):
