@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -35,7 +36,9 @@ class Explaining {
     find_device();
     find_record();
     find_trials();
-    std::ranges::stable_sort(result_.timed, {}, &ExplainedTrial::time_us);
+    std::ranges::stable_sort(result_.timed, {}, [](const ExplainedTrial& one) {
+      return std::pair(one.time_us, one.measured_as != nullptr);
+    });
     add_effects();
     add_choice();
     return std::move(result_);
@@ -109,6 +112,12 @@ class Explaining {
     }
   }
 
+  const TableTrial* measured_trial(const Digest& key) const {
+    const auto found = std::ranges::find_if(
+        table_.trials, [&](const TableTrial& trial) { return trial.context.trial == key && belongs(trial); });
+    return found == table_.trials.end() ? nullptr : &*found;
+  }
+
   void add_timed(const TableTrial& trial) {
     ExplainedTrial one;
     one.trial = &trial;
@@ -122,6 +131,9 @@ class Explaining {
       return;
     }
     one.judged_against_us = trial.screening.empty() ? 0 : trial.screening.front().judged_against_us;
+    if (trial.measured_as) {
+      one.measured_as = measured_trial(*trial.measured_as);
+    }
     one.is_default = default_ == trial.context.configuration;
     one.is_winner = result_.record != nullptr && result_.record->context.trial == trial.context.trial;
     add_resources(one);
@@ -238,7 +250,8 @@ class Explaining {
   void add_choice() {
     std::vector<RoundTimes> rounds;
     for (std::size_t i = 0; i < result_.timed.size(); ++i) {
-      if (RoundTimes times = rounds_of(*result_.timed[i].trial, settings_); !times.empty()) {
+      RoundTimes times = rounds_of(*result_.timed[i].trial, settings_);
+      if (!times.empty() && !result_.timed[i].trial->measured_as) {
         result_.finalists.push_back({i, {}});
         rounds.push_back(std::move(times));
       }

@@ -46,6 +46,8 @@ struct ExplainedTrial {
   /// where a rate is not known.
   std::optional<double> roofline_share;
   double judged_against_us = 0;  // the best when it was first screened; 0: not known, or the first of all
+  const TableTrial* measured_as =
+      nullptr;  // was measured for it, whose code is the same; null: it was itself
   bool is_default = false;
   bool is_winner = false;
 };

@@ -47,6 +47,9 @@ std::string notes_of(const ExplainedTrial& one) {
   if (one.is_default) {
     notes.emplace_back("default");
   }
+  if (one.measured_as) {
+    notes.push_back("code of " + to_string(one.measured_as->context.configuration));
+  }
   return notes.empty() ? "-" : join(notes, ", ");
 }
 
@@ -157,6 +160,9 @@ OutputJson trial_json(const ExplainedTrial& one) {
   add_known(json, "roofline_share", one.roofline_share);
   if (one.judged_against_us > 0) {
     json["judged_against_us"] = one.judged_against_us;
+  }
+  if (one.measured_as) {
+    json["measured_as"] = json_of(one.measured_as->context.configuration);
   }
   json["is_default"] = one.is_default;
   json["is_winner"] = one.is_winner;

@@ -48,6 +48,9 @@ TrialRow trial_from_wire(const v1::TrialHeader& wire, const std::string& list, i
   trial.outcome = outcome_from_wire(wire.outcome(), element_member(list, index, "outcome"));
   trial.detail = log_from_wire(wire.detail());
   trial.fault_count = wire.fault_count();
+  if (!wire.measured_as().empty()) {
+    trial.measured_as = digest_from_wire(wire.measured_as(), element_member(list, index, "measured_as"));
+  }
   if (wire.has_toolchain()) {
     trial.toolchain = identity_from_wire(wire.toolchain(), element_member(list, index, "toolchain"));
   }
@@ -196,6 +199,9 @@ void to_wire(const TrialRow& from, v1::TrialHeader& to) {
   to.set_outcome(cubind::to_wire(from.outcome));
   to.set_detail(from.detail);
   to.set_fault_count(from.fault_count);
+  if (from.measured_as) {
+    to.set_measured_as(bytes_of(*from.measured_as));
+  }
   cubind::to_wire(from.toolchain, *to.mutable_toolchain());
 }
 

@@ -112,6 +112,7 @@ bool store_job_batch(const OpenJob& job, const AgentProfile& agent, WorkBatch& b
     is_new = holds_something_new(batch, writer);
     put_artifacts(batch.artifacts, writer);
     is_new = put_trials(batch, writer) || is_new;
+    check_measured_as(job, batch, writer);
     keep_failures(job, batch, writer);
     failpoint("store.batch");
   });

@@ -11,6 +11,7 @@
 #include "server/store/store.hpp"
 #include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/cubin_entries.hpp"
+#include "tuner/spec/loaded_code.hpp"
 
 namespace cubind {
 namespace {
@@ -216,6 +217,24 @@ std::vector<VerificationRow> verifications_of(const OpenJob& job, TrialRow trial
   return rows;
 }
 
+/// What a stored trial of the job runs. Without its cubin, which may have made room for others, the code is
+/// not known.
+struct RunCode {
+  NamelessLaunch launch;
+  std::optional<Blob> cubin;
+  std::optional<Digest> code;
+};
+
+RunCode run_code(const OpenJob& job, const TrialRow& trial, const std::string& field, StoreReader& reader) {
+  RunCode run{
+      without_names(plan_of(job, trial.configuration, field), trial.resources), reader.blob(trial.cubin), {}};
+  const auto artifact = reader.artifact(artifact_key_for(job, trial.configuration, trial.toolchain));
+  if (run.cubin && artifact) {
+    run.code = loaded_code(zstd_decompress(run.cubin->zstd, run.cubin->cubin_bytes), artifact->entry_symbols);
+  }
+  return run;
+}
+
 void check_verified(const OpenJob& job, const RecordRow& record, const TrialRow& trial, StoreReader& reader) {
   const std::vector<VerificationRow> rows = verifications_of(job, trial, reader);
   const auto passed_at = [&](const Problem& problem) {
@@ -224,6 +243,9 @@ void check_verified(const OpenJob& job, const RecordRow& record, const TrialRow&
   };
   if (trial.cubin == Digest()) {
     refuse("result.winner_trial", short_name(trial.key.digest) + " has no artifact");
+  }
+  if (trial.measured_as) {
+    refuse("result.winner_trial", short_name(trial.key.digest) + " was not measured itself");
   }
   if (passed_at(job.measured().problem) && !std::ranges::all_of(rows, passed)) {
     throw UnstableWinner(ErrorCode::InvalidArgument, "result.winner_trial",
@@ -348,6 +370,28 @@ void check_against_store(const OpenJob& job, const WorkBatch& batch, StoreReader
 
 bool has_failed(const OpenJob& job, const TrialRow& trial, StoreReader& reader) {
   return !std::ranges::all_of(verifications_of(job, trial, reader), passed);
+}
+
+void check_measured_as(const OpenJob& job, const WorkBatch& batch, StoreReader& reader) {
+  OwnTrials trials(job, batch, reader);
+  for (std::size_t i = 0; i < batch.trials.size(); ++i) {
+    if (!batch.trials[i].measured_as) {
+      continue;
+    }
+    const std::string field = element_member("batch.trials", static_cast<int>(i), "measured_as");
+    const Digest& key = *batch.trials[i].measured_as;
+    require_own(trials, key, field);
+    const TrialRow measured = reader.trial(key, job.row.question.kernel).value();
+    if (measured.measured_as) {
+      refuse(field, short_name(key) + " was not measured itself");
+    }
+    const TrialRow trial = reader.trial(batch.trials[i].key.digest, job.row.question.kernel).value();
+    const RunCode own = run_code(job, trial, field, reader), other = run_code(job, measured, field, reader);
+    const bool is_same_code = !own.cubin || !other.cubin || (own.code && own.code == other.code);
+    if (own.launch != other.launch || !is_same_code) {
+      refuse(field, short_name(key) + " runs other code, or by other launches");
+    }
+  }
 }
 
 void check_cubin(const ArtifactRow& artifact, int index, StoreReader& reader) {

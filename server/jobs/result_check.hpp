@@ -20,6 +20,9 @@ void check_batch(const OpenJob& job, const AgentProfile& agent, const WorkBatch&
 /// An artifact that is stored has the bytes that are stored. Samples and verifications belong to trials of
 /// the batch or of earlier ones for the same question.
 void check_against_store(const OpenJob& job, const WorkBatch& batch, StoreReader& reader);
+/// A trial that names another one as measured for it runs that one's code by the same launches, as far as the
+/// cubins of both are stored. The batch is stored.
+void check_measured_as(const OpenJob& job, const WorkBatch& batch, StoreReader& reader);
 /// Size and symbols are those of the stored cubin.
 void check_cubin(const ArtifactRow& artifact, int index, StoreReader& reader);
 /// Whether a verification of the trial has failed in the job's series, against today's reference and

@@ -92,6 +92,7 @@ void visit_columns(IsA<TrialRow> auto& trial, Visitor& visit) {
   visit("outcome", trial.outcome);
   visit("detail", trial.detail);
   visit("fault_count", trial.fault_count);
+  visit("measured_as", trial.measured_as);
   visit_columns(trial.toolchain, visit);
   visit("cubin", null_if_zero(trial.cubin));
   visit("architecture", trial.architecture);

@@ -181,6 +181,7 @@ inline const std::string kPutTrial =
     "problem = excluded.problem, configuration = excluded.configuration, artifact_key = "
     "excluded.artifact_key, "
     "outcome = excluded.outcome, detail = excluded.detail, fault_count = excluded.fault_count, "
+    "measured_as = excluded.measured_as, "
     "toolchain_name = excluded.toolchain_name, nvrtc = excluded.nvrtc, builtins = excluded.builtins, "
     "headers = excluded.headers, job = excluded.job, series = CASE WHEN excluded.series > trials.series THEN "
     "excluded.series ELSE trials.series END";

@@ -101,7 +101,8 @@ class StoreReader {
   std::vector<TrialRow> all_trials(const RecordFilter& filter);  // both origins; name_space does not apply
   /// Workers' trials that neither were correct nor stayed unverified, by kernel, problem and key.
   std::vector<TrialRow> faults(const FaultFilter& filter);
-  /// Blocks by (stage, index) and verifications of one trial, of its newest series or the given one.
+  /// Blocks by (stage, index) and verifications of one trial, of its newest series or the given one; those of
+  /// the trial that was measured for it, if another one was.
   std::vector<BlockRow> blocks(const TrialRow& trial);
   std::vector<VerificationRow> verifications(const TrialRow& trial);
   /// Those of the group's trials in the series, whatever kernels they were made for, by trial and then as

@@ -44,6 +44,7 @@ TableTrial to_table(StoreReader& store, const TrialRow& row, bool samples) {
                    row.cubin,         row.toolchain};
   trial.outcome = row.outcome;
   trial.detail = row.detail;
+  trial.measured_as = row.measured_as;
   trial.resources = row.resources;
   for (VerificationRow& verification : store.verifications(row)) {
     trial.verifications.push_back(std::move(verification.result));

@@ -24,6 +24,7 @@ TrialRow to_row(const TableTrial& trial, const Policy& policy) {
   row.driver.version = context.driver;
   row.outcome = trial.outcome;
   row.detail = trial.detail;
+  row.measured_as = trial.measured_as;
   row.toolchain = context.toolchain;
   row.cubin = context.artifact;
   row.architecture = context.architecture;
@@ -72,6 +73,9 @@ class Import {
       return;
     }
     ++report_.trials_added;
+    if (trial.measured_as) {
+      return;  // its results are that trial's
+    }
     add_blocks(trial, trial.screening, Stage::Screen);
     add_blocks(trial, trial.finals, Stage::Final);
     for (const VerificationResult& result : trial.verifications) {

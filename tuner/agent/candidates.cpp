@@ -45,6 +45,12 @@ void Candidates::find_incumbent() {
   }
 }
 
+void Candidates::prefer_default() {
+  incumbent_->incumbent = false;
+  incumbent_ = &all_.front();
+  incumbent_->incumbent = true;
+}
+
 const Candidate* Candidates::at(std::uint64_t place) {
   const auto known = by_place_.find(place);
   return known == by_place_.end() ? add(place) : known->second;

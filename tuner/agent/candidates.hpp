@@ -46,6 +46,8 @@ class Candidates {
   /// The measured winner so far; null: there is none, or today's spec makes another trial of it and the job
   /// searches.
   const Candidate* incumbent() const { return incumbent_; }
+  /// The default, which runs the incumbent's code, is the incumbent from now on.
+  void prefer_default();
   const std::deque<Candidate>& all() const { return all_; }
 
  private:
@@ -59,7 +61,7 @@ class Candidates {
   std::deque<Candidate> all_;
   std::map<std::uint64_t, Candidate*> by_place_;  // null: nothing is launched
   std::map<Digest, Candidate*> by_trial_;
-  const Candidate* incumbent_ = nullptr;
+  Candidate* incumbent_ = nullptr;
 };
 
 /// A configuration of the job's kernel at some problem, without number, place and trial key. Absent where a

@@ -7,12 +7,13 @@
 
 namespace cubind {
 
-ScreenStage::ScreenStage(const JobInput& input, Proposals& proposals, TrialBench& bench,
+ScreenStage::ScreenStage(const JobInput& input, Proposals& proposals, TrialBench& bench, SameCode& same_code,
                          JobProgress& progress, const CompileSource& artifacts, const JobStop& stop,
                          MeasureSettings settings)
     : input_(input),
       proposals_(proposals),
       bench_(bench),
+      same_code_(same_code),
       progress_(progress),
       artifacts_(artifacts),
       stop_(stop),
@@ -57,7 +58,8 @@ Attempt ScreenStage::screen(const Candidate& candidate) {
   return Attempt::Done;
 }
 
-Attempt ScreenStage::try_one(const Candidate& candidate) {
+// Absent: the trial is to be measured.
+std::optional<Attempt> ScreenStage::compile(const Candidate& candidate) {
   progress_.stage("compiling");
   failpoint("agent.compile");
   const Attempt compiled = bench_.compile(candidate);
@@ -65,6 +67,15 @@ Attempt ScreenStage::try_one(const Candidate& candidate) {
   if (compiled != Attempt::Done) {
     return compiled;
   }
+  if (const Candidate& measured = same_code_.measured_for(candidate); &measured != &candidate) {
+    bench_.share(candidate, measured);
+    bench_.commit_meanwhile();
+    return Attempt::Done;
+  }
+  return std::nullopt;
+}
+
+Attempt ScreenStage::measure(const Candidate& candidate) {
   const Attempt screened = screen(candidate);
   bench_.commit_meanwhile();
   return screened;
@@ -75,10 +86,19 @@ void ScreenStage::put_away(const Candidate& candidate) {
   progress_.done(++done_);
 }
 
+// Of one that was tried to its end.
+std::optional<double> ScreenStage::observed_us(const Candidate& candidate) {
+  const Candidate& measured = same_code_.measured_for(candidate);
+  return bench_.outcome(measured) ? std::nullopt : bench_.observed_us(measured);
+}
+
 // A fault that is on record waits for its repetition where it would wait in a job that was never interrupted.
 void ScreenStage::one(const Candidate& candidate) {
-  const Attempt attempt = bench_.has_faulted(candidate) ? Attempt::Deferred : try_one(candidate);
-  const auto time_us = attempt == Attempt::Done ? bench_.observed_us(candidate) : std::nullopt;
+  const auto compiled = compile(candidate);
+  const Attempt attempt = compiled                        ? *compiled
+                          : bench_.has_faulted(candidate) ? Attempt::Deferred
+                                                          : measure(candidate);
+  const auto time_us = attempt == Attempt::Done ? observed_us(candidate) : std::nullopt;
   proposals_.observe(candidate, time_us ? Outcome::Correct : Outcome::Runtime, time_us);
   if (attempt == Attempt::Deferred) {
     deferred_.push_back(&candidate);
@@ -91,7 +111,7 @@ void ScreenStage::again(const Candidate& candidate) {
   stop_.check_between_trials();
   do {
     bench_.make_fresh_for(candidate);
-  } while (try_one(candidate) == Attempt::Deferred);
+  } while (measure(candidate) == Attempt::Deferred);
   put_away(candidate);
 }
 

@@ -70,6 +70,13 @@ void TrialBench::reject(const Candidate& candidate, v1::Outcome outcome, const s
   out(candidate, outcome);
 }
 
+void TrialBench::share(const Candidate& candidate, const Candidate& measured) {
+  if (const auto end = outcome(measured)) {
+    out_[candidate.number] = *end;
+  }
+  log_.share(candidate, measured);
+}
+
 void TrialBench::put_away(const Candidate& candidate) {
   device_.unload(candidate);
   artifacts_.forget_bytes(candidate.artifact_key.digest);

@@ -71,6 +71,8 @@ class TrialBench {
   /// Frees the memory of device and process for a trial that is not needed now.
   void put_away(const Candidate& candidate);
   void release(const DeviceSetup& setup) { device_.release(setup); }
+  /// Lets a trial that runs the code of `measured` end as that one has, or stand where it stands now.
+  void share(const Candidate& candidate, const Candidate& measured);
   /// Takes out a trial that lost its standing after it was measured.
   void reject(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
 

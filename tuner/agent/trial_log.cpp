@@ -147,8 +147,23 @@ bool TrialLog::adopt(const Candidate& candidate) {
   return true;
 }
 
+void TrialLog::share(const Candidate& candidate, const Candidate& measured) {
+  const v1::TrialHeader* known = header(candidate);
+  const v1::TrialHeader* other = header(measured);
+  const std::string key = bytes_of(measured.trial_key.digest);
+  if (!other || !other->measured_as().empty()) {
+    return;  // no worker of this job has tried it
+  }
+  if (known && (known->measured_as() != key || known->outcome() == other->outcome())) {
+    return;
+  }
+  set_outcome(candidate, other->outcome(), other->detail(), 0);
+  headers_[bytes_of(candidate.trial_key.digest)].set_measured_as(key);
+}
+
 void TrialLog::require_header(const Candidate& candidate) {
-  if (!header(candidate)) {
+  const v1::TrialHeader* known = header(candidate);
+  if (!known || !known->measured_as().empty()) {
     set_outcome(candidate, v1::UNVERIFIED, "", 0);
   }
 }

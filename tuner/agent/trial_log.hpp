@@ -64,6 +64,9 @@ class TrialLog {
   /// Enters a trial whose samples or verifications were made for another kernel under this one. False: it is
   /// none.
   bool adopt(const Candidate& candidate);
+  /// The trial runs the code of `measured`, whose results count for it: its outcome is that one's. A trial
+  /// that was measured before stays as it is.
+  void share(const Candidate& candidate, const Candidate& measured);
   void add(const Candidate& candidate, const Problem& problem, v1::VerificationResult result);
   void add(const Candidate& candidate, v1::SampleBlock block);
   /// Sends nothing if nothing was added.

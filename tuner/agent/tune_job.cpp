@@ -11,6 +11,7 @@
 #include "tuner/agent/job_result.hpp"
 #include "tuner/agent/memory_refusal.hpp"
 #include "tuner/agent/row_invariance.hpp"
+#include "tuner/agent/same_code.hpp"
 #include "tuner/agent/screen_stage.hpp"
 #include "tuner/agent/trial_bench.hpp"
 #include "tuner/agent/trial_device.hpp"
@@ -44,6 +45,29 @@ const Finalist* find_default(const std::vector<Finalist>& finalists) {
   const auto found =
       std::ranges::find_if(finalists, [](const Finalist& one) { return one.candidate->is_default; });
   return found == finalists.end() ? nullptr : &*found;
+}
+
+// A winner so far that runs the default's code owes its place to chance: the default is served.
+void prefer_default(Candidates& candidates, TrialBench& bench, SameCode& same_code) {
+  const Candidate* incumbent = candidates.incumbent();
+  if (!incumbent || incumbent->is_default) {
+    return;
+  }
+  bench.want(*incumbent);
+  const bool are_compiled =
+      bench.compile(candidates.preset()) == Attempt::Done && bench.compile(*incumbent) == Attempt::Done;
+  if (are_compiled && &same_code.measured_for(candidates.preset()) == &candidates.preset() &&
+      &same_code.measured_for(*incumbent) == &candidates.preset()) {
+    candidates.prefer_default();
+  }
+}
+
+// What runs the same code has ended alike.
+void share_results(const SameCode& same_code, TrialBench& bench) {
+  for (const auto& [candidate, measured] : same_code.shared()) {
+    bench.share(*candidate, *measured);
+  }
+  bench.commit();
 }
 
 // What was measured before a job is handed back is kept.
@@ -136,11 +160,13 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   bench.learn_tick(remote.info().tick_us());
 
   Candidates candidates(input, build);
+  SameCode same_code(log, artifacts);
+  prefer_default(candidates, bench, same_code);
   Proposals proposals(input, candidates, parts_.clock,
                       {options_.compile_window, [&](const Candidate& one) { bench.want(one); },
                        [&](const Candidate& one) { return bench.is_known(one); }});
   progress.total(static_cast<std::uint32_t>(std::min<std::uint64_t>(proposals.expected(), UINT32_MAX)));
-  ScreenStage screen(input, proposals, bench, progress, artifacts, parts_.stop, settings);
+  ScreenStage screen(input, proposals, bench, same_code, progress, artifacts, parts_.stop, settings);
   const std::vector<const Candidate*> chosen = keeping_results(log, [&] { return screen.run(); });
   if (options_.on_device) {
     options_.on_device(remote.info());
@@ -151,6 +177,7 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   progress.stage("verifying");
   WinnerCheck check(input, bench);
   const auto choice = keeping_results(log, [&] { return choose_verified(finalists, bench, check, context); });
+  share_results(same_code, bench);
   progress.stage("commit");
   progress.nvrtc_calls(artifacts.nvrtc_calls());
   progress.send();

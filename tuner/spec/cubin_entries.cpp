@@ -1,99 +1,15 @@
 #include "tuner/spec/cubin_entries.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
-#include <cstring>
+
+#include "tuner/spec/cubin_sections.hpp"
 
 namespace cubind {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "cubins are read in their own byte order");
-
-constexpr std::string_view kElf64 =
-    "\x7f"
-    "ELF\x02\x01";
-constexpr std::uint16_t kCudaMachine = 190;
-constexpr std::size_t kHeaderBytes = 64;
-constexpr std::size_t kSectionBytes = 64;
 constexpr std::string_view kEntrySection = ".nv.info.";
-constexpr std::uint32_t kSymbolTable = 2;
-constexpr std::size_t kSymbolBytes = 24;
 constexpr std::uint8_t kObject = 1;
-
-template <typename Number>
-Number number_at(std::string_view bytes, std::size_t at) {
-  Number value = 0;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
-
-/// Absent: it reaches beyond the bytes.
-std::optional<std::string_view> part(std::string_view bytes, std::uint64_t offset, std::uint64_t size) {
-  if (offset > bytes.size() || size > bytes.size() - offset) {
-    return std::nullopt;
-  }
-  return bytes.substr(offset, size);
-}
-
-/// The sections of an ELF file with their names.
-class Sections {
- public:
-  explicit Sections(std::string_view cubin) : cubin_(cubin) {
-    if (cubin.size() < kHeaderBytes || !cubin.starts_with(kElf64) ||
-        number_at<std::uint16_t>(cubin, 18) != kCudaMachine ||
-        number_at<std::uint16_t>(cubin, 58) != kSectionBytes) {
-      return;
-    }
-    const std::uint64_t count = number_at<std::uint16_t>(cubin, 60);
-    const auto headers = part(cubin, number_at<std::uint64_t>(cubin, 40), count * kSectionBytes);
-    const std::uint64_t names = number_at<std::uint16_t>(cubin, 62);
-    if (!headers || names >= count) {
-      return;
-    }
-    headers_ = *headers;
-    names_ = content(names).value_or(std::string_view{});
-  }
-
-  std::size_t count() const { return headers_.size() / kSectionBytes; }
-
-  std::string_view name(std::size_t index) const {
-    const auto at = number_at<std::uint32_t>(header(index), 0);
-    const std::string_view rest = at < names_.size() ? names_.substr(at) : std::string_view{};
-    return rest.substr(0, rest.find('\0'));
-  }
-
-  /// Of the symbol table; absent: the file has none.
-  std::optional<std::size_t> symbols() const {
-    for (std::size_t i = 0; i < count(); ++i) {
-      if (number_at<std::uint32_t>(header(i), 4) == kSymbolTable) {
-        return i;
-      }
-    }
-    return std::nullopt;
-  }
-
-  /// The text at `offset` of the string table that the section names.
-  std::string_view linked_text(std::size_t index, std::uint64_t offset) const {
-    const auto link = number_at<std::uint32_t>(header(index), 40);
-    const auto texts = link < count() ? content(link) : std::nullopt;
-    const std::string_view rest =
-        texts && offset < texts->size() ? texts->substr(offset) : std::string_view{};
-    return rest.substr(0, rest.find('\0'));
-  }
-
-  std::optional<std::string_view> content(std::size_t index) const {
-    return part(cubin_, number_at<std::uint64_t>(header(index), 24),
-                number_at<std::uint64_t>(header(index), 32));
-  }
-
- private:
-  std::string_view header(std::size_t index) const {
-    return headers_.substr(index * kSectionBytes, kSectionBytes);
-  }
-
-  std::string_view cubin_, headers_, names_;
-};
 
 struct CubinParameter {
   std::uint32_t position = 0, offset = 0, bytes = 0;
@@ -207,7 +123,7 @@ std::optional<CubinEntry> read_entry(std::string_view section) {
 
 CubinEntries read_cubin_entries(std::string_view cubin) {
   CubinEntries entries;
-  const Sections sections(cubin);
+  const CubinSections sections(cubin);
   for (std::size_t i = 0; i < sections.count(); ++i) {
     const std::string_view name = sections.name(i);
     const auto content = sections.content(i);
@@ -223,10 +139,11 @@ CubinEntries read_cubin_entries(std::string_view cubin) {
 
 CubinVariables read_cubin_variables(std::string_view cubin) {
   CubinVariables variables;
-  const Sections sections(cubin);
+  const CubinSections sections(cubin);
   const auto table = sections.symbols();
   const std::string_view symbols = table ? sections.content(*table).value_or("") : "";
-  for (std::size_t at = 0; at + kSymbolBytes <= symbols.size(); at += kSymbolBytes) {
+  for (std::size_t at = 0; at + CubinSections::kSymbolBytes <= symbols.size();
+       at += CubinSections::kSymbolBytes) {
     const auto info = number_at<std::uint8_t>(symbols, at + 4);
     const std::string_view name = sections.linked_text(*table, number_at<std::uint32_t>(symbols, at));
     if ((info & 0xf) == kObject && !name.empty()) {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,7 @@ struct TableTrial {
   std::uint32_t samples = 0;
   Outcome outcome = Outcome::Correct;
   std::string detail;
+  std::optional<Digest> measured_as;  // the trial that was measured for it: its samples are that one's
   std::vector<EntryResources> resources;
   std::vector<SampleBlock> screening, finals;  // by block index
   std::vector<VerificationResult> verifications;

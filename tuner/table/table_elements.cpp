@@ -272,6 +272,9 @@ TableTrial read_trial(const JsonNode& node) {
   trial.samples = static_cast<std::uint32_t>(node.int64_or("samples", 0));
   trial.outcome = *parse_outcome(node.at("outcome").as_string());
   trial.detail = node.string_or("detail", "");
+  if (node.contains("measured_as")) {
+    trial.measured_as = read_digest(node.at("measured_as"));
+  }
   if (node.contains("resources")) {
     for (const JsonNode& entry : node.at("resources").elements()) {
       trial.resources.push_back(read_resources(entry));

@@ -109,6 +109,9 @@ OrderedJson to_json(const TableTrial& trial) {
     json["samples"] = trial.samples;
   }
   json["outcome"] = to_string(trial.outcome);
+  if (trial.measured_as) {
+    json["measured_as"] = trial.measured_as->hex();
+  }
   if (!trial.detail.empty()) {
     json["detail"] = trial.detail;
   }

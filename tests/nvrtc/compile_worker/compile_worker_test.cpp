@@ -4,6 +4,7 @@
 #include "tests/nvrtc/compile_worker/any_toolchain.hpp"
 #include "tests/nvrtc/compile_worker/worker_process.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
+#include "tuner/spec/loaded_code.hpp"
 
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
@@ -185,6 +186,35 @@ TEST_CASE("internal linkage takes nothing of the process into the cubin") {
   const v1::CompileReply reply = first.compile(request);
   REQUIRE(reply.outcome() == v1::CORRECT);
   CHECK(second.compile(request).cubin() == reply.cubin());
+}
+
+TEST_CASE("what differs in a name or a macro that nothing reads loads the same code") {
+  WorkerProcess worker(any_toolchain());
+  const auto code_of = [&](const std::string& entry, const std::string& define,
+                           const std::string& architecture) {
+    auto request = compile_request(
+        "template <int THREADS, int TAG> __global__ void __launch_bounds__(THREADS) k(const float4* x, "
+        "float4* y, "
+        "int n) { __shared__ float4 row[THREADS]; const int i = blockIdx.x * THREADS + threadIdx.x; if (i < "
+        "n) "
+        "row[threadIdx.x] = x[i]; __syncthreads(); if (i < n) y[i] = row[THREADS - 1 - threadIdx.x]; }\n"
+        "__global__ void other(float* y) { y[threadIdx.x] = 1; }\n",
+        {entry});
+    request.add_defines(define);
+    request.set_architecture(architecture);
+    const v1::CompileReply reply = worker.compile(request);
+    REQUIRE(reply.outcome() == v1::CORRECT);
+    const auto code = loaded_code(reply.cubin(), {reply.entry_symbols(0)});
+    REQUIRE(code);
+    return *code;
+  };
+  const std::string architecture = GENERATE("sm_80", "sm_90", "sm_120");
+  CAPTURE(architecture);
+  const Digest code = code_of("k<128, 1>", "PAD=1", architecture);
+  CHECK(code_of("k<128, 1>", "PAD=22", architecture) == code);
+  CHECK(code_of("k<128, 23456>", "PAD=1", architecture) == code);
+  CHECK(code_of("k<64, 1>", "PAD=1", architecture) != code);
+  CHECK(code_of("other", "PAD=1", architecture) != code);
 }
 
 TEST_CASE("messages name the source file by its own name") {

@@ -156,6 +156,27 @@ TEST_CASE_METHOD(Recorded, "the share of the roofline is shown only where the me
   CHECK(json_of(known, question)["peak"]["bytes_per_second"] == Approx(peak));
 }
 
+TEST_CASE_METHOD(Recorded, "a trial that runs the winner's code names it and is no finalist") {
+  const std::size_t finalists = explained().finalists.size();
+  const TableTrial winner = *explained().timed.front().trial;
+  TableTrial& same = slowest();
+  same.measured_as = winner.context.trial;
+  same.screening = winner.screening;
+  same.finals = winner.finals;
+  const Explanation explanation = explained();
+  CHECK(explanation.finalists.size() == finalists);
+  CHECK(explanation.timed.front().trial->context.trial == winner.context.trial);
+  const auto twin =
+      std::ranges::find_if(explanation.timed, [&](const ExplainedTrial& one) { return one.trial == &same; });
+  REQUIRE(twin != explanation.timed.end());
+  CHECK(twin->time_us == explanation.timed.front().time_us);
+  REQUIRE(twin->measured_as != nullptr);
+  CHECK(twin->measured_as->context.configuration == winner.context.configuration);
+  std::ostringstream out;
+  print(out, explanation, question, 300);
+  CHECK_THAT(out.str(), Contains("code of " + to_string(winner.context.configuration)));
+}
+
 TEST_CASE_METHOD(Recorded, "the finalists are compared with the winner in their rounds") {
   const Explanation explanation = explained();
   REQUIRE(explanation.choice);

@@ -74,9 +74,12 @@ struct SchedulerFixture {
   const KernelSpec& spec() { return *kernels.find("vector_add")->spec; }
   /// A trial of n elements with the keys that an agent gives it: "a", or another name for another one.
   TrialRow trial(const std::string& name, std::int64_t n = 4096) {
+    return trial_of({{{"THREADS", name == "a" ? 256 : 512}, {"VECTOR", 4}, {"UNROLL", 1}}}, name, n);
+  }
+  TrialRow trial_of(const Configuration& configuration, const std::string& name, std::int64_t n = 4096) {
     TrialRow row = trial_row(name);
     row.problem = problem_of(n);
-    row.configuration = {{{"THREADS", name == "a" ? 256 : 512}, {"VECTOR", 4}, {"UNROLL", 1}}};
+    row.configuration = configuration;
     const PlanEvaluator evaluator(spec().plan_template(row.problem, row.configuration), row.problem,
                                   row.configuration, device_constants(h200()));
     const Key artifact =

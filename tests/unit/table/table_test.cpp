@@ -20,6 +20,14 @@ TEST_CASE("a printed table reads back equal") {
   CHECK(table.records == example_table().records);
 }
 
+TEST_CASE("a trial that another one was measured for reads back with its name") {
+  Table table = example_table();
+  table.trials[0].measured_as = table.trials[1].context.trial;
+  const std::string text = print_table(table);
+  CHECK_THAT(text, Catch::Contains(R"("measured_as":")" + table.trials[1].context.trial.hex()));
+  CHECK(print_table(read_table(text, "table.json")) == text);
+}
+
 TEST_CASE("printing sorts so that equal tables print the same bytes") {
   Table reversed = example_table();
   std::ranges::reverse(reversed.trials);
