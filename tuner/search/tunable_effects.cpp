@@ -7,6 +7,9 @@
 namespace cubind {
 namespace {
 
+// Of all trials, of the logarithms of their times: what is below comes from rounding.
+constexpr double kLeastSpread = 1e-20;
+
 struct Group {
   double sum = 0;
   double count = 0;
@@ -45,7 +48,7 @@ TunableEffect effect_of(const NamedValue& tunable, std::span<const TimedConfigur
   effect.worst_value = worst->first;
   effect.worst_over_best = std::exp(worst->second.mean() - best->second.mean());
   const double left = static_cast<double>(timed.size()) - static_cast<double>(groups.size());
-  if (total > 0 && left > 0) {
+  if (total > kLeastSpread && left > 0) {
     const double by_chance = (total - between) / left * static_cast<double>(groups.size() - 1);
     effect.explained = std::clamp((between - by_chance) / total, 0.0, 1.0);
   }

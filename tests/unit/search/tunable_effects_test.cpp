@@ -39,6 +39,12 @@ TEST_CASE("chance explains nothing") {
   }
 }
 
+TEST_CASE("equal times explain nothing: what rounding leaves of them is no effect") {
+  for (const TunableEffect& one : effects([](auto, auto) { return 2.99435; })) {
+    CHECK(one.explained == 0);
+  }
+}
+
 TEST_CASE("a tunable that was timed at one value is left out") {
   for (const TunableEffect& one : effects([](auto a, auto b) { return 1.0 + static_cast<double>(a + b); })) {
     CHECK(one.name != "FIXED");
