@@ -176,7 +176,7 @@ class Scheduler {
   void refuse_more_jobs() const;
   /// The row with its series, or the job with its key that another daemon was asked for: an open one, or one
   /// that is done and of which this daemon has not read yet.
-  SharedJob store_new(JobRow row);
+  SharedJob store_new(JobRow row, const DeviceClass& device);
   /// Of the trials that jobs of this question share with others.
   std::uint32_t last_series(StoreReader& reader, const RecordQuestion& question) const;
   ToolchainNeed needs_of(const JobRow& row) const;
@@ -218,8 +218,6 @@ class Scheduler {
 
   // ---- scheduler_leases.cpp ----
   void agents_changed();
-  /// The classes that agents offer are known from then on; those that only a question named are not.
-  void store_offered_classes();
   /// What is leased first: jobs of a smaller rank, of equal rank the older one. Among jobs that
   /// tune, those that a caller waits for come first.
   int rank(const OpenJob& job) const;
@@ -283,13 +281,11 @@ class Scheduler {
   bool may_run_here(const OpenJob& job) const;
   bool is_offered_elsewhere(JobKind kind, const Digest& device_class) const;
   void take_changes();
-  void take_change(SharedJob& changed);
+  void take_change(SharedJob& changed, const std::map<Digest, DeviceClass>& classes);
   void adopt(OpenJob& job, SharedJob& changed);
-  void add_of_another(SharedJob& changed);
-  /// Another daemon's job may name a class that is known here by its digest alone, until an agent offers it.
+  void add_of_another(SharedJob& changed, const std::map<Digest, DeviceClass>& classes);
+  /// A job whose class is damaged in the store has no more than its digest, until an agent offers it.
   void find_device(OpenJob& job) const;
-  /// That agents of other daemons have brought.
-  void add_classes(const std::map<Digest, DeviceClass>& classes);
   /// Of the jobs here, those that the database no longer has among its open ones.
   void end_missing(const std::vector<SharedJob>& open);
   void end_elsewhere(OpenJob& job, JobRow ended);

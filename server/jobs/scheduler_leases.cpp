@@ -101,25 +101,7 @@ bool Scheduler::has_agent(const AgentProfile& like) const {
                              [&](const auto& agent) { return agent.second.profile.key() == like.key(); });
 }
 
-void Scheduler::store_offered_classes() {
-  std::vector<DeviceClass> unknown;
-  const auto snapshot = index_.snapshot();
-  for (const OfferedDevice& offered : devices_of(agents_)) {
-    if (!snapshot->device(offered.device.digest)) {
-      unknown.push_back(offered.device);
-    }
-  }
-  if (unknown.empty()) {
-    return;
-  }
-  index_.add_devices(unknown);
-  store_.write_behind([unknown](StoreWriter& writer) {
-    std::ranges::for_each(unknown, [&](const DeviceClass& device) { writer.put_device_class(device); });
-  });
-}
-
 void Scheduler::agents_changed() {
-  store_offered_classes();
   tell_offer();
   std::ranges::for_each(jobs_.all(), [this](OpenJob& job) { find_device(job); });
   for (const auto& listener : agent_listeners_) {

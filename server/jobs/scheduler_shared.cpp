@@ -84,31 +84,17 @@ void Scheduler::take_changes() {
     throw;
   }
   interruptions_ = interruptions;
-  add_classes(classes);
   if (all) {
     end_missing(changed);
   }
   for (SharedJob& one : changed) {
     last = std::max(last, one.change);
-    take_change(one);
+    take_change(one, classes);
   }
   last_change_ = last;
   const auto is_unread = [](const OpenJob& job) { return job.change == 0; };
   reads_all_ = reads_all_ || std::ranges::any_of(jobs_.all(), is_unread);
   caught_up_at_ = clock_.steady_now();
-}
-
-void Scheduler::add_classes(const std::map<Digest, DeviceClass>& classes) {
-  std::vector<DeviceClass> unknown;
-  const auto index = index_.snapshot();
-  for (const auto& [digest, device] : classes) {
-    if (index->device(digest) == nullptr) {
-      unknown.push_back(device);
-    }
-  }
-  if (!unknown.empty()) {
-    index_.add_devices(unknown);
-  }
 }
 
 void Scheduler::end_missing(const std::vector<SharedJob>& open) {
@@ -133,7 +119,7 @@ void Scheduler::end_missing(const std::vector<SharedJob>& open) {
   }
 }
 
-void Scheduler::take_change(SharedJob& changed) {
+void Scheduler::take_change(SharedJob& changed, const std::map<Digest, DeviceClass>& classes) {
   OpenJob* job = jobs_.find(changed.job.id);
   if (changed.job.state == JobState::NoDevice) {
     changed.job.state = JobState::Queued;  // of another daemon's agents
@@ -143,7 +129,7 @@ void Scheduler::take_change(SharedJob& changed) {
       end_elsewhere(*job, std::move(changed.job));
     }
   } else if (job == nullptr) {
-    add_of_another(changed);
+    add_of_another(changed, classes);
   } else if (job->change != changed.change) {
     adopt(*job, changed);
   }
@@ -168,7 +154,7 @@ void Scheduler::adopt(OpenJob& job, SharedJob& changed) {
   jobs_.tell(job);
 }
 
-void Scheduler::add_of_another(SharedJob& changed) {
+void Scheduler::add_of_another(SharedJob& changed, const std::map<Digest, DeviceClass>& classes) {
   if (jobs_.find_key(changed.job.key) != nullptr) {
     reads_all_ = true;  // the one before it has ended
     return;
@@ -176,18 +162,19 @@ void Scheduler::add_of_another(SharedJob& changed) {
   DeviceClass device;
   device.digest = changed.job.question.device_class;
   device.label = "@" + device.digest.hex().substr(0, 8);
+  const auto known = classes.find(device.digest);
   const ToolchainNeed needs = needs_of(changed.job);
-  OpenJob& job = jobs_.add(std::move(changed.job), device, needs);
+  OpenJob& job = jobs_.add(std::move(changed.job), known == classes.end() ? device : known->second, needs);
   find_device(job);
   job.change = changed.change;
   job.owner = std::move(changed.owner);
 }
 
 void Scheduler::find_device(OpenJob& job) const {
-  const auto index = index_.snapshot();
-  const DeviceClass* known = job.device.full.empty() ? index->device(job.device.digest) : nullptr;
-  if (known != nullptr) {
-    job.device = *known;
+  for (const OfferedDevice& offered : devices_of(agents_)) {
+    if (job.device.full.empty() && offered.device.digest == job.device.digest) {
+      job.device = offered.device;
+    }
   }
 }
 

@@ -98,7 +98,7 @@ std::string Scheduler::try_to_enqueue(JobRow row, const DeviceClass& device, con
   }
   row.id = new_job_id();
   row.created_at = clock_.wall_text();
-  SharedJob stored = store_new(row);
+  SharedJob stored = store_new(row, device);
   if (has_ended(stored.job.state)) {
     take_changes();  // with its record
     return stored.job.id;
@@ -128,7 +128,7 @@ void Scheduler::refuse_more_jobs() const {
   }
 }
 
-SharedJob Scheduler::store_new(JobRow row) {
+SharedJob Scheduler::store_new(JobRow row, const DeviceClass& device) {
   SharedJob stored{.job = std::move(row), .change = 0, .owner = {}};
   stored.owner = resting_owner(stored.job);
   store_.write([&](StoreWriter& writer) {
@@ -143,6 +143,7 @@ SharedJob Scheduler::store_new(JobRow row) {
       return;
     }
     stored.job.series = last_series(writer, stored.job.question) + (stored.job.retune ? 1 : 0);
+    writer.put_device_class(device);
     stored.change = writer.put_job(stored.job, stored.owner);
   });
   return stored;

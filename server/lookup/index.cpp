@@ -1,6 +1,7 @@
 #include "server/lookup/index.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "server/store/store.hpp"
@@ -141,8 +142,8 @@ std::shared_ptr<const IndexSnapshot> IndexSnapshot::at(Store& store, std::uint64
   auto snapshot = std::make_shared<IndexSnapshot>();
   store.read([&](StoreReader& reader) {
     snapshot->generation_ = {reader.generation().store_id, generation};
-    snapshot->devices_ = reader.device_classes();
     snapshot->add(reader.records_at(generation));
+    snapshot->know(reader.device_classes());
   });
   return snapshot;
 }
@@ -166,18 +167,10 @@ void Index::load(Store& store) {
   auto next = std::make_shared<IndexSnapshot>();
   store.read([&](StoreReader& reader) {
     next->generation_ = reader.generation();
-    next->devices_ = reader.device_classes();
     next->add(reader.records({}));
+    next->know(reader.device_classes());
     change_ = reader.last_record_change();
   });
-  publish(std::move(next));
-}
-
-void Index::add_devices(const std::vector<DeviceClass>& devices) {
-  auto next = std::make_shared<IndexSnapshot>(*snapshot());
-  for (const DeviceClass& device : devices) {
-    next->devices_.emplace(device.digest, device);
-  }
   publish(std::move(next));
 }
 
@@ -196,6 +189,20 @@ void IndexSnapshot::put(const RecordQuestion& question, std::vector<RecordRow> r
   groups_[key] = std::move(group);
 }
 
+void IndexSnapshot::know(std::map<Digest, DeviceClass> classes) {
+  std::set<Digest> with_records;
+  for (const auto& [key, group] : groups_) {
+    for (const auto& [device, records] : *group) {
+      if (!records->records.empty()) {
+        with_records.insert(device);
+      }
+    }
+  }
+  classes.merge(devices_);
+  std::erase_if(classes, [&](const auto& one) { return !with_records.contains(one.first); });
+  devices_ = std::move(classes);
+}
+
 void Index::refresh(Store& store, const RecordQuestion& question) {
   if (store.peers() != nullptr) {
     catch_up(store);  // a generation is that of all records
@@ -205,7 +212,7 @@ void Index::refresh(Store& store, const RecordQuestion& question) {
   store.read([&](StoreReader& reader) {
     next->generation_ = reader.generation();
     next->put(question, reader.records_of(question));
-    next->devices_.merge(reader.device_classes());
+    next->know(reader.device_classes());
   });
   publish(std::move(next));
 }
@@ -229,7 +236,7 @@ void Index::catch_up(Store& store) {
     for (const auto& [key, question] : changed) {
       next->put(question, reader.records_of(question));
     }
-    next->devices_.merge(reader.device_classes());
+    next->know(reader.device_classes());
   });
   if (is_other_store || changed.size() > kMostQuestions) {
     load(store);

@@ -44,7 +44,7 @@ struct ClassRecords {
 /// numerics and namespace.
 using RecordGroup = std::map<Digest, std::shared_ptr<const ClassRecords>>;
 
-/// The current records and the known device classes at one generation. Immutable once it is published.
+/// The current records and their device classes at one generation. Immutable once it is published.
 class IndexSnapshot {
  public:
   /// The store's content in an earlier generation.
@@ -54,7 +54,7 @@ class IndexSnapshot {
   /// Null: no records. The question's problem and device class do not matter.
   const RecordGroup* group(const RecordQuestion& question) const;
   const ClassRecords* records(const RecordQuestion& question) const;
-  /// Null: the class is not known to the store.
+  /// Null: the class has no records.
   const DeviceClass* device(const Digest& device_class) const;
   const std::map<Digest, DeviceClass>& devices() const { return devices_; }
 
@@ -69,6 +69,8 @@ class IndexSnapshot {
   void add(std::vector<RecordRow> rows);
   /// In place of those of the question.
   void put(const RecordQuestion& question, std::vector<RecordRow> rows);
+  /// Keeps those that have records, and what it knows of them already.
+  void know(std::map<Digest, DeviceClass> classes);
 
   Generation generation_;
   std::unordered_map<std::string, std::shared_ptr<const RecordGroup>> groups_;
@@ -88,8 +90,6 @@ class Index {
 
   /// Reads everything again: at start, after an import.
   void load(Store& store);
-  /// Classes that are known from now on.
-  void add_devices(const std::vector<DeviceClass>& devices);
   /// Reads the records of one question again, and what other daemons have changed.
   void refresh(Store& store, const RecordQuestion& question);
   /// Reads what other daemons have changed since the last call of any of these. Nothing happens where one

@@ -82,9 +82,12 @@ void AgentStream::handle() {
   }
   switch (message_.body_case()) {
     case v1::AgentMessage::kDevices: {
-      auto devices = devices_from_wire(message_.devices().devices(), "devices.devices");
-      check_offer(open_->caller(), devices, *context_.index.snapshot());
-      context_.scheduler.agent_devices(agent_, std::move(devices));
+      AgentProfile offer;
+      offer.id = agent_id_;
+      offer.token = open_->caller().token;
+      offer.devices = devices_from_wire(message_.devices().devices(), "devices.devices");
+      check_offer(open_->caller(), offer, *context_.fleet.agents(), *context_.index.snapshot());
+      context_.scheduler.agent_devices(agent_, std::move(offer.devices));
       break;
     }
     case v1::AgentMessage::kCheck:
@@ -133,7 +136,7 @@ void AgentStream::join() {
   AgentProfile profile = profile_from_wire(hello);
   profile.token = open_->caller().token;
   agent_id_ = profile.id;
-  check_offer(open_->caller(), profile.devices, *context_.index.snapshot());
+  check_offer(open_->caller(), profile, *context_.fleet.agents(), *context_.index.snapshot());
   if (context_.scheduler.has_agent(profile)) {
     throw Error(
         ErrorCode::AlreadyExists, "hello.agent_id",

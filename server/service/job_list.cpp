@@ -49,21 +49,27 @@ Page open_jobs(const ServiceContext& context, const JobAge& after, std::size_t s
   return page;
 }
 
-JobEvent ended_job(JobRow row, const IndexSnapshot& snapshot) {
-  const DeviceClass* device = snapshot.device(row.question.device_class);
-  return {std::move(row), device ? device->label : "", "", 0, 0, nullptr};
+std::vector<DeviceClass> classes(const ServiceContext& context) {
+  return known_devices(*context.fleet.agents(), *context.index.snapshot());
+}
+
+JobEvent ended_job(JobRow row, const std::vector<DeviceClass>& known) {
+  const Digest& device = row.question.device_class;
+  const auto found = std::ranges::find(known, device, &DeviceClass::digest);
+  const std::string label = found == known.end() ? "@" + device.hex().substr(0, 8) : found->label;
+  return {std::move(row), label, "", 0, 0, nullptr};
 }
 
 Page all_jobs(const ServiceContext& context, const JobAge& after, std::size_t size) {
   JobPage stored;
   context.store.read([&](StoreReader& reader) { stored = reader.jobs_after(after, size); });
-  const auto snapshot = context.index.snapshot();
+  const std::vector<DeviceClass> known = classes(context);
   Page page{{}, stored.last};
   for (JobRow& row : stored.jobs) {
     if (auto open = context.scheduler.find(row.id)) {
       page.jobs.push_back(std::move(*open));
     } else if (has_ended(row.state)) {
-      page.jobs.push_back(ended_job(std::move(row), *snapshot));
+      page.jobs.push_back(ended_job(std::move(row), known));
     }
   }
   return page;
@@ -80,7 +86,7 @@ JobEvent find_job(const ServiceContext& context, const OpenCall& open, const std
     if (!row) {
       throw no_such_job(id);
     }
-    job = ended_job(*std::move(row), *context.index.snapshot());
+    job = ended_job(*std::move(row), classes(context));
   }
   open.require_job(id, job->job.question.name_space);
   return *std::move(job);

@@ -280,6 +280,10 @@ inline const std::string kForgetJobs =
     "AND "
     "(finished_at < ? OR id NOT IN (SELECT id FROM jobs WHERE ended = 1 ORDER BY finished_at DESC, id "
     "LIMIT ?))";
+/// What agents have offered for nothing, or an ended job has brought.
+inline const std::string kForgetClasses =
+    "DELETE FROM device_classes WHERE digest NOT IN (SELECT device_class FROM records) AND digest NOT IN "
+    "(SELECT device_class FROM trials) AND digest NOT IN (SELECT device_class FROM jobs WHERE ended = 0)";
 inline const std::string kOfQuestion = "problem = ?3 AND device_class = ?4 AND policy = ?5), 0)";
 /// Of the kernel's jobs, and of all trials that it may share.
 inline const std::string kLastSeries =

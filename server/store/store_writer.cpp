@@ -344,6 +344,7 @@ void StoreWriter::require_fence(const std::string& id, std::uint64_t fence) {
 
 void StoreWriter::forget_jobs(const std::string& ended_before) {
   database_.query(sql::kForgetJobs).bind(ended_before, kMaxEndedJobs).run();
+  database_.query(sql::kForgetClasses).run();
 }
 
 void StoreWriter::fail_damaged_jobs() {

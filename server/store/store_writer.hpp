@@ -77,7 +77,7 @@ class StoreWriter : public StoreReader {
   /// The lease with that fence is the job's last one: stands before each write of what it has measured.
   void require_fence(const std::string& id, std::uint64_t fence);
   /// Forgets jobs that ended before that date, and of the others all but the last kMaxEndedJobs. A job whose
-  /// record holds stays.
+  /// record holds stays. Device classes go that no record, no trial and no open job has.
   void forget_jobs(const std::string& ended_before);
   /// Ends damaged open jobs as failed, with the damage as their error: no agent can continue them, and they
   /// block the next job with their key.

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include "server/service/context.hpp"
+#include "server/store/store.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
 #include "tests/support/paths.hpp"
 #include "tuner/spec/spec_folder.hpp"
@@ -147,6 +149,33 @@ TEST_CASE("an ambiguous label is an error that lists the classes") {
   CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK(status.error_message().find("114 SMs") != std::string::npos);
   CHECK(status.error_message().find("132 SMs") != std::string::npos);
+}
+
+TEST_CASE("a device class without records goes with its agent, and one that a job waits for stays stored") {
+  TunedDaemon daemon;
+  v1::DeviceFacts smaller = h200_facts();
+  smaller.set_sm_count(131);
+  const bool has_job = GENERATE(false, true);
+  {
+    FakeAgent other(daemon.address(), hello_with(smaller, "other"));
+    if (has_job) {
+      v1::TuneRequest tune = tune_vector_add({5'000'000}, smaller);
+      tune.set_detach(true);
+      daemon.tune(tune);
+    }
+  }
+  DaemonFixture::eventually([&] { return daemon.status().agents() == 1; });
+  v1::GetVariantRequest request = vector_add(4096);
+  request.mutable_device()->set_label("nvidia-h200");
+  CHECK(daemon.get(request).status.ok());
+  CHECK(daemon.status().devices_size() == 1);
+  daemon.restart();
+  CHECK(daemon.get(request).status.ok());
+  CHECK(daemon.status().devices_size() == 1);
+  std::size_t stored = 0;
+  daemon.context().store.read([&](StoreReader& reader) { stored = reader.device_classes().size(); });
+  CHECK(stored == (has_job ? 2 : 1));
+  CHECK(daemon.jobs().size() == (has_job ? 1 : 0));
 }
 
 TEST_CASE("another device class gets the winner compiled for it and the answer says so") {

@@ -19,14 +19,11 @@ DeviceFacts facts_of(std::uint32_t pci_device_id, const std::string& name) {
 }
 
 struct Offering {
-  Offering() { index.add_devices({h200_class(), derive_device_class(facts_of(1, "NVIDIA H100"), "facts")}); }
-
   /// Why an agent whose token has these classes may not offer this GPU; empty: it may.
   std::string refusal(const Scope& classes, const DeviceFacts& facts) {
     Caller caller{.name = "gpu7", .roles = {CallerRole::Agent}, .device_classes = classes};
-    OfferedDevice device{"GPU-1", derive_device_class(facts, "facts"), {13000, "580.159.04"}, "idle"};
     try {
-      check_offer(caller, {device}, *index.snapshot());
+      check_offer(caller, agent("new", {offered("GPU-1", facts)}), known, *index.snapshot());
     } catch (const Error& error) {
       CHECK(error.code() == ErrorCode::PermissionDenied);
       return error.what();
@@ -34,7 +31,18 @@ struct Offering {
     return "";
   }
 
+  static OfferedDevice offered(const std::string& uuid, const DeviceFacts& facts) {
+    return {uuid, derive_device_class(facts, "facts"), {13000, "580.159.04"}, "idle"};
+  }
+  static AgentProfile agent(const std::string& id, std::vector<OfferedDevice> devices) {
+    AgentProfile profile;
+    profile.id = id;
+    profile.devices = std::move(devices);
+    return profile;
+  }
+
   const std::string h200_label = h200_class().label;
+  AgentProfiles known{agent("a", {offered("GPU-2", h200()), offered("GPU-3", facts_of(1, "NVIDIA H100"))})};
   Index index;
 };
 
@@ -61,9 +69,38 @@ TEST_CASE_METHOD(Offering, "an offer with one GPU twice or with more memory than
   const bool twice = GENERATE(false, true);
   const Caller caller = caller_of_socket();
   std::vector<OfferedDevice> devices(twice ? 2 : 1, {"GPU-1", h200_class(), {}, "idle"});
-  check_offer(caller, {devices[0]}, *index.snapshot());
+  check_offer(caller, agent("new", {devices[0]}), {}, *index.snapshot());
   devices[0].trial_memory_bytes = twice ? 0 : h200().memory_bytes + 1;
-  CHECK_THROWS_AS(check_offer(caller, devices, *index.snapshot()), Error);
+  CHECK_THROWS_AS(check_offer(caller, agent("new", devices), {}, *index.snapshot()), Error);
+}
+
+TEST_CASE_METHOD(Offering, "the agents of one token offer a limited number of device classes between them") {
+  const auto agent_with_classes = [&](const std::string& id, std::uint32_t from, std::size_t count) {
+    std::vector<OfferedDevice> devices;
+    for (std::uint32_t i = from; devices.size() < count; ++i) {
+      devices.push_back(offered("GPU-" + std::to_string(i), facts_of(i, "NVIDIA H100")));
+    }
+    return agent(id, std::move(devices));
+  };
+  const AgentProfile first = agent_with_classes("first", 1, kMaxClassesOfToken - 1);
+  const auto why_refused = [&](const AgentProfile& offer) -> std::string {
+    try {
+      check_offer(caller_of_socket(), offer, {first}, *index.snapshot());
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::ResourceExhausted);
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(why_refused(agent_with_classes("second", 1, 10)).empty());  // of the same classes
+  CHECK(why_refused(agent_with_classes("second", kMaxClassesOfToken, 1)).empty());
+  AgentProfile many = agent_with_classes("second", kMaxClassesOfToken, 2);
+  CHECK_THAT(why_refused(many), Contains("65 device classes"));
+  many.id = first.id;  // in place of its earlier offer
+  CHECK(why_refused(many).empty());
+  many.id = "second";
+  many.token = "t-2";
+  CHECK(why_refused(many).empty());
 }
 
 v1::Hello speaking(std::uint32_t oldest, std::uint32_t newest) {

@@ -241,7 +241,10 @@ TEST_CASE("a winner of another flush method is no incumbent of a search and one 
   RecordRow old = record_row(4096);
   old.question = f.question(4096);
   old.question.policy.flush_method = kFlushMethod - 1;
-  f.store->write([&](StoreWriter& writer) { writer.put_record(old); });
+  f.store->write([&](StoreWriter& writer) {
+    writer.put_device_class(h200_class());
+    writer.put_record(old);
+  });
   f.index.load(*f.store);
   f.submit();
   CHECK(f.link.leases.at(0).incumbent == nullptr);
