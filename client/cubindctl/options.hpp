@@ -156,7 +156,9 @@ struct WantedOptions {
   std::uint32_t top = 0;  // 0: all
 };
 
-struct DevicesOptions {};
+struct DevicesOptions {
+  std::string forget;  // label of a class; empty: all are listed
+};
 
 struct JobsOptions {
   bool all = false;

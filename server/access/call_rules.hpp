@@ -24,6 +24,7 @@ enum class Call : std::uint8_t {
   ListJobs,
   CancelJob,
   ForgetFaults,
+  ForgetDevice,
   ExportTable,
   ImportTable,
   GetStatus,

@@ -190,7 +190,8 @@ void Scheduler::end_jobs_without_kernel() {
   std::vector<std::pair<OpenJob*, std::string>> gone;
   for (OpenJob& job : jobs_.all()) {
     try {
-      if (!job.lease && may_run_here(job)) {
+      // Another daemon's job waits for one that knows its kernel.
+      if (!job.lease && may_run_here(job) && (job.is_asked_here || !is_shared())) {
         kernels_.find(job.row.question.kernel);
       }
     } catch (const Error& error) {

@@ -243,6 +243,8 @@ inline const DialectText kCurrentOfQuestion = kRecordColumns +
                                               "WHERE key = ? AND driver_branch = ? AND toolchain_major = ? "
                                               "AND evidence = ? AND to_generation IS NULL ORDER BY id";
 inline const std::string kEndRecord = "UPDATE records SET to_generation = ? WHERE id = ?";
+inline const std::string kEndRecordsOfClass =
+    "UPDATE records SET to_generation = ? WHERE device_class = ? AND to_generation IS NULL";
 inline const std::string kInsertRecord =
     insert<RecordRow>(
         "records", "key, full_key, from_generation, toolchain_major, driver_branch, baselines, created_at") +

@@ -232,6 +232,24 @@ TEST_CASE("a job that no living daemon has a GPU for is no_device") {
   CHECK(f.b.submit().job.state == JobState::NoDevice);
 }
 
+TEST_CASE("another daemon's job waits for one that knows its kernel while this one is alone") {
+  const std::string url = postgres_server().create_database();
+  {
+    Member other(url);
+    other.begin();
+    RecordQuestion question = question_of(4096);
+    question.kernel = "of_the_other";
+    other.scheduler->submit_tune(question, h200_class(), false);
+  }
+  Member alone(url);
+  alone.begin();
+  REQUIRE(alone.scheduler->open_jobs().size() == 1);
+  REQUIRE(within(15s, [&] { return alone.store->peers()->alive().empty(); }));
+  alone.clock.advance(5s);
+  alone.scheduler->tick();
+  CHECK(alone.scheduler->open_jobs().size() == 1);
+}
+
 TEST_CASE("what comes with the fence of a lease that another daemon has taken is not stored") {
   TwoDaemons f;
   f.a.join();

@@ -161,6 +161,7 @@ TEST_CASE("a class without records is known by its label while an agent offers i
   DaemonFixture daemon;
   v1::GetVariantRequest request = vector_add(4096);
   request.mutable_device()->set_label("nvidia-h200");
+  request.set_tune(v1::NEVER);
   CHECK(daemon.get(request).status.error_code() == grpc::StatusCode::NOT_FOUND);
   {
     AutoAgent agent(daemon.address(), hello_with(h200_facts()));
