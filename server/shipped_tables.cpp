@@ -8,6 +8,7 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "server/service/table_call.hpp"
+#include "tuner/spec/spec_folder.hpp"
 #include "tuner/table/table.hpp"
 
 namespace cubind {
@@ -27,10 +28,15 @@ void import_shipped_tables(ServiceContext& context, const Config& config) {
     }
   }
   std::ranges::sort(files);
+  const auto variants = shipped_variants();
+  const bool ships = variants && config.tables == *variants / "tables";
   for (const fs::path& file : files) {
     try {
-      const ImportReport report =
-          take_table(context, read_table(read_file(file), file.string()), file.string(), "");
+      Table table = read_table(read_file(file), file.string());
+      for (TableRecord& record : table.records) {
+        record.evidence = ships ? Evidence::Shipped : record.evidence;
+      }
+      const ImportReport report = take_table(context, table, file.string(), "");
       log_info("imported " + std::to_string(report.records_added) + " records from " + file.string());
     } catch (const Error& error) {
       log_error(std::string("a shipped table is left out: ") + error.what());

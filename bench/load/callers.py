@@ -214,7 +214,8 @@ def streams(address):
 
     def export(caller):
         if len(begun) < 200:
-            begun.append(caller.stream("ExportTable", pb.ExportTableRequest(all_trials=True), pb.TableChunk))
+            request = pb.ExportTableRequest(all_trials=True, include_shipped=True)
+            begun.append(caller.stream("ExportTable", request, pb.TableChunk))
         else:
             time.sleep(0.1)
 

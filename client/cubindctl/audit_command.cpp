@@ -13,6 +13,7 @@
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/stored_trials.hpp"
+#include "client/cubindctl/table_output.hpp"
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_wrap.hpp"
 #include "tuner/spec/wire.hpp"
@@ -34,7 +35,7 @@ class Auditor {
         connection_(resolve_address(common.address)),
         client_({.address = common.address, .deadline = common.deadline(), .cached_answers = 0}),
         spec_(stored_spec(connection_, options.kernel, common, "")),
-        stored_(stored_trials(connection_, options.kernel, options.device, common)),
+        stored_(stored_trials(connection_, options.kernel, options.device, options.shipped, common)),
         wanted_(wanted()) {}
 
   std::vector<Audited> run() {
@@ -50,11 +51,15 @@ class Auditor {
       }
     }
     if (audited.empty()) {
+      const std::string shipped = shipped_left_out(stored_.shipped_left_out);
       throw Error(ErrorCode::NotFound, "kernel " + options_.kernel,
-                  "has no such record: `cubindctl tune " + options_.kernel + " --problem ...` makes one");
+                  "has no such record: `cubindctl tune " + options_.kernel + " --problem ...` makes one" +
+                      (shipped.empty() ? "" : "; " + shipped));
     }
     return audited;
   }
+
+  std::uint32_t left_out() const { return stored_.shipped_left_out; }
 
  private:
   bool answers_question(const TableRecord& record) const {
@@ -137,13 +142,31 @@ class Auditor {
   const v1::ListWantedReply wanted_;
 };
 
-bool has_failed(const AuditLine& line) { return line.verdict == Verdict::Fail; }
+std::size_t count_of(const Audited& one, Verdict verdict) {
+  return static_cast<std::size_t>(std::ranges::count(one.lines, verdict, &AuditLine::verdict));
+}
 
-void print(const Audited& one, const std::string& kernel) {
+// "FAIL  rmsnorm_forward N=4096,D=4096,T=bf16 on nvidia-h200: 19.12 us, 1 of 11 checks failed, 3 notes"
+std::string summary(const Audited& one, const std::string& kernel) {
+  const std::size_t failed = count_of(one, Verdict::Fail), notes = count_of(one, Verdict::Note);
+  const std::string checks = counted(one.lines.size(), "check");
+  return std::string(failed == 0 ? "ok    " : "FAIL  ") + kernel + " " +
+         to_string(one.record.context.problem) + " on " + one.device + ": " +
+         fixed(one.record.timing.median_us, 2) + " us, " +
+         (failed == 0 ? checks : std::to_string(failed) + " of " + checks + " failed") +
+         (notes == 0 ? "" : ", " + counted(notes, "note"));
+}
+
+void print(const Audited& one, const std::string& kernel, bool verbose) {
   const std::string prefix = replay_prefix(one.device);
-  std::cout << prefix << kernel << " " << to_string(one.record.context.problem) << " on " << one.device
-            << ": " << to_string(one.record.context.configuration) << "\n";
+  std::cout << prefix << summary(one, kernel) << "\n";
+  if (verbose) {
+    std::cout << prefix << "  " << to_string(one.record.context.configuration) << "\n";
+  }
   for (const AuditLine& line : one.lines) {
+    if (!verbose && line.verdict != Verdict::Fail) {
+      continue;
+    }
     constexpr std::size_t kVerdict = 6, kCheck = 22;
     std::string before(to_string(line.verdict));
     before.resize(kVerdict, ' ');
@@ -168,6 +191,7 @@ OutputJson document_of(const Audited& one, const std::string& kernel) {
           {"problem", json_of(one.record.context.problem)},
           {"device", one.device},
           {"configuration", json_of(one.record.context.configuration)},
+          {"time_us", one.record.timing.median_us},
           {"checks", std::move(lines)}};
 }
 
@@ -178,19 +202,24 @@ ExitCode run(const AuditOptions& options, const CommonOptions& common) {
   const std::vector<Audited> audited = auditor.run();
   std::size_t failed = 0;
   for (const Audited& one : audited) {
-    failed += static_cast<std::size_t>(std::ranges::count_if(one.lines, has_failed));
+    failed += count_of(one, Verdict::Fail);
   }
   if (common.json) {
     OutputJson records = OutputJson::array();
     for (const Audited& one : audited) {
       records.push_back(document_of(one, options.kernel));
     }
-    print_json({{"records", std::move(records)}, {"failed", failed}});
+    print_json(
+        {{"records", std::move(records)}, {"failed", failed}, {"shipped_left_out", auditor.left_out()}});
   } else {
     for (const Audited& one : audited) {
-      print(one, options.kernel);
+      print(one, options.kernel, options.verbose);
     }
-    std::cout << counted(audited.size(), "record") << ", " << counted(failed, "check") << " failed\n";
+    std::cout << counted(audited.size(), "record") << ", " << counted(failed, "check") << " failed"
+              << (options.verbose ? "" : "; --verbose prints every check") << "\n";
+    if (const std::string shipped = shipped_left_out(auditor.left_out()); !shipped.empty()) {
+      std::cerr << shipped << "\n";
+    }
   }
   return failed == 0 ? ExitCode::Ok : ExitCode::Failure;
 }

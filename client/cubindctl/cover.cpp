@@ -42,15 +42,28 @@ Match accepted_match(const CoverOptions& options) {
   return *match;
 }
 
-Covered ask(Client& client, const Query& query, const Match& accepted) {
+struct Acceptable {
+  Match match;
+  bool shipped = false;
+  bool accepts(const Answer& answer) const {
+    const bool measured =
+        answer.evidence() != Evidence::None && (shipped || answer.evidence() != Evidence::Shipped);
+    return measured && answer.match().within(match);
+  }
+};
+
+Covered ask(Client& client, const Query& query, const Acceptable& acceptable) {
   Covered covered{query.kernel, query.problem};
   try {
     const Answer answer = client.get(query);
     covered.device = answer.reply().device();
     covered.match = to_string(answer.match());
     covered.evidence = answer.evidence();
-    covered.accepted = answer.evidence() != Evidence::None && answer.match().within(accepted);
+    covered.accepted = acceptable.accepts(answer);
     covered.why = one_line(answer.reply().why());
+    if (covered.why.empty() && covered.evidence == Evidence::Shipped) {
+      covered.why = "came with cubind, was not measured by you: --shipped accepts it";
+    }
   } catch (const Error& error) {
     // No cubin that this device loads: the other problems may have one.
     if (error.code() != ErrorCode::FailedPrecondition && error.code() != ErrorCode::DeadlineExceeded) {
@@ -63,7 +76,7 @@ Covered ask(Client& client, const Query& query, const Match& accepted) {
 
 std::vector<Covered> ask_all(const CoverOptions& options, const CommonOptions& common) {
   const ShapeList list = asked_shapes({"cover", options.kernel, options.shapes, options.problems});
-  const Match accepted = accepted_match(options);
+  const Acceptable acceptable{accepted_match(options), options.shipped};
   Query query = asked_query(options);
   query.device = asked_device(list.front().kernel, options.device, common);
   query.tune = TuneMode::Never;
@@ -73,7 +86,7 @@ std::vector<Covered> ask_all(const CoverOptions& options, const CommonOptions& c
     query.kernel = group.kernel;
     for (const Shape& shape : group.shapes) {
       query.problem = shape.problem;
-      with_places({shape.place}, [&] { all.push_back(ask(client, query, accepted)); });
+      with_places({shape.place}, [&] { all.push_back(ask(client, query, acceptable)); });
     }
   }
   return all;

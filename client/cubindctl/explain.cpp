@@ -73,7 +73,7 @@ ExitCode run(const ExplainOptions& options, const CommonOptions& common) {
   const auto spec =
       stored_spec(connection, asked.question.kernel, common, "a job's id goes without --problem");
   asked.question.problem = spec->canonicalize(asked.question.problem, "problem");
-  const StoredTrials stored = stored_trials(connection, asked.question.kernel, asked.device, common);
+  const StoredTrials stored = stored_trials(connection, asked.question.kernel, asked.device, false, common);
   Explanation explanation = explain(stored.table, *spec, asked.question);
   if (!stored.has_samples) {
     explanation.remarks.emplace_back(kNoSamplesRemark);

@@ -64,12 +64,15 @@ struct CoverOptions : QuestionOptions {
   std::string shapes;  // file; empty: none
   std::vector<std::string> problems;
   std::string accept = "bucket";
+  bool shipped = false;  // a shipped record covers
 };
 
 // Without a device: every one.
 struct AuditOptions : QuestionOptions {
   std::string kernel;
   std::vector<std::string> problems;  // empty: every record of the kernel
+  bool shipped = false;               // also shipped records
+  bool verbose = false;               // every check, not only those that failed
 };
 
 /// Which of the daemon's records a command takes.
@@ -79,6 +82,7 @@ struct RecordChoice {
   std::string name_space;
   bool replayed = false;
   bool provisional = false;
+  bool shipped = false;
 };
 
 struct ExportOptions {
@@ -199,8 +203,9 @@ struct ProfileOptions : QuestionOptions {
 struct ReportOptions {
   std::string kernel, job;  // one of them, or `all`
   bool all = false;
-  std::string device;  // label; empty: every one
-  std::string output;  // file; empty: standard output
+  bool shipped = false;  // also shipped records
+  std::string device;    // label; empty: every one
+  std::string output;    // file; empty: standard output
 };
 
 struct StatusOptions {};

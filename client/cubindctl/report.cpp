@@ -43,24 +43,31 @@ void add_spec(ReportInput& input, const Connection& connection, const CommonOpti
   }
 }
 
-void add_trials(ReportInput& input, const Connection& connection, const std::string& device,
+void add_remark(ReportInput& input, const std::string& remark) {
+  if (!remark.empty()) {
+    input.remarks.push_back(remark);
+  }
+}
+
+void add_trials(ReportInput& input, const Connection& connection, const std::string& device, bool shipped,
                 const CommonOptions& common) {
   add_spec(input, connection, common);
-  StoredTrials stored = stored_trials(connection, input.kernel, device, common);
+  StoredTrials stored = stored_trials(connection, input.kernel, device, shipped, common);
   input.table = std::move(stored.table);
   if (!stored.has_samples) {
     input.remarks.emplace_back(kNoSamplesRemark);
   }
+  add_remark(input, shipped_left_out(stored.shipped_left_out));
 }
 
-void add_job(ReportInput& input, const Connection& connection, const std::string& id,
+void add_job(ReportInput& input, const Connection& connection, const ReportOptions& options,
              const CommonOptions& common) {
-  const v1::Job job = connection.get_job(id, common.deadline());
+  const v1::Job job = connection.get_job(options.job, common.deadline());
   input.question = question_of(job);
   input.question->device_class = Digest::from_bytes(job.device_class());
   input.kernel = job.kernel();
   input.jobs.push_back(job);
-  add_trials(input, connection, job.device(), common);
+  add_trials(input, connection, job.device(), options.shipped, common);
   if (input.spec) {
     input.question->problem = input.spec->canonicalize(input.question->problem, "problem");
   }
@@ -72,8 +79,11 @@ void add_everything(ReportInput& input, const Connection& connection, const Repo
   request.set_device(options.device);
   request.set_include_replayed(true);
   request.set_include_provisional(true);
-  input.table = read_table(connection.export_table(request, common.deadline()).json(), "the daemon's table");
+  request.set_include_shipped(options.shipped);
+  const v1::TableChunk table = connection.export_table(request, common.deadline());
+  input.table = read_table(table.json(), "the daemon's table");
   input.remarks.emplace_back(kAllRemark);
+  add_remark(input, shipped_left_out(table.shipped_left_out()));
   add_jobs(input, connection, options, common);
 }
 
@@ -89,9 +99,9 @@ ReportInput input_of(const ReportOptions& options, const CommonOptions& common) 
   if (options.all) {
     add_everything(input, connection, options, common);
   } else if (!options.job.empty()) {
-    add_job(input, connection, options.job, common);
+    add_job(input, connection, options, common);
   } else {
-    add_trials(input, connection, options.device, common);
+    add_trials(input, connection, options.device, options.shipped, common);
     add_jobs(input, connection, options, common);
   }
   return input;

@@ -13,9 +13,11 @@
 namespace cubind::ctl {
 namespace {
 
-Table exported(const Connection& connection, const v1::ExportTableRequest& request,
-               const CommonOptions& common) {
-  return read_table(connection.export_table(request, common.deadline()).json(), "the daemon's table");
+StoredTrials exported(const Connection& connection, const v1::ExportTableRequest& request,
+                      const CommonOptions& common) {
+  const v1::TableChunk table = connection.export_table(request, common.deadline());
+  return {read_table(table.json(), "the daemon's table"), table.shipped_left_out(),
+          request.include_samples()};
 }
 
 // The kernels among which the name is to be found: callers may have defined thousands.
@@ -78,7 +80,7 @@ ExplainedQuestion question_of(const std::string& kernel, const QuestionOptions& 
 }
 
 StoredTrials stored_trials(const Connection& connection, const std::string& kernel, const std::string& device,
-                           const CommonOptions& common) {
+                           bool shipped, const CommonOptions& common) {
   v1::ExportTableRequest request;
   request.add_kernels(kernel);
   request.set_device(device);
@@ -86,15 +88,16 @@ StoredTrials stored_trials(const Connection& connection, const std::string& kern
   request.set_include_samples(true);
   request.set_include_replayed(true);
   request.set_include_provisional(true);
+  request.set_include_shipped(shipped);
   try {
-    return {exported(connection, request, common), true};
+    return exported(connection, request, common);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::ResourceExhausted) {
       throw;
     }
   }
   request.set_include_samples(false);
-  return {exported(connection, request, common), false};
+  return exported(connection, request, common);
 }
 
 }  // namespace cubind::ctl

@@ -1,6 +1,7 @@
 // What a daemon has stored of a kernel: its trials, and the spec that explains them.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,7 +26,8 @@ ExplainedQuestion question_of(const std::string& kernel, const QuestionOptions& 
 
 struct StoredTrials {
   Table table;
-  bool has_samples = true;  // false: with them the table would exceed its size
+  std::uint32_t shipped_left_out = 0;  // records
+  bool has_samples = true;             // false: with them the table would exceed its size
 };
 
 inline constexpr const char* kNoSamplesRemark =
@@ -33,8 +35,8 @@ inline constexpr const char* kNoSamplesRemark =
     "size of a table";
 
 /// Every record and trial of the kernel, replayed and provisional ones too, with samples if they fit. An
-/// empty device stands for all.
+/// empty device stands for all. `shipped`: with the records that came with cubind.
 StoredTrials stored_trials(const Connection& connection, const std::string& kernel, const std::string& device,
-                           const CommonOptions& common);
+                           bool shipped, const CommonOptions& common);
 
 }  // namespace cubind::ctl

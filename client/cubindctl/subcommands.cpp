@@ -191,6 +191,7 @@ class Builder {
     add_question(command, *options);
     option(command, "--accept", options->accept, "DEPARTURES",
            "departures that count as covered, as in bucket+stale, or exact; default: bucket");
+    add_shipped(command, options->shipped);
   }
 
   void add_audit() {
@@ -200,6 +201,12 @@ class Builder {
     add_repeated(command, "--problem", options->problems, "PROBLEM",
                  std::string(kProblemHelp) + "; repeatable; default: every record");
     add_question(command, *options);
+    add_shipped(command, options->shipped);
+    command->add_flag("--verbose", options->verbose, "every check; default: those that failed");
+  }
+
+  static void add_shipped(CLI::App* command, bool& shipped) {
+    command->add_flag("--shipped", shipped, "also records that came with cubind");
   }
 
   static void add_questions_of_records(CLI::App* command, RecordChoice& records) {
@@ -212,6 +219,7 @@ class Builder {
     command->add_flag("--replayed", records.replayed, "also results of the replay device");
     command->add_flag("--provisional", records.provisional,
                       "also records that were measured next to other processes");
+    add_shipped(command, records.shipped);
   }
 
   void add_export() {
@@ -419,6 +427,7 @@ class Builder {
         ->excludes(kernel)
         ->excludes(job);
     option(command, "--device", options->device, "LABEL", "only this device class; default: every one");
+    add_shipped(command, options->shipped);
     option(command, "-o,--output", options->output, kFile, "file (HTML); default: standard output");
   }
 

@@ -21,6 +21,7 @@ ExitCode run(const ExportOptions& options, const CommonOptions& common) {
   output_table(options.output, table.json(), "",
                {{"replayed_left_out", table.replayed_left_out()},
                 {"provisional_left_out", table.provisional_left_out()},
+                {"shipped_left_out", table.shipped_left_out()},
                 {"damaged_left_out", table.damaged_left_out()}},
                common);
   return ExitCode::Ok;

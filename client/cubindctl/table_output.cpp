@@ -33,7 +33,14 @@ v1::ExportTableRequest export_request(const RecordChoice& records) {
   request.set_namespace_(records.name_space);
   request.set_include_replayed(records.replayed);
   request.set_include_provisional(records.provisional);
+  request.set_include_shipped(records.shipped);
   return request;
+}
+
+std::string shipped_left_out(std::uint32_t records) {
+  return records == 0 ? ""
+                      : "left out " + counted(records, "record") +
+                            " that came with cubind: --shipped includes " + (records == 1 ? "it" : "them");
 }
 
 void tell_what_is_left_out(const v1::TableChunk& table) {
@@ -48,6 +55,9 @@ void tell_what_is_left_out(const v1::TableChunk& table) {
   tell(table.replayed_left_out(), " of a replay device", taken_by("--replayed", table.replayed_left_out()));
   tell(table.provisional_left_out(), " measured next to other processes",
        taken_by("--provisional", table.provisional_left_out()));
+  if (const std::string shipped = shipped_left_out(table.shipped_left_out()); !shipped.empty()) {
+    std::cerr << shipped << "\n";
+  }
   tell(table.damaged_left_out(), " whose device class is damaged in the store",
        "the next tuning job for that device mends it, then export again");
 }

@@ -1,6 +1,7 @@
 // Where the text of a table goes that a command has made.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "client/cubindctl/json_output.hpp"
@@ -16,6 +17,9 @@ void output_table(const std::string& file, const std::string& table, const std::
 
 /// For the winners alone.
 v1::ExportTableRequest export_request(const RecordChoice& records);
+
+/// "left out 66 records that came with cubind: --shipped includes them"; empty for none.
+std::string shipped_left_out(std::uint32_t records);
 
 /// On standard error: which rows an export lacks, and what includes them.
 void tell_what_is_left_out(const v1::TableChunk& table);

@@ -133,7 +133,7 @@ if [ -n "$replay" ] && [ -n "$shipped" ]; then
 fi
 
 say ""
-"$bin/cubindctl" export ${replay:+--replayed} -o "$folder/table.json" | label
+"$bin/cubindctl" export ${replay:+--replayed} -o "$folder/table.json" 2>&1 | label
 say "The exported table, which goes with the demo's folder, begins with:"
 head -c 160 "$folder/table.json" | head -n 2 | label
 

@@ -27,7 +27,7 @@ class Answer:
     problem: the problem that this answers, in the daemon's form: {"N": 4096, "D": 4096, "T": "bf16"}.
     configuration: the values of the tunables, in the spec's order.
     match: "exact", or how the answer departs from the question: "bucket", "default", "bucket+stale", ...
-    evidence: "measured", "imported", "replayed" or "none".
+    evidence: "measured", "imported", "shipped", "replayed" or "none".
     time_us: the median time of the measured problem in microseconds; None where nothing was measured.
     device: label of the device class that the answer is for.
     plan: the launches in order, as dicts: entry, entry_symbol, grid, block, shared_bytes, parameters.

@@ -254,10 +254,10 @@ class Client:
         self._drop({result.kernel for result in results})
         return results
 
-    def table(self, kernel: str | None = None, *, pandas: bool = False) -> Any:
+    def table(self, kernel: str | None = None, *, shipped: bool = False, pandas: bool = False) -> Any:
         """The winners as a list of dicts (problem, configuration, device, time_us, evidence, ...), or as a
-        pandas frame. kernel: of this one; None: of all."""
-        records = _wire.table_rows(self.export_table(kernel=kernel))
+        pandas frame. kernel: of this one; None: of all. shipped: with those that came with cubind."""
+        records = _wire.table_rows(self.export_table(kernel=kernel, shipped=shipped))
         if not pandas:
             return records
         import pandas as pd  # only for who asks for a frame
@@ -265,12 +265,17 @@ class Client:
         return pd.DataFrame(records)
 
     def export_table(
-        self, path: str | os.PathLike[str] | None = None, *, kernel: str | None = None, replayed: bool = False
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        kernel: str | None = None,
+        replayed: bool = False,
+        shipped: bool = False,
     ) -> str:
         """The tuning table as JSON text, written to `path` where one is given. kernel: of this one; None: of
-        all. replayed: with replayed records."""
+        all. replayed: with replayed records. shipped: with the records that came with cubind."""
         request = _wire.messages().ExportTableRequest(
-            kernels=[kernel] if kernel else [], include_replayed=replayed
+            kernels=[kernel] if kernel else [], include_replayed=replayed, include_shipped=shipped
         )
         chunks = self._connection.stream("ExportTable", request, _wire.messages().TableChunk, self.timeout)
         text = b"".join(chunk.json for chunk in chunks).decode()

@@ -50,14 +50,16 @@ struct Ranked {
   double size = 0;      // of the measured problem
 };
 
-/// Measured, provisional, imported. A replay device's own class holds only replayed and imported
+/// Measured, provisional, imported, shipped. A replay device's own class holds only replayed and imported
 /// records.
 int evidence_rank(const RecordRow& record) {
   switch (record.evidence) {
     case Evidence::Measured:
     case Evidence::Replayed:
-      return record.provisional ? 2 : 3;
+      return record.provisional ? 3 : 4;
     case Evidence::Imported:
+      return 2;
+    case Evidence::Shipped:
       return 1;
     case Evidence::None:
       return 0;

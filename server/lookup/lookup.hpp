@@ -89,7 +89,7 @@ std::optional<Configuration> valid_default(const Question& question);
 /// A record of the problem itself has no departure; one of its bucket `bucket` (the largest measured problem
 /// first); others within kNearestLimit `nearest_problem`; one of another device class `other_device`.
 /// Validators add `stale`, a changed source adds `other_revision`. Order: the match, then the evidence
-/// (measured, provisional, imported), then for buckets the larger problem, else the smaller
+/// (measured, provisional, imported, shipped), then for buckets the larger problem, else the smaller
 /// distance. Results of a replay device never answer for a real class, nor the other way round, and clients'
 /// reports answer nothing. Only records that were compared with today's default answer numerics
 /// `invariant:DIM`: of the same bucket, device class, revision and toolchain.

@@ -95,11 +95,13 @@ void ExportCall::print(const v1::ExportTableRequest& request) {
   options.samples = request.include_samples();
   options.replayed = request.include_replayed();
   options.provisional = request.include_provisional();
+  options.shipped = request.include_shipped();
   ExportedTable exported;
   context_.store.read([&](StoreReader& reader) { exported = export_table(reader, options); });
   refuse_to_go_on(context_, cancelled_);
   chunk_.set_replayed_left_out(exported.replayed_left_out);
   chunk_.set_provisional_left_out(exported.provisional_left_out);
+  chunk_.set_shipped_left_out(exported.shipped_left_out);
   chunk_.set_damaged_left_out(exported.damaged_left_out);
   text_ = print_table(std::move(exported.table));
   if (text_.size() > kMaxTableBytes) {

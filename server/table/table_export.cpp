@@ -98,9 +98,11 @@ class Export {
     if (!wanted(row.question.device_class)) {
       return false;
     }
-    const bool left_out = row.provisional && !options_.provisional;
-    exported_.provisional_left_out += left_out ? 1 : 0;
-    return !left_out;
+    const bool is_doubtful = row.provisional && !options_.provisional;
+    const bool is_foreign = row.evidence == Evidence::Shipped && !options_.shipped;
+    exported_.provisional_left_out += is_doubtful && !is_foreign ? 1 : 0;
+    exported_.shipped_left_out += is_foreign && !is_doubtful ? 1 : 0;
+    return !is_doubtful && !is_foreign;
   }
 
   // Strongest evidence first, so that a weaker row of the same identity is the one left out.

@@ -56,7 +56,11 @@ class Import {
   void add_record(std::size_t index, const std::string& name_space) {
     ask(interrupt_);
     RecordRow row = record_row(table_.records[index], place(file_, "records", index));
-    row.evidence = replayed_[row.question.device_class] ? Evidence::Replayed : Evidence::Imported;
+    if (replayed_[row.question.device_class]) {
+      row.evidence = Evidence::Replayed;
+    } else if (row.evidence != Evidence::Shipped) {
+      row.evidence = Evidence::Imported;
+    }
     if (!name_space.empty()) {
       row.question.name_space = name_space;
       row.key = record_key(row.question).digest;

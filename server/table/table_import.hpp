@@ -16,7 +16,7 @@ struct ImportReport {
 };
 
 /// Writes a table in the transaction of `store`. A record's evidence becomes `imported` (`replayed` for a
-/// replayed class), so that it never replaces a measurement. `name_space` replaces the records' own unless
+/// replayed class, and `shipped` stays), so that it never replaces a measurement. `name_space` replaces the records' own unless
 /// empty. Throws Error(InvalidArgument) at "FILE /records/3/policy" for faults that read_table() cannot see,
 /// and the errors of `interrupt`.
 ImportReport import_table(StoreWriter& store, const Table& table, const std::string& file,

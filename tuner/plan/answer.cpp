@@ -21,6 +21,7 @@ constexpr auto kDepartures = std::to_array<Named<Departure>>({{Departure::Bucket
                                                               {Departure::OtherDevice, "other_device"},
                                                               {Departure::Default, "default"}});
 constexpr auto kEvidence = std::to_array<Named<Evidence>>({{Evidence::None, "none"},
+                                                           {Evidence::Shipped, "shipped"},
                                                            {Evidence::Replayed, "replayed"},
                                                            {Evidence::Imported, "imported"},
                                                            {Evidence::Measured, "measured"}});

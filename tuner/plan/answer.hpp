@@ -25,6 +25,7 @@ enum class Departure : std::uint8_t {
 /// The evidence of an answer, weakest first. Only Measured is ever called a measurement.
 enum class Evidence : std::uint8_t {
   None = 0,      // nothing: a default configuration
+  Shipped = 1,   // came in with cubind's own tables: like Imported, and not of this site
   Replayed = 2,  // the replay device played it back: never answers for a real device class
   Imported = 3,  // came in with a table: never replaces a measurement, never an incumbent
   Measured = 5,  // measured by a device worker of ours
@@ -45,7 +46,7 @@ enum class Outcome : std::uint8_t {
 
 /// "bucket", "stale", "other_revision", "nearest_problem", "other_device", "default".
 std::string_view to_string(Departure departure);
-/// "none", "replayed", "imported", "measured".
+/// "none", "shipped", "replayed", "imported", "measured".
 std::string_view to_string(Evidence evidence);
 /// "correct", "constraint", "compile", "launch", "runtime", "timeout", "wrong_result", "out_of_memory",
 /// "unverified".
@@ -55,6 +56,11 @@ std::string_view to_string(Outcome outcome);
 std::optional<Departure> parse_departure(std::string_view name);
 std::optional<Evidence> parse_evidence(std::string_view name);
 std::optional<Outcome> parse_outcome(std::string_view name);
+
+/// It came in with a table, shipped or imported.
+inline bool is_of_table(Evidence evidence) {
+  return evidence == Evidence::Shipped || evidence == Evidence::Imported;
+}
 
 /// A set of departures; empty is exact. `a < b` says that a is the better match: its worst member is milder,
 /// or that is the same and it has fewer members. The next worst member decides the rest, so that the order is

@@ -18,6 +18,7 @@ static_assert(static_cast<int>(Outcome::Correct) + kWireOffset == v1::CORRECT);
 static_assert(static_cast<int>(Outcome::Unverified) + kWireOffset == v1::UNVERIFIED);
 static_assert(static_cast<int>(OnMiss::Serve) == v1::SERVE && static_cast<int>(OnMiss::Fail) == v1::FAIL);
 static_assert(static_cast<int>(Evidence::None) == v1::NONE);
+static_assert(static_cast<int>(Evidence::Shipped) == v1::SHIPPED);
 static_assert(static_cast<int>(Evidence::Replayed) == v1::REPLAYED);
 static_assert(static_cast<int>(Evidence::Imported) == v1::IMPORTED);
 static_assert(static_cast<int>(Evidence::Measured) == v1::MEASURED);

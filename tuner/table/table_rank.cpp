@@ -9,9 +9,11 @@ namespace {
 int strength(const TableRecord& record) {
   switch (record.evidence) {
     case Evidence::Measured:
-      return record.provisional ? 4 : 5;
+      return record.provisional ? 5 : 6;
     case Evidence::Imported:
-      return record.provisional ? 2 : 3;
+      return record.provisional ? 3 : 4;
+    case Evidence::Shipped:
+      return 2;
     case Evidence::Replayed:
       return 1;
     case Evidence::None:

@@ -6,7 +6,7 @@
 
 namespace cubind {
 
-/// Measured before provisional before imported before replayed; then the newer, then the faster one, then the
+/// Measured before provisional before imported before shipped before replayed; then the newer, then the faster one, then the
 /// lesser canonical bytes.
 bool outranks(const TableRecord& a, const TableRecord& b);
 

@@ -38,9 +38,31 @@ TEST_CASE("audit holds each record of a kernel against the checks") {
   CHECK(line_of(record, "today")["verdict"] == "ok");
   CHECK(line_of(record, "coverage")["verdict"] == "ok");
 
-  const auto one = ctl(daemon, {"audit", kTinyKernel, "--problem", text_of(tiny_problem(3))});
+  const auto one = ctl(daemon, {"audit", kTinyKernel, "--problem", text_of(tiny_problem(3)), "--verbose"});
   CHECK_THAT(one.out, Contains("K=3") && !Contains("K=2") && Contains("FAIL  measurement") &&
-                          Contains("FAIL  reference"));
+                          Contains("FAIL  reference") && Contains("ok    today"));
+}
+
+TEST_CASE("audit prints a line for each record and only the checks that failed") {
+  TinyDaemon daemon{{.problems = {tiny_problem(2)}}};
+  REQUIRE(ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))}).exit_code == 0);
+  const auto audited = ctl(daemon, {"audit", kTinyKernel});
+  CHECK_THAT(audited.out, Catch::StartsWith("replayed: FAIL  scale " + text_of(tiny_problem(2)) + " on ") &&
+                              Contains(" us, 2 of 11 checks failed, ") && Contains("  FAIL  measurement") &&
+                              !Contains("ok    ") && !Contains("note  ") &&
+                              Catch::EndsWith("1 record, 2 checks failed; --verbose prints every check\n"));
+}
+
+TEST_CASE("audit leaves out what came with cubind unless it is asked for") {
+  TinyDaemon daemon{{.problems = {tiny_problem(2)}}};
+  REQUIRE(ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))}).exit_code == 0);
+  import_shipped(daemon);
+  const auto own = ctl(daemon, {"audit", kTinyKernel});
+  CHECK_THAT(own.out, Contains("\n1 record, ") && !Contains("nvidia-h200"));
+  CHECK(own.err == "left out 1 record that came with cubind: --shipped includes it\n");
+  const auto all = ctl(daemon, {"audit", kTinyKernel, "--shipped"});
+  CHECK_THAT(all.out, Contains("\n2 records, ") && Contains("it is shipped, not measured here"));
+  CHECK(all.err.empty());
 }
 
 }  // namespace cubind::test

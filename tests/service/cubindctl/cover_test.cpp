@@ -52,6 +52,19 @@ TEST_CASE_METHOD(CoverFixture, "a default configuration is never covered") {
   CHECK(ctl(daemon, cover({"--problem", problem(2, 4096), "--accept", "bucket+default"})).exit_code == 1);
 }
 
+TEST_CASE_METHOD(CoverFixture, "a shipped record covers a problem only if it is asked to") {
+  REQUIRE(ctl(daemon, {"tune", kTinyKernel, "--problem", problem(2, 4096)}).exit_code == 0);
+  import_shipped(daemon);
+  std::vector<std::string> arguments{"cover",       kTinyKernel, "--device",
+                                     "nvidia-h200", "--problem", problem(2, 4096)};
+  const auto without = ctl(daemon, arguments);
+  CHECK(without.exit_code == 1);
+  CHECK_THAT(without.out, Contains("0 of 1 problems are covered") && Contains("exact") &&
+                              Contains("shipped") && Contains("--shipped accepts it"));
+  arguments.emplace_back("--shipped");
+  CHECK(ctl(daemon, arguments).exit_code == 0);
+}
+
 TEST_CASE_METHOD(CoverFixture, "cover reads shape lists and names the place of a wrong problem") {
   const TempDir folder;
   const std::string file = (folder.path() / "shapes.jsonl").string();

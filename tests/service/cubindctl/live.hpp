@@ -21,6 +21,16 @@ inline Json ctl_json(TinyDaemon& daemon, std::vector<std::string> arguments) {
   return Json::parse(result.out);
 }
 
+/// The records that the daemon has, as if they had come with cubind for a real GPU.
+inline void import_shipped(TinyDaemon& daemon) {
+  Table table = daemon.as_of_a_real_gpu();
+  table.trials.clear();
+  for (TableRecord& record : table.records) {
+    record.evidence = Evidence::Shipped;
+  }
+  daemon->connect().import_table(print_table(table), "shipped.json", "", kPatience);
+}
+
 inline std::string text_of(const Problem& problem) { return to_string(problem); }
 
 }  // namespace cubind::test

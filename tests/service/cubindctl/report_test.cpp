@@ -55,6 +55,21 @@ TEST_CASE_METHOD(ReportFixture, "a report is of a kernel, a job or all kernels")
   CHECK(ctl(daemon, {"report", "--all", kTinyKernel}).exit_code == 2);
 }
 
+TEST_CASE_METHOD(ReportFixture, "a report leaves out what came with cubind unless it is asked for") {
+  tuned(2);
+  import_shipped(daemon);
+  for (const char* subject : {kTinyKernel, "--all"}) {
+    const Json own = ctl_json(daemon, {"report", subject});
+    CHECK(own["records"].size() == 1);
+    CHECK(own["devices"].size() == 1);
+    CHECK_THAT(own["remarks"].dump(),
+               Contains("left out 1 record that came with cubind: --shipped includes it"));
+    const Json all = ctl_json(daemon, {"report", subject, "--shipped"});
+    REQUIRE(all["records"].size() == 2);
+    CHECK_THAT(all["records"].dump(), Contains("\"evidence\":\"shipped\""));
+  }
+}
+
 TEST_CASE_METHOD(ReportFixture, "the command of a failed trial tries it again") {
   tuned(2);
   const Json failed = ctl_json(daemon, {"report", kTinyKernel})["tunings"][0]["failed"];

@@ -19,10 +19,11 @@ TEST_CASE("export prints the daemon's bytes unchanged or writes them to a file")
   };
   const TempDir folder;
   const std::string file = (folder.path() / "t.json").string();
-  CHECK(ctl(daemon, {"export", "--kernel", "scale", "--all-trials", "--replayed"}).out == table);
+  CHECK(ctl(daemon, {"export", "--kernel", "scale", "--all-trials", "--replayed", "--shipped"}).out == table);
   CHECK(asked.kernels(0) == "scale");
   CHECK(asked.all_trials());
   CHECK(asked.include_replayed());
+  CHECK(asked.include_shipped());
   CHECK(ctl(daemon, {"export", "-o", file}).exit_code == 0);
   CHECK(read_file(file) == table);
 }
@@ -35,14 +36,17 @@ TEST_CASE("export says on standard error what it left out and which option inclu
   CHECK(ctl(daemon, {"export"}).err.empty());
   chunk.set_replayed_left_out(13);
   chunk.set_provisional_left_out(1);
+  chunk.set_shipped_left_out(317);
   const ProgramResult result = ctl(daemon, {"export"});
   CHECK(result.out == "{}\n");
   CHECK(result.err ==
         "left out 13 rows of a replay device: --replayed includes them\n"
-        "left out 1 row measured next to other processes: --provisional includes it\n");
+        "left out 1 row measured next to other processes: --provisional includes it\n"
+        "left out 317 records that came with cubind: --shipped includes them\n");
   const TempDir folder;
   const ProgramResult json = ctl(daemon, {"export", "--json", "-o", (folder.path() / "t.json").string()});
   CHECK(Json::parse(json.out)["replayed_left_out"] == 13);
+  CHECK(Json::parse(json.out)["shipped_left_out"] == 317);
 }
 
 TEST_CASE("export says on standard error which rows it lacks because their device class is damaged") {

@@ -11,7 +11,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// No device at all. The table of another daemon, with K=2 at N=4096, lies in the folder of shipped tables.
+// No device at all. The table of another daemon, with K=2 at N=4096, lies in the folder of --tables.
 class WithoutGpu {
  public:
   WithoutGpu() : daemon(options(folder.path())) {
@@ -43,7 +43,7 @@ class WithoutGpu {
   }
 };
 
-TEST_CASE("a shipped table answers for a named device that is not here with evidence imported") {
+TEST_CASE("a table of a folder answers for a named device that is not here with evidence imported") {
   WithoutGpu machine;
   const v1::GetVariantReply reply = machine.ask(tiny_problem(2));
   CHECK(reply.provenance().departures().empty());

@@ -111,7 +111,7 @@ class Demo(unittest.TestCase):
         )
         self.assertRegex(out, r"N=1024 D=8192 T=bf16: \d+\.\d+ us, 1\.\d+ times as fast as the default")
         self.assertRegex(out, r"N=1000 D=8192 T=bf16: bucket, replayed, \d+\.\d+ us, cubin of \d+ bytes")
-        self.assertRegex(out, r"not replayed:   N=16384 D=4096 T=bf16: \S+, imported, \d+\.\d+ us, cubin of")
+        self.assertRegex(out, r"not replayed:   N=16384 D=4096 T=bf16: \S+, shipped, \d+\.\d+ us, cubin of")
         self.assertTrue(out.endswith("replayed: The daemon has stopped. Done.\n"))
         (gpu,) = [device["facts"]["name"] for device in json.loads(demo._TABLE.read_text())["devices"]]
         self.assertIn(f", which plays the measurements of an {gpu}.\n", out)
@@ -131,7 +131,7 @@ class Demo(unittest.TestCase):
         self.assertEqual(
             [line for line in lines if not re.match(r"(not )?replayed:( (?!replayed)|$)", line)], []
         )
-        self.assertRegex(result.stdout, r"not replayed: N=16384,D=4096,T=bf16 +exact +imported")
+        self.assertRegex(result.stdout, r"not replayed: N=16384,D=4096,T=bf16 +exact +shipped")
         self.assertEqual([file.suffix for file in (self.folder / "tmp").iterdir()], [".html"])
 
     def test_the_table_that_it_plays_is_named_for_a_daemon(self):

@@ -126,7 +126,9 @@ class Tuning(WithDaemon):
         kernels = {kernel["name"]: kernel for kernel in self.client.kernels()}
         roles = {argument["name"]: argument["role"] for argument in kernels["scale"]["arguments"]}
         self.assertEqual(roles, {"x": "in", "y": "out", "N": "none"})
-        self.assertIn("nvidia-h200", {row["device"] for row in self.client.table("rmsnorm_forward")})
+        self.assertEqual(self.client.table("softmax_forward"), [])
+        shipped = self.client.table("softmax_forward", shipped=True)
+        self.assertEqual({(row["device"], row["evidence"]) for row in shipped}, {("nvidia-h200", "shipped")})
         self.client.get("scale", {**PROBLEM, "K": 5}, device="nvidia-h200", tune=False)
         (want,) = self.client.wanted("scale")
         self.assertEqual(want["problem"], {"N": 4096, "K": 5, "T": "f32"})
@@ -134,7 +136,7 @@ class Tuning(WithDaemon):
     def test_a_table_goes_out_and_comes_in(self):
         with tempfile.TemporaryDirectory() as folder, running.Daemon("--no-shipped-tables") as other:
             path = pathlib.Path(folder, "table.json")
-            text = self.client.export_table(path, kernel="softmax_forward")
+            text = self.client.export_table(path, kernel="softmax_forward", shipped=True)
             self.assertEqual(json.loads(text), json.loads(path.read_text()))
             with cubind.connect(other.address) as client:
                 added = client.import_table(path)

@@ -2,6 +2,7 @@
 
 #include "tests/service/server/daemon_fixture.hpp"
 #include "tests/support/triton_spec.hpp"
+#include "tuner/table/table.hpp"
 
 namespace cubind::test {
 namespace {
@@ -116,6 +117,36 @@ TEST_CASE("a provisional record is not exported but counted unless it is asked f
   all.set_include_provisional(true);
   CHECK(daemon.export_table(all).find("\"provisional\":true") != std::string::npos);
   CHECK(daemon.left_out.provisional_left_out() == 0);
+}
+
+TEST_CASE("a shipped record is not exported but counted unless it is asked for, and stays shipped") {
+  const std::string table =
+      replaced(table_of_vector_add(), "\"evidence\":\"measured\"", "\"evidence\":\"shipped\"");
+  TableFixture daemon;
+  v1::ImportTableReply imported;
+  REQUIRE(daemon.import_table(table, imported).ok());
+  REQUIRE(imported.records_added() == 2);
+  CHECK(daemon.export_table().find("\"trial\"") == std::string::npos);
+  CHECK(daemon.left_out.shipped_left_out() == 2);
+  v1::ExportTableRequest all;
+  all.set_include_shipped(true);
+  CHECK(daemon.export_table(all) == table);
+  CHECK(daemon.left_out.shipped_left_out() == 0);
+}
+
+TEST_CASE("a shipped record that was measured again here is exported as one's own") {
+  const std::string table =
+      replaced(table_of_vector_add(), "\"evidence\":\"measured\"", "\"evidence\":\"shipped\"");
+  TableFixture daemon;
+  v1::ImportTableReply imported;
+  REQUIRE(daemon.import_table(table, imported).ok());
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(tune_vector_add({4096}));
+  v1::ExportTableRequest request;
+  request.set_include_shipped(GENERATE(false, true));
+  const Table own = read_table(daemon.export_table(request), "export");
+  CHECK(std::ranges::count(own.records, Evidence::Measured, &TableRecord::evidence) == 1);
+  CHECK(own.records.size() == (request.include_shipped() ? 2 : 1));
 }
 
 TEST_CASE("an export says how many rows it lacks because their device class is damaged") {

@@ -57,6 +57,7 @@ TEST_CASE("departures and evidence and outcomes are printed by the words of the 
   CHECK(parse_departure("nearest_problem") == Departure::NearestProblem);
   CHECK(to_string(Evidence::Measured) == "measured");
   CHECK(parse_evidence("imported") == Evidence::Imported);
+  CHECK(parse_evidence("shipped") == Evidence::Shipped);
   CHECK(to_string(Outcome::OutOfMemory) == "out_of_memory");
   CHECK(parse_outcome("wrong_result") == Outcome::WrongResult);
   CHECK(!parse_outcome("fine"));

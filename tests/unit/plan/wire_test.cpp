@@ -128,7 +128,7 @@ TEST_CASE("departures and evidence and outcomes keep their meaning on the wire")
     CHECK(departure_from_wire(to_wire(departure), "d") == departure);
   }
   for (const Evidence evidence :
-       {Evidence::None, Evidence::Replayed, Evidence::Imported, Evidence::Measured}) {
+       {Evidence::None, Evidence::Shipped, Evidence::Replayed, Evidence::Imported, Evidence::Measured}) {
     CHECK(evidence_from_wire(to_wire(evidence), "e") == evidence);
   }
   for (int value = 0; value <= static_cast<int>(Outcome::OutOfMemory); ++value) {

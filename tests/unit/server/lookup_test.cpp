@@ -168,23 +168,26 @@ TEST_CASE("candidates rank by their worst departure then by count") {
   CHECK(ranked[1].match.has(Departure::Stale));
 }
 
-TEST_CASE("at equal match evidence decides measured then provisional then imported") {
+TEST_CASE("at equal match evidence decides measured then provisional then imported then shipped") {
   LookupFixture f;
   // Of another toolchain: with a measurement of its own the store keeps no provisional one.
   RecordRow provisional = f.record(4096, h200_class(), {}, "nvrtc 12.8");
   provisional.provisional = true;
   RecordRow imported = f.record(4096);
   imported.evidence = Evidence::Imported;
-  f.add({imported, provisional, f.record(4096)});
+  RecordRow shipped = f.record(4096);
+  shipped.evidence = Evidence::Shipped;
+  f.add({shipped, imported, provisional, f.record(4096)});
   const auto ranked = f.rank(f.ask(4096));
-  REQUIRE(ranked.size() == 4);
-  for (int i = 0; i < 3; ++i) {
+  REQUIRE(ranked.size() == 5);
+  for (int i = 0; i < 4; ++i) {
     CHECK(ranked[i].match.exact());
   }
   CHECK((ranked[0].evidence == Evidence::Measured && !ranked[0].record->provisional));
   CHECK((ranked[1].evidence == Evidence::Measured && ranked[1].record->provisional));
   CHECK(ranked[2].evidence == Evidence::Imported);
-  CHECK(ranked[3].match == Match{Departure::Default});
+  CHECK(ranked[3].evidence == Evidence::Shipped);
+  CHECK(ranked[4].match == Match{Departure::Default});
 }
 
 TEST_CASE("a milder match goes before better evidence") {

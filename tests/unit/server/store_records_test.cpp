@@ -104,10 +104,10 @@ TEST_CASE("a record that is replaced takes no comparison") {
   f.write([&](StoreWriter& writer) { CHECK_FALSE(writer.put_comparison(id, torch_comparison())); });
 }
 
-TEST_CASE("an import that is known brings its comparisons") {
+TEST_CASE("a row of a table that is known brings its comparisons") {
   RecordStore f;
   RecordRow imported = record_row(4096);
-  imported.evidence = Evidence::Imported;
+  imported.evidence = GENERATE(Evidence::Imported, Evidence::Shipped);
   f.put(imported);
   imported.over_library = {torch_comparison()};
   CHECK_FALSE(f.put(imported));

@@ -105,6 +105,15 @@ TEST_CASE("a measured row stands however old and slow the imported one makes it 
   CHECK(record.evidence == Evidence::Measured);
 }
 
+TEST_CASE("an imported row stands before a shipped one") {
+  const TableRecord record = winner([](TableRecord& imported, TableRecord& shipped) {
+    imported.evidence = Evidence::Imported;
+    shipped.evidence = Evidence::Shipped;
+    shipped.timing.measured_at = "2027-01-01T00:00:00Z";
+  });
+  CHECK(record.evidence == Evidence::Imported);
+}
+
 TEST_CASE("a row that had the GPU to itself stands before a provisional one") {
   const TableRecord record = winner([](TableRecord& alone, TableRecord& provisional) {
     provisional.provisional = provisional.timing.contended = true;
