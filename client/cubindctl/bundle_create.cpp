@@ -12,9 +12,11 @@
 #include "client/cubindctl/bundle_output.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/known_specs.hpp"
+#include "client/cubindctl/report_commands.hpp"
 #include "client/cubindctl/table_output.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/plan/evidence_wire.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -22,6 +24,9 @@ namespace {
 /// Rows of the daemon's table that the bundle does not have.
 struct LeftOut {
   std::uint32_t without_spec = 0, of_other_revision = 0, without_cubin = 0;
+  std::uint32_t not_compiled = 0;  // although --compile asked for it
+  std::string why;                 // the first of these was not
+  std::string command;             // that measures it again
 };
 
 Table exported_table(const Connection& connection, const BundleCreateOptions& options,
@@ -31,14 +36,35 @@ Table exported_table(const Connection& connection, const BundleCreateOptions& op
   return read_table(table.json(), "the daemon's table");
 }
 
+/// The question that the record answers by itself.
+v1::GetVariantRequest question_of(const TableRecord& record, const std::string& device) {
+  const TableContext& context = record.context;
+  v1::GetVariantRequest request;
+  request.set_kernel(context.kernel);
+  to_wire(context.problem, *request.mutable_problem());
+  request.mutable_device()->set_label(device);
+  to_wire(parse_policy(context.policy).value_or(Policy()), *request.mutable_policy());
+  to_wire(parse_numerics(record.numerics).value_or(Numerics()), *request.mutable_numerics());
+  request.set_namespace_(record.name_space);
+  request.set_restrict_accept(true);
+  request.add_accept(v1::STALE);
+  request.set_tune(v1::NEVER);
+  request.add_plan_content(v1::GetVariantRequest::SYMBOLS);
+  request.add_plan_content(v1::GetVariantRequest::SCALAR_TYPES);
+  return request;
+}
+
 class Collector {
  public:
   Collector(const Connection& connection, const BundleCreateOptions& options, const CommonOptions& common)
-      : connection_(connection), common_(common), known_(known_specs(options.specs)) {}
+      : connection_(connection),
+        common_(common),
+        compiles_(options.compile),
+        known_(known_specs(options.specs)) {}
 
   BundleContent collect(const Table& table) {
     for (const TableRecord& record : table.records) {
-      add(record, facts_of(table, record.context.device_class));
+      add(record, *std::ranges::find(table.devices, record.context.device_class, &TableDevice::device_class));
     }
     if (content_.table.records.empty()) {
       tell();
@@ -57,23 +83,55 @@ class Collector {
   }
 
  private:
-  void add(const TableRecord& record, const DeviceFacts& facts) {
+  void add(const TableRecord& record, const TableDevice& device) {
     const auto spec = known_.specs.find(record.context.kernel);
     if (spec == known_.specs.end()) {
       ++left_out_.without_spec;
-    } else if (!is_of_revision(record, *spec->second, facts)) {
+    } else if (!is_of_revision(record, *spec->second, device.facts)) {
       ++left_out_.of_other_revision;
-    } else if (auto artifact = artifact_of(record.context.artifact)) {
+    } else if (auto artifact = artifact_of(record, device)) {
       content_.table.records.push_back(record);
       content_.artifacts.push_back(std::move(*artifact));
       content_.kernels[spec->first] = spec->second;
     } else {
-      ++left_out_.without_cubin;
+      ++(compiles_ ? left_out_.not_compiled : left_out_.without_cubin);
+    }
+  }
+
+  std::optional<BundledArtifact> artifact_of(const TableRecord& record, const TableDevice& device) {
+    auto artifact = stored_artifact(record.context.artifact);
+    if (artifact || !compiles_) {
+      return artifact;
+    }
+    std::string why = compile(record, device);
+    artifact = stored_artifact(record.context.artifact);
+    if (!artifact && left_out_.why.empty()) {
+      const TableContext& context = record.context;
+      left_out_.why = std::move(why);
+      left_out_.command =
+          tune_command({context.kernel, context.problem, context.policy, record.numerics, record.name_space},
+                       device.label, true);
+    }
+    return artifact;
+  }
+
+  /// An answer needs the cubin, so the daemon's agents compile it. Returns why it is not the measured one.
+  std::string compile(const TableRecord& record, const TableDevice& device) const {
+    try {
+      const v1::GetVariantReply reply =
+          connection_.get_variant(question_of(record, device.label), common_.deadline());
+      return "the source gives other bytes by " + reply.artifact().toolchain() + " than by " +
+             record.context.toolchain.name + " when it was measured";
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::FailedPrecondition && error.code() != ErrorCode::NotFound) {
+        throw;
+      }
+      return one_line(error.what());
     }
   }
 
   /// Absent: the daemon does not have the cubin.
-  std::optional<BundledArtifact> artifact_of(const Digest& cubin) {
+  std::optional<BundledArtifact> stored_artifact(const Digest& cubin) {
     if (cubin.is_zero()) {
       return std::nullopt;
     }
@@ -96,7 +154,7 @@ class Collector {
   }
 
   void tell() const {
-    const auto say = [](std::uint32_t rows, const char* which, const char* remedy) {
+    const auto say = [](std::uint32_t rows, const char* which, const std::string& remedy) {
       if (rows > 0) {
         std::cerr << "left out " << counted(rows, "record") << " " << which << ": " << remedy << "\n";
       }
@@ -104,12 +162,15 @@ class Collector {
     say(left_out_.without_spec, "of unknown kernels", "--kernels FOLDER names the folder of their specs");
     say(left_out_.of_other_revision, "of another revision of their kernel",
         "--kernels FOLDER names the folder of the spec that was measured");
-    say(left_out_.without_cubin, "whose cubin the daemon does not have",
-        "`cubindctl verify KERNEL` compiles and measures them again");
+    say(left_out_.without_cubin, "whose cubin the daemon does not have", "--compile compiles them");
+    say(left_out_.not_compiled, "whose measured cubin could not be compiled again",
+        left_out_.why + "; `" + left_out_.command + "` measures " +
+            (left_out_.not_compiled == 1 ? "it" : "the first of them") + " with what is there today");
   }
 
   const Connection& connection_;
   const CommonOptions& common_;
+  const bool compiles_;
   const KnownSpecs known_;
   BundleContent content_;
   LeftOut left_out_;

@@ -104,6 +104,7 @@ struct BundleCreateOptions {
   std::uint64_t serial = 0;
   std::string expires;  // a day or a time
   RecordChoice records;
+  bool compile = false;            // cubins that the daemon lacks
   std::vector<std::string> specs;  // folders of specs before the shipped ones
 };
 

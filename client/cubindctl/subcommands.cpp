@@ -260,6 +260,8 @@ class Builder {
         ->required();
     add_questions_of_records(create, made->records);
     add_doubtful_records(create, made->records);
+    create->add_flag("--compile", made->compile,
+                     "let the daemon compile the cubins that it lacks, also where that takes minutes");
     add_repeated(create, "--kernels", made->specs, kFolder,
                  "folder of kernel specs, searched before the shipped ones; repeatable");
     auto [verify, verified] = add<BundleVerifyOptions>(*bundle, "verify", "check signatures and content");

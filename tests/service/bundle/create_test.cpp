@@ -60,6 +60,61 @@ TEST_CASE("records whose spec is unknown or another revision are left out aloud"
   CHECK_FALSE(fs::exists(maker.path("acme.bundle")));
 }
 
+/// A daemon that knows the records of another by a table, without their cubins.
+struct Importing {
+  explicit Importing(const std::function<void(TableRecord&)>& edit) {
+    Table table = maker.daemon().as_of_a_real_gpu();
+    for (TableRecord& record : table.records) {
+      edit(record);
+    }
+    daemon->connect().import_table(print_table(table), "mine.json", "", kPatience);
+  }
+  ProgramResult create(const std::vector<std::string>& further) {
+    std::vector<std::string> arguments = maker.arguments("acme.bundle", 7);
+    arguments.insert(arguments.end(), further.begin(), further.end());
+    return ctl(daemon, arguments);
+  }
+
+  BundleMaker maker;
+  TinyDaemon daemon{{.problems = {tiny_problem(2), tiny_problem(3)}}};
+};
+
+TEST_CASE("cubins that the daemon lacks are compiled if one asks for it") {
+  Importing importing([](TableRecord&) {});
+  const ProgramResult without = importing.create({});
+  CHECK(without.exit_code == 7);
+  CHECK_THAT(without.err,
+             Contains("left out 2 records whose cubin the daemon does not have: --compile compiles them"));
+  const ProgramResult made = importing.create({"--compile"});
+  INFO(made.err);
+  REQUIRE(made.exit_code == 0);
+  CHECK_THAT(made.out, Contains(": 2 records of 1 kernel, 2 cubins"));
+  CHECK(importing.maker.verify("acme.bundle").exit_code == 0);
+}
+
+TEST_CASE(
+    "a cubin that is compiled to other bytes today is left out with the command that measures it again") {
+  Importing importing([](TableRecord& record) {
+    record.context.artifact = Digest::of("of another compiler");
+    record.context.toolchain.name = "nvrtc 9.9";
+  });
+  const ProgramResult made = importing.create({"--compile"});
+  CHECK(made.exit_code == 7);
+  CHECK_THAT(made.err,
+             Contains("left out 2 records whose measured cubin could not be compiled again: the source gives "
+                      "other bytes by nvrtc 1") &&
+                 Contains(" than by nvrtc 9.9 when it was measured; `cubindctl tune scale --problem " +
+                          text_of(tiny_problem(2)) + " --device nvidia-h200 --retune` measures the first"));
+}
+
+TEST_CASE("a bundle leaves out what came with cubind unless it is asked for") {
+  Importing importing([](TableRecord& record) { record.evidence = Evidence::Shipped; });
+  const ProgramResult own = importing.create({"--compile"});
+  CHECK(own.exit_code == 7);
+  CHECK_THAT(own.err, Contains("left out 2 records that came with cubind: --shipped includes them"));
+  CHECK(importing.create({"--compile", "--shipped"}).exit_code == 0);
+}
+
 TEST_CASE("a bundle that has expired already is not made") {
   BundleMaker maker;
   std::vector<std::string> arguments = maker.arguments("acme.bundle", 7);
