@@ -121,12 +121,8 @@ class Explaining {
   void add_timed(const TableTrial& trial) {
     ExplainedTrial one;
     one.trial = &trial;
-    std::vector<double> samples = samples_of(trial.finals);
-    if (samples.empty()) {
-      samples = samples_of(trial.screening);
-    }
-    one.time_us = samples.empty() ? trial.time_us : median(samples);
-    one.samples = samples.empty() ? trial.samples : static_cast<std::uint32_t>(samples.size());
+    one.is_winner = result_.record != nullptr && result_.record->context.trial == trial.context.trial;
+    set_time(one);
     if (one.time_us <= 0) {
       return;
     }
@@ -135,10 +131,30 @@ class Explaining {
       one.measured_as = measured_trial(*trial.measured_as);
     }
     one.is_default = default_ == trial.context.configuration;
-    one.is_winner = result_.record != nullptr && result_.record->context.trial == trial.context.trial;
     add_resources(one);
     add_rates(one);
     result_.timed.push_back(one);
+  }
+
+  // The winner has one time: its record's.
+  void set_time(ExplainedTrial& one) const {
+    const TableTrial& trial = *one.trial;
+    const RoundTimes rounds = rounds_of(trial, settings_);
+    const std::vector<double> screened = samples_of(trial.screening);
+    if (one.is_winner) {
+      one.time_us = result_.record->timing.median_us;
+      one.samples = result_.record->timing.samples;
+    } else if (!rounds.empty()) {
+      one.time_us = record_time_us(rounds, {{}, trial.tick_us, settings_});
+      one.samples = static_cast<std::uint32_t>(samples_of(trial.finals).size());
+    } else if (!screened.empty()) {
+      one.time_us = median(screened);
+      one.samples = static_cast<std::uint32_t>(screened.size());
+      one.screened = true;
+    } else {
+      one.time_us = trial.time_us;
+      one.samples = trial.samples;
+    }
   }
 
   void add_resources(ExplainedTrial& one) const {

@@ -34,8 +34,10 @@ struct PeakRates {
 /// A trial that was timed.
 struct ExplainedTrial {
   const TableTrial* trial = nullptr;
-  double time_us = 0;  // median of the finals' samples, else of the screening's
+  double time_us =
+      0;  // a record's for the winner, as a record's (record_time_us) by the finals, else screening's
   std::uint32_t samples = 0;
+  bool screened = false;        // and was no finalist: `time_us` is the median of the screening's samples
   std::uint32_t registers = 0;  // the largest of its entries, as the two that follow
   std::uint32_t spilled_bytes = 0;
   bool tensor_cores = false;                                 // one of its entries uses them

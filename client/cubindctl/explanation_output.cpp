@@ -50,6 +50,9 @@ std::string notes_of(const ExplainedTrial& one) {
   if (one.measured_as) {
     notes.push_back("code of " + to_string(one.measured_as->context.configuration));
   }
+  if (one.screened) {
+    notes.emplace_back("screened");
+  }
   return notes.empty() ? "-" : join(notes, ", ");
 }
 
@@ -164,6 +167,7 @@ OutputJson trial_json(const ExplainedTrial& one) {
   if (one.measured_as) {
     json["measured_as"] = json_of(one.measured_as->context.configuration);
   }
+  json["screened"] = one.screened;
   json["is_default"] = one.is_default;
   json["is_winner"] = one.is_winner;
   return json;

@@ -30,7 +30,7 @@ std::string stage_text(const v1::Job& job) {
 }
 
 std::string best_text(const v1::TuneEvent& event) {
-  return event.best_us() > 0 ? ", best " + fixed(event.best_us(), 2) + " us" : "";
+  return event.best_us() > 0 ? ", best screened " + fixed(event.best_us(), 2) + " us" : "";
 }
 
 std::string bar(const v1::Job& job, std::size_t width) {

@@ -17,9 +17,9 @@ struct Tally {
   double measured_ms = 0;
 };
 
-/// "2 of 4 done [#####-----] 42/96 screening, best 24.30 us, 12 s, about 25 s left, rmsnorm_forward
-/// N=4096,D=4096,T=bf16", at most `columns` long. If there is no room for all of it, the least important
-/// parts go first (kernel, problem, times, the words of the tally, the bar).
+/// "2 of 4 done [#####-----] 42/96 screening, best screened 24.30 us, 12 s, about 25 s left,
+/// rmsnorm_forward N=4096,D=4096,T=bf16", at most `columns` long. If there is no room for all of it, the
+/// least important parts go first (kernel, problem, times, the words of the tally, the bar).
 std::string bar_text(const v1::TuneEvent& event, const Tally& tally, std::size_t columns);
 
 /// "replayed: " for a replay device, else empty.

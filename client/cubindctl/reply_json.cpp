@@ -96,7 +96,7 @@ OutputJson json_of(const v1::TuneEvent& event) {
   OutputJson json = json_of(event.job());
   json["already_fresh"] = event.already_fresh();
   if (event.best_us() > 0) {
-    json["best_us"] = event.best_us();
+    json["best_screened_us"] = event.best_us();
   }
   json["outcomes"] = json_of(event.outcomes());
   if (event.has_winner()) {

@@ -17,14 +17,15 @@ function bestSoFar(tuning) {
   const draw = (width, height, image) => {
     const x = linear(1, best.length, wide.left, width - wide.right);
     const y = linear(Math.min(last, 0.95 * best[0]), best[0], height - wide.bottom, wide.top);
-    axes(image, width, height, x, y, {x: String, y: (us) => String(+us.toPrecision(4)), below: 'timed trials'});
+    axes(image, width, height, x, y, {x: String, y: (us) => String(+us.toPrecision(4)), below: 'timed trials; upwards: best screened time, µs'});
     const path = best.map((us, i) => `${i ? `H${x(i + 1)}V` : `M${x(1)} `}${y(us)}`).join('');
     image.append(svg('path', {class: 'curve', d: path}));
   };
   return [
-    html('p', {}, `After ${near} of ${count(best.length, 'timed trial')} the best was within 1 % of where it ended, ` +
-      `${duration(last)} at screening. Trials that met the same best are in no certain order.`),
-    chart('the best time so far, in microseconds, by timed trials', 220, draw)];
+    html('p', {}, `After ${near} of ${count(best.length, 'timed trial')} the best screened time was within 1 % of where it ended, ` +
+      `${duration(last)}. Screening takes a few samples of each trial; only the finalists are measured at length, and the winner's time is theirs. ` +
+      'Trials that met the same best are in no certain order.'),
+    chart('the best screened time so far, in microseconds, by timed trials', 220, draw)];
 }
 
 function valuesOf(tuning, name) {
@@ -156,7 +157,7 @@ function outcomes(tuning) {
 function trialColumns(tuning, rows) {
   const figure = (name, key, text) => ({name, number: true, value: (row) => row[key], text: (row) => (row[key] === undefined ? '–' : text(row[key]))});
   const names = Object.keys((rows[0] || {configuration: {}}).configuration);
-  const note = (row) => [row.is_winner && 'winner', row.is_default && 'default'].filter(Boolean).join(', ');
+  const note = (row) => [row.is_winner && 'winner', row.is_default && 'default', row.screened && 'screened'].filter(Boolean).join(', ');
   const message = {name: 'message', value: (row) => row.message || undefined, text: (row) => (row.message || '').split('\n')[0].slice(0, 60)};
   return [
     {name: 'outcome', value: (row) => row.outcome, text: (row) => row.outcome},

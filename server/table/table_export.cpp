@@ -118,6 +118,7 @@ class Export {
       }
       used_.insert(row.question.device_class);
       exported_.table.records.push_back(to_table(row));
+      winners_.emplace(std::pair(row.trial, row.question.kernel), row.timing);
     }
   }
 
@@ -132,7 +133,12 @@ class Export {
         continue;
       }
       used_.insert(row.device_class);
-      exported_.table.trials.push_back(to_table(store_, row, options_.samples));
+      TableTrial& trial = exported_.table.trials.emplace_back(to_table(store_, row, options_.samples));
+      const auto winner = winners_.find({row.key.digest, row.kernel});
+      if (winner != winners_.end() && trial.time_us > 0) {
+        trial.time_us = winner->second.median_us;
+        trial.samples = winner->second.samples;
+      }
     }
   }
 
@@ -140,6 +146,7 @@ class Export {
   const ExportOptions& options_;
   std::map<Digest, DeviceClass> classes_;
   std::set<Digest> used_;
+  std::map<std::pair<Digest, std::string>, Timing> winners_;  // by trial and kernel
   ExportedTable exported_;
 };
 

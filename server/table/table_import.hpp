@@ -16,9 +16,9 @@ struct ImportReport {
 };
 
 /// Writes a table in the transaction of `store`. A record's evidence becomes `imported` (`replayed` for a
-/// replayed class, and `shipped` stays), so that it never replaces a measurement. `name_space` replaces the records' own unless
-/// empty. Throws Error(InvalidArgument) at "FILE /records/3/policy" for faults that read_table() cannot see,
-/// and the errors of `interrupt`.
+/// replayed class, and `shipped` stays), so that it never replaces a measurement. `name_space` replaces the
+/// records' own unless empty. Throws Error(InvalidArgument) at "FILE /records/3/policy" for faults that
+/// read_table() cannot see, and the errors of `interrupt`.
 ImportReport import_table(StoreWriter& store, const Table& table, const std::string& file,
                           const std::string& name_space, const Interrupt& interrupt = {});
 

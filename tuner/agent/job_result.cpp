@@ -19,11 +19,10 @@ void add_statistics(const Finalist& winner, const RoundContext& context, Timing&
   for (const auto& [round, time] : winner.times) {
     times.push_back(time);
   }
-  const bool means = is_short(median(times), context.tick_us, context.settings);
-  BootstrapOptions options{context.settings.confidence, context.settings.bootstrap_resamples,
-                           means ? Location::Mean : Location::Median, context.seed};
+  const BootstrapOptions options{context.settings.confidence, context.settings.bootstrap_resamples,
+                                 record_location(winner.times, context), context.seed};
   const ConfidenceInterval interval = bootstrap_interval(times, options);
-  timing.median_us = location(times, options.kind);
+  timing.median_us = record_time_us(winner.times, context);
   timing.low_us = interval.low;
   timing.high_us = interval.high;
   timing.tick_us = context.tick_us;

@@ -79,6 +79,15 @@ double round_location_us(const RoundTimes& times, const RoundContext& context) {
   return location_us(values(times), context.tick_us, context.settings);
 }
 
+Location record_location(const RoundTimes& times, const RoundContext& context) {
+  return is_short(median(values(times)), context.tick_us, context.settings) ? Location::Mean
+                                                                            : Location::Median;
+}
+
+double record_time_us(const RoundTimes& times, const RoundContext& context) {
+  return location(values(times), record_location(times, context));
+}
+
 FinalRounds::FinalRounds(std::size_t finalists, const RoundContext& context, std::uint32_t most_rounds)
     : context_(context),
       most_rounds_(most_rounds),

@@ -47,6 +47,11 @@ RoundPlan round_plan(double fastest_us, const RoundContext& context);
 /// location_us of all rounds of a finalist.
 double round_location_us(const RoundTimes& times, const RoundContext& context);
 
+/// How a record's time sums up the rounds of a finalist: by their median, or by the mean of short ones
+/// (is_short). At least one round.
+Location record_location(const RoundTimes& times, const RoundContext& context);
+double record_time_us(const RoundTimes& times, const RoundContext& context);
+
 /// The fastest, by the ratios to the one with the lowest round_location_us. Finalists without a round do not
 /// count; absent: none has one.
 std::optional<std::size_t> fastest_in_rounds(std::span<const RoundTimes* const> finalists,

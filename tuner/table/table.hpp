@@ -64,8 +64,9 @@ struct TableTrial {
   TableContext context;
   std::string timer;
   double tick_us = 0;
-  /// For readers, instead of the samples: the median of the finals' samples, else of the screening's, and how
-  /// many these were. An import does not keep it. 0: the table has the samples, or there were none.
+  /// For readers, instead of the samples: of a winner its record's time, else the median of the finals'
+  /// samples, else of the screening's, and how many these were. An import does not keep it. 0: the table has
+  /// the samples, or there were none.
   double time_us = 0;
   std::uint32_t samples = 0;
   Outcome outcome = Outcome::Correct;

@@ -6,8 +6,8 @@
 
 namespace cubind {
 
-/// Measured before provisional before imported before shipped before replayed; then the newer, then the faster one, then the
-/// lesser canonical bytes.
+/// Measured before provisional before imported before shipped before replayed; then the newer, then the
+/// faster one, then the lesser canonical bytes.
 bool outranks(const TableRecord& a, const TableRecord& b);
 
 /// A wrong result before a correct one before any other outcome: a configuration that was wrong once is not

@@ -71,6 +71,31 @@ TEST_CASE_METHOD(Recorded, "the trials of the problem alone are explained with t
   CHECK(std::ranges::count_if(explanation.timed, [](const auto& one) { return one.is_default; }) == 1);
 }
 
+TEST_CASE_METHOD(Recorded, "the winner has the time of its record and what was only screened says so") {
+  for (TableRecord& record : table.records) {
+    record.timing.median_us = 12.345;
+  }
+  const Explanation explanation = explained();
+  const auto winner = std::ranges::find(explanation.timed, true, &ExplainedTrial::is_winner);
+  CHECK(winner->time_us == 12.345);
+  CHECK(winner->samples == explanation.record->timing.samples);
+  CHECK_FALSE(winner->screened);
+  CHECK(std::ranges::count(explanation.timed, false, &ExplainedTrial::screened) ==
+        static_cast<std::ptrdiff_t>(explanation.finalists.size()));
+  std::ostringstream out;
+  print(out, explanation, question, 0);
+  CHECK_THAT(out.str(), Contains("  12.35 us (") && Contains("\n    12.35 ") && Contains("  screened  "));
+}
+
+TEST_CASE_METHOD(Recorded, "a finalist's time is what a record would say of its rounds") {
+  const Explanation explanation = explained();
+  for (const ExplainedFinalist& finalist : explanation.finalists) {
+    const ExplainedTrial& one = explanation.timed[finalist.trial];
+    const RoundTimes rounds = rounds_of(*one.trial, {});
+    CHECK(one.time_us == Approx(record_time_us(rounds, {{}, one.trial->tick_us, {}})));
+  }
+}
+
 TEST_CASE_METHOD(Recorded, "a trial shows its resources and the rates of the spec's work") {
   const ExplainedTrial best = explained().timed.front();
   CHECK(best.registers > 0);

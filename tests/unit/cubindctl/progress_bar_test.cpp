@@ -26,26 +26,29 @@ v1::TuneEvent halfway(const std::string& device = "nvidia-h200") {
 
 TEST_CASE("a wide terminal shows everything") {
   CHECK(bar_text(halfway("replay-1a2b"), {2, 4}, 160) ==
-        "replayed: 2 of 4 done [##########----------] 50/100 screening, best 18.11 us, rmsnorm_forward "
+        "replayed: 2 of 4 done [##########----------] 50/100 screening, best screened 18.11 us, "
+        "rmsnorm_forward "
         "N=4096,D=4096,T=bf16");
 }
 
 TEST_CASE("what matters least goes first where the terminal is narrow") {
   const v1::TuneEvent event = halfway();
-  CHECK(bar_text(event, {2, 4}, 90) ==
-        "2 of 4 done [##########----------] 50/100 screening, best 18.11 us, N=4096,D=4096,T=bf16");
-  CHECK(bar_text(event, {2, 4}, 60) == "2 of 4 done [#######-------] 50/100 screening, best 18.11 us");
-  CHECK(bar_text(event, {2, 4}, 45) == "2/4 [###----] 50/100 screening, best 18.11 us");
-  CHECK(bar_text(event, {2, 4}, 40) == "2/4 50/100 screening, best 18.11 us");
+  CHECK(bar_text(event, {2, 4}, 99) ==
+        "2 of 4 done [##########----------] 50/100 screening, best screened 18.11 us, N=4096,D=4096,T=bf16");
+  CHECK(bar_text(event, {2, 4}, 69) ==
+        "2 of 4 done [#######-------] 50/100 screening, best screened 18.11 us");
+  CHECK(bar_text(event, {2, 4}, 54) == "2/4 [###----] 50/100 screening, best screened 18.11 us");
+  CHECK(bar_text(event, {2, 4}, 49) == "2/4 50/100 screening, best screened 18.11 us");
 }
 
 TEST_CASE("the line tells the time so far and about how much is left") {
   v1::TuneEvent event = halfway();
   event.mutable_job()->set_elapsed_ms(12'000);
-  CHECK(bar_text(event, {}, 85) ==
-        "[##########----------] 50/100 screening, best 18.11 us, 12 s, about 12 s left");
+  CHECK(bar_text(event, {}, 94) ==
+        "[##########----------] 50/100 screening, best screened 18.11 us, 12 s, about 12 s left");
   CHECK(bar_text(event, {}, 60) == "[#########---------] 50/100 screening, 12 s, about 12 s left");
-  CHECK(bar_text(event, {}, 45) == "[#####------] 50/100 screening, best 18.11 us");
+  CHECK(bar_text(event, {}, 48) == "[###---] 50/100 screening, 12 s, about 12 s left");
+  CHECK(bar_text(event, {}, 45) == "50/100 screening, best screened 18.11 us");
   // Two jobs of 20 s have ended, this one takes 24 s, and one more of its kind follows.
   CHECK(bar_text(event, {2, 4, 2, 40'000}, 120).find("52 s, about 36 s left") != std::string::npos);
 }
