@@ -1,4 +1,4 @@
-// Screening and finals over the recorded trials that the replay device plays: what they cost, and what
+// Screening and finals over trials that were recorded on an H200: what they cost, and what
 // their choice loses.
 #include <algorithm>
 #include <limits>
@@ -30,7 +30,7 @@ struct Recorded {
 };
 
 std::map<std::string, std::vector<Recorded>> recorded_trials() {
-  const std::string file = (test::source_dir() / "tests/golden/replay/rmsnorm.json").string();
+  const std::string file = (test::source_dir() / "tests/golden/replay/rmsnorm_search.json").string();
   std::map<std::string, std::vector<Recorded>> result;
   for (const TableTrial& trial : read_table(read_file(file), file).trials) {
     result[to_string(trial.context.problem)].push_back(

@@ -72,7 +72,7 @@ double regret(const RecordedSpace& asked, const std::vector<std::uint64_t>& hint
 }
 
 TEST_CASE("a search that begins with a near problem's best is within a percent after a tenth of the trials") {
-  const std::string file = (test::source_dir() / "tests/golden/replay/rmsnorm.json").string();
+  const std::string file = (test::source_dir() / "tests/golden/replay/rmsnorm_search.json").string();
   const Table table = read_table(read_file(file), file);
   const auto spec = load_kernel_spec((test::source_dir() / "variants/rmsnorm/rmsnorm_forward.json").string());
   const RecordedSpace small(table, *spec, "N=4096,D=4096,T=bf16");
