@@ -17,8 +17,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 /// edit) that a typing error explains it; case alone counts as no edit. At a tie the earlier one.
 std::optional<std::string> nearest_word(std::string_view word, std::span<const std::string> candidates);
 
-/// `, did you mean "VECTOR"?` or, where nothing is near, the candidates: ` (known: "THREADS", "VECTOR")`, at
-/// most eight of them. Empty without candidates. To be appended to a message.
+/// `, did you mean "VECTOR"?`: what begins with the word, else what is nearest; else ` (known: "N", "ROWS")`.
+/// At most eight of them. Empty without candidates. To be appended to a message.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 
 /// The text in double quotes, with control characters and quotes escaped as in JSON, cut after 80 bytes with
@@ -39,9 +39,9 @@ std::string cut_utf8(std::string_view text, std::size_t max_bytes);
 /// read.
 std::string valid_utf8(std::string text);
 
-/// Control characters but line ends and tabs, and bytes that are not UTF-8, as JSON writes them ("\u001b"):
-/// what others wrote moves no cursor and changes no title of a terminal. A carriage return before a line end
-/// stays.
+/// Control and format characters but line ends and tabs, and bytes that are not UTF-8, as JSON writes them
+/// ("\u001b", "\u202e"): what others wrote moves no cursor of a terminal and reads in its own order. A
+/// carriage return before a line end stays.
 std::string printable(std::string_view text);
 
 /// Control characters become blanks: what goes into a line of a terminal or of a log.
