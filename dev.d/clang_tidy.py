@@ -138,7 +138,7 @@ def select(root: pathlib.Path, sources: Sources, files: list[pathlib.Path]) -> t
     changed = changed_since(root, base)
     if changed is None:
         return files, f"all files, since git does not say what differs from {base[:12]}"
-    files = sorted(files, key=lambda file: not sources.holds(file, changed))  # what has changed itself comes first
+    files = sorted(files, key=lambda file: not sources.holds(file, changed))  # what has changed itself first
     if any(name.endswith((".hpp", ".cuh")) and not (root / name).exists() for name in changed):
         return files, f"all files, since a header of {base[:12]} is gone"
     if any(name.endswith(".clang-tidy") for name in changed):

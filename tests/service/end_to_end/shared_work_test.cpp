@@ -103,7 +103,7 @@ TEST_CASE("a kernel with one configuration more or fewer measures that one and t
   for (std::size_t i = measured; i < blocks.size(); ++i) {
     std::istringstream line(blocks[i]);
     std::string trial, stage;
-    if (line >> trial >> stage; stage == v1::SampleBlock::Stage_Name(v1::SampleBlock::SCREEN)) {
+    if (line >> trial >> stage; stage == "SCREEN") {
       screened.insert(trial);
     }
   }
