@@ -88,6 +88,7 @@ TEST_CASE_METHOD(DryRunFixture, "a dry run says that jobs would wait where no ag
   const std::vector<std::string> arguments =
       tune(tiny_problem(2), {"--problem", text_of(tiny_problem(4)), "--device", device, "--dry-run"});
   CHECK(ctl_json(daemon, arguments)["problems"][0]["device_measurable"] == true);
+  REQUIRE(ctl(daemon, tune(tiny_problem(3))).exit_code == 0);  // a class without a record goes with its agent
   REQUIRE(daemon->stop().has_value());
   daemon->options().replay.clear();
   daemon->start();
