@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -52,6 +53,20 @@ class PreparedStatement {
   virtual std::string column_name(int column) = 0;
 };
 
+/// Whether a parameter of this type holds the bytes itself.
+template <typename Parameter>
+constexpr bool kOwnsBytes = false;
+template <>
+constexpr bool kOwnsBytes<std::string> = true;
+template <>
+constexpr bool kOwnsBytes<RawBytes> = true;
+template <>
+constexpr bool kOwnsBytes<Digest> = true;
+template <>
+constexpr bool kOwnsBytes<Value> = true;
+template <typename Held>
+constexpr bool kOwnsBytes<std::optional<Held>> = kOwnsBytes<Held>;
+
 /// One run of a prepared statement: bind in order, step, read the columns of a row in order. Resets on
 /// destruction.
 class Statement {
@@ -61,9 +76,11 @@ class Statement {
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
-  /// Bytes are not copied: text, blobs and digests must outlive the query.
+  /// Bytes are not copied: text, blobs and digests must outlive the query, so that a temporary is refused.
   template <typename... Values>
-  Statement& bind(const Values&... values) {
+  Statement& bind(Values&&... values) {
+    static_assert((!(std::is_rvalue_reference_v<Values&&> && kOwnsBytes<std::remove_cvref_t<Values>>) && ...),
+                  "the bytes of a temporary are gone before the query runs");
     (put(values), ...);
     return *this;
   }

@@ -6,7 +6,7 @@ namespace cubind::store {
 
 void ColumnWriter::put(NullIfZero<const Digest> value) {
   if (value.digest.is_zero()) {
-    query_.bind(std::optional<Digest>());
+    query_.bind(std::monostate());
   } else {
     query_.bind(value.digest);
   }

@@ -167,7 +167,8 @@ std::vector<TrialRow> StoreReader::faults(const FaultFilter& filter) {
 
 std::vector<BlockRow> StoreReader::blocks(const TrialRow& trial) {
   Statement query = database_.query(sql::kBlocks);
-  query.bind(trial.measured_as.value_or(trial.key.digest), store::origin_name(trial.origin), trial.series);
+  const Digest measured = trial.measured_as.value_or(trial.key.digest);
+  query.bind(measured, store::origin_name(trial.origin), trial.series);
   return read_sound(query, "blocks", damaged_, [&](Statement& row) {
     row.text();  // the row's name
     BlockRow block;
@@ -181,7 +182,8 @@ std::vector<BlockRow> StoreReader::blocks(const TrialRow& trial) {
 
 std::vector<VerificationRow> StoreReader::verifications(const TrialRow& trial) {
   Statement query = database_.query(sql::kVerifications);
-  query.bind(trial.measured_as.value_or(trial.key.digest), store::origin_name(trial.origin), trial.series);
+  const Digest measured = trial.measured_as.value_or(trial.key.digest);
+  query.bind(measured, store::origin_name(trial.origin), trial.series);
   return read_sound(query, "verifications", damaged_, [&](Statement& row) {
     row.text();  // the row's name
     VerificationRow verification;

@@ -103,8 +103,9 @@ void StoreWriter::put_blob(const Blob& blob) {
     throw Error(ErrorCode::InvalidArgument, "artifact " + blob.cubin.hex().substr(0, 16),
                 "the uploaded bytes do not have this digest");
   }
+  const Digest stored = Digest::of(blob.zstd);
   database_.query(sql::kInsertBlob)
-      .bind(blob.cubin, std::uint64_t{cubin.size()}, Statement::bytes(blob.zstd), Digest::of(blob.zstd))
+      .bind(blob.cubin, std::uint64_t{cubin.size()}, Statement::bytes(blob.zstd), stored)
       .run();
   database_.query(sql::kInsertUse).bind(blob.cubin, std::uint64_t{blob.zstd.size()}, now_).run();
 }

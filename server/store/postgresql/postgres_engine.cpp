@@ -158,9 +158,9 @@ void PostgresEngine::migrate() {
   }
   migrate_postgres(*connection_, postgres_schema_steps(), [&] {
     const std::string id = new_store_id();
-    connection_->query(sql::kInsertMeta)
-        .bind(Statement::bytes(id), first_text(*connection_, kIdentity), RealClock().wall_text())
-        .run();
+    const std::string identity = first_text(*connection_, kIdentity);
+    const std::string now = RealClock().wall_text();
+    connection_->query(sql::kInsertMeta).bind(Statement::bytes(id), identity, now).run();
   });
   connection_->query(kUnlockSchema).run();
 }

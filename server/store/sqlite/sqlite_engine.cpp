@@ -178,9 +178,9 @@ void SqliteEngine::require_usable() {
 
 void SqliteEngine::insert_meta() {
   const std::string id = new_store_id();
-  database_.query(sql::kInsertMeta)
-      .bind(Statement::bytes(id), file_identity(path_), RealClock().wall_text())
-      .run();
+  const std::string identity = file_identity(path_);
+  const std::string now = RealClock().wall_text();
+  database_.query(sql::kInsertMeta).bind(Statement::bytes(id), identity, now).run();
 }
 
 /// A copy that replaces the file or overwrites it gets a new id: its numbers of generations mean
