@@ -55,7 +55,7 @@ def labels_and_python_files(build):
     for test in json.loads(told.stdout)["tests"]:
         properties = {each["name"]: each["value"] for each in test["properties"]}
         labels[test["name"]] = properties.get("LABELS", ["none"])[0]
-    return labels, {name for name in labels if name.startswith("service_python_package: ")}
+    return labels, {name for name in labels if re.match(r"service_python_\w+: ", name)}
 
 
 def with_earlier(lines):

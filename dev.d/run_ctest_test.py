@@ -27,7 +27,7 @@ class Runs(unittest.TestCase):
         """kinds: of files of Python tests, by their labels. Returns the exit status and the lines."""
         text = ""
         for label, kind in kinds.items():
-            test = f'"service_python_package: {label}"'
+            test = f'"service_python_client: {label}"'
             text += kind.format(test=test, python=sys.executable)
             text += f"set_tests_properties({test} PROPERTIES LABELS {label} SKIP_RETURN_CODE 77)\n"
         (self.folder / "CTestTestfile.cmake").write_text(text)
@@ -48,8 +48,8 @@ class Runs(unittest.TestCase):
         status, lines = self.run_tests(report=SKIPPED, unit=RUN)
         self.assertEqual(status, 1)
         self.assertIn("dev: no test of label report ran", lines)
-        self.assertIn("not run: service_python_package: report: there is no browser", lines)
-        self.assertIn("not run: service_python_package: unit: 1 of its 4 cases", lines)
+        self.assertIn("not run: service_python_client: report: there is no browser", lines)
+        self.assertIn("not run: service_python_client: unit: 1 of its 4 cases", lines)
 
     def test_fewer_python_cases_than_there_were_fail_a_run_of_all_python_files(self):
         self.assertEqual(self.run_tests(service=RUN, unit=RUN, python_floor=8)[0], 0)

@@ -1,7 +1,8 @@
 """A process with an empty cache, whose kernels a daemon knows, compiles and tunes nothing on a GPU, and
 computes what Triton computes. It prints the times of each kind of process.
 
-    PYTHONPATH=build/ci/python:tests/service/python python tests/gpu/triton/cold_cache_gpu.py
+    tests=tests/service/python
+    PYTHONPATH=build/ci/python:$tests/support:$tests/triton python tests/gpu/triton/cold_cache_gpu.py
 
 Needs a GPU, torch, Triton 3.4 to 3.8 and the package cubind.
 """

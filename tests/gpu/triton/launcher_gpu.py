@@ -1,7 +1,8 @@
 """Launches without a C compiler on a GPU: kernels compute what they compute with the launchers that Triton
 compiles, a process without a compiler runs them, and a launch takes no longer.
 
-    PYTHONPATH=build/ci/python:tests/service/python python tests/gpu/triton/launcher_gpu.py
+    tests=tests/service/python
+    PYTHONPATH=build/ci/python:$tests/support:$tests/triton python tests/gpu/triton/launcher_gpu.py
 
 Needs a GPU, torch, Triton 3.4 to 3.6, the package cubind and, for Triton's launchers, gcc.
 """

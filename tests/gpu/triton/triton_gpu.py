@@ -1,7 +1,8 @@
 """cubind.triton on a GPU: choices of a daemon are launched, and the compile worker's cubin with its launch
 facts is all that a launch needs.
 
-    PYTHONPATH=build/ci/python:tests/service/python python tests/gpu/triton/triton_gpu.py [CLASS]
+    tests=tests/service/python
+    PYTHONPATH=build/ci/python:$tests/support:$tests/triton python tests/gpu/triton/triton_gpu.py [CLASS]
 
 Needs a GPU, torch, Triton 3.4 to 3.8 and the package cubind.
 """

@@ -12,7 +12,7 @@ import running
 import triton_stub as stub
 from cubind.client import Client
 from cubind.triton import _spec
-from triton_autotune_test import grid, tuned
+from triton_stub import grid, tuned
 
 PROGRAM = pathlib.Path(__file__).with_name("triton_served_program.py")
 TIMES = (20.0, 10.0)  # microseconds, of the configurations

@@ -14,8 +14,7 @@ import tempfile
 import unittest
 
 from agents_elsewhere import Site, until
-from running import PATIENCE, PROGRAMS, SOURCE, WITHOUT_DRIVER
-from team_test import make_certificate
+from running import PATIENCE, PROGRAMS, SOURCE, WITHOUT_DRIVER, make_certificate
 
 SBIN = "/usr/sbin"
 MISSING = [name for name in ("munged", "slurmctld", "slurmd") if not shutil.which(name, path=SBIN)]

@@ -21,28 +21,9 @@ import triton.language as tl
 import triton_stub as stub
 from cubind.triton import _spec
 from triton.runtime.autotuner import Autotuner
+from triton_stub import blocks, grid, scale, tuned
 
 ORIGINAL = Autotuner.run
-
-
-def scale(x, y, N, factor, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y + at, tl.load(x + at, mask=at < N) * factor, mask=at < N)
-
-
-def tuned(function=scale, configs=None, key=("N",), **others):
-    """A fresh autotuner of its own."""
-    configs = configs or stub.configurations(128, 256, num_warps=1)
-    return triton.autotune(configs=configs, key=list(key), **others)(triton.jit(function))
-
-
-def grid(values):
-    return (triton.cdiv(values["N"], values["BLOCK"]),)
-
-
-def blocks():
-    """What was launched, by the number of blocks."""
-    return [launched[0] for launched, _ in stub.Driver.launches]
 
 
 class Case(unittest.TestCase):

@@ -16,7 +16,7 @@ import triton_replaying as replaying
 import triton_stub as stub
 from cubind.triton import _artifacts, _daemon, _install
 from triton import knobs
-from triton_autotune_test import grid, tuned
+from triton_stub import grid, tuned
 
 
 @triton.jit

@@ -15,8 +15,8 @@ import running  # noqa: E402
 import triton_replaying as replaying  # noqa: E402
 import triton_stub as stub  # noqa: E402
 from cubind.triton import _daemon, _install  # noqa: E402
-from triton_autotune_test import blocks, tuned  # noqa: E402
 from triton_replaying import call  # noqa: E402
+from triton_stub import blocks, tuned  # noqa: E402
 
 replaying.require()
 

@@ -16,7 +16,7 @@ import running
 import triton_stub as stub
 from triton import knobs
 from triton.runtime import build
-from triton_autotune_test import grid, tuned
+from triton_stub import grid, tuned
 
 sys.path.insert(0, str(running.SOURCE / "bench/second_pod"))
 sys.path.insert(0, str(running.SOURCE / "bench/common"))

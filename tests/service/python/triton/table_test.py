@@ -33,8 +33,8 @@ from cubind.triton import (  # noqa: E402
     _table_command,
 )
 from cubind.triton import table as table_module  # noqa: E402
-from triton_autotune_test import grid, scale  # noqa: E402
 from triton_fake_daemon import FakeDaemon  # noqa: E402
+from triton_stub import grid, scale  # noqa: E402
 
 replaying.require()
 
@@ -121,7 +121,7 @@ class Case(unittest.TestCase):
         return [path.name for path in self.folder.iterdir()]
 
 
-PLACE = "triton_table_test:table"
+PLACE = "table_test:table"
 
 
 class Command(Case):
@@ -309,10 +309,10 @@ class Times(unittest.TestCase):
 
 class Loaded(unittest.TestCase):
     def test_a_table_is_found_in_a_module_or_a_file(self):
-        for place in ("triton_table_test:table", "triton_table_test", __file__, f"{__file__}:table"):
+        for place in ("table_test:table", "table_test", __file__, f"{__file__}:table"):
             self.assertEqual(table_module.load(place).file, table.file)
         for place, cause in (
-            ("triton_table_test:nothing", "has no cubind.triton.Table named nothing"),
+            ("table_test:nothing", "has no cubind.triton.Table named nothing"),
             ("no_such_table.py", "there is no such file"),
             ("no_such.table:table", "there is no such module"),
         ):

@@ -26,8 +26,8 @@ from cubind.triton import _triton_private as private  # noqa: E402
 from triton.backends.nvidia.compiler import CUDABackend  # noqa: E402
 from triton.compiler.errors import CompilationError  # noqa: E402
 from triton.runtime.errors import OutOfResources  # noqa: E402
-from triton_autotune_test import blocks, grid, tuned  # noqa: E402
 from triton_fake_daemon import FakeDaemon, chosen, pb, tuning, untuned  # noqa: E402
+from triton_stub import blocks, grid, tuned  # noqa: E402
 
 PATIENCE = 5.0  # seconds for an answer that is there: a busy machine may need them
 
@@ -477,14 +477,14 @@ class Report(Case):
         program = (
             "import triton_stub as stub, cubind, cubind.triton\n"
             "from cubind.triton import _daemon, _install\n"
-            "from triton_autotune_test import grid, tuned\n"
+            "from triton_stub import grid, tuned\n"
             f"client = cubind.connect({daemon.address!r})\n"
             "_install.put_in(_daemon.CubindDaemon(client, False, 60.0, 60.0))\n"
             "stub.start()\n"
             "tuned()[grid](stub.Tensor((1000,)), stub.Tensor((1000,)), 1000, 2.0)\n"
         )
         told = running.run_python_for_both(["-c", program], CUBIND_REPORT="1").stderr
-        self.assertIn("triton_autotune_test.scale: asked 1, served 1, tuning 0", told)
+        self.assertIn("triton_stub.scale: asked 1, served 1, tuning 0", told)
 
     def test_arguments_that_cannot_be_are_refused(self):
         for arguments, error in (

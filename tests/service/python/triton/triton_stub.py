@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import cubind.triton
 import triton
+import triton.language as tl
 from cubind.triton import _install
 from cubind.triton._own import Own
 from triton.backends.compiler import GPUTarget
@@ -144,3 +145,23 @@ def question_of(tuner, *args, **kwargs):
 
 def configurations(*blocks, **others):
     return [triton.Config({"BLOCK": block}, **others) for block in blocks]
+
+
+def scale(x, y, N, factor, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < N) * factor, mask=at < N)
+
+
+def tuned(function=scale, configs=None, key=("N",), **others):
+    """A fresh autotuner of its own."""
+    configs = configs or configurations(128, 256, num_warps=1)
+    return triton.autotune(configs=configs, key=list(key), **others)(triton.jit(function))
+
+
+def grid(values):
+    return (triton.cdiv(values["N"], values["BLOCK"]),)
+
+
+def blocks():
+    """What was launched, by the number of blocks."""
+    return [launched[0] for launched, _ in Driver.launches]

@@ -12,7 +12,7 @@ import time
 import unittest
 import venv
 
-SOURCE = pathlib.Path(__file__).resolve().parents[3]
+SOURCE = pathlib.Path(__file__).resolve().parents[4]
 CHECK = SOURCE / "dev.d/check_wheel.py"
 REPLAY = SOURCE / "tests/golden/replay/rmsnorm.json"
 

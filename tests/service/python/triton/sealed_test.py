@@ -15,7 +15,7 @@ import triton
 import triton_stub as stub
 from cubind import _asking
 from cubind.triton._own import Own
-from triton_autotune_test import blocks, grid, scale, tuned
+from triton_stub import blocks, grid, scale, tuned
 
 
 class Missing:
@@ -58,7 +58,7 @@ class Sealed(unittest.TestCase):
             self.call(kernel, 512)
         error = refused.exception
         self.assertEqual(error.code, "FAILED_PRECONDITION")
-        self.assertRegex(error.field, r"^triton_autotune_test\.scale \(512, ")
+        self.assertRegex(error.field, r"^triton_stub\.scale \(512, ")
         self.assertIn("Triton would tune it: it is not for this daemon", error.cause)
         self.assertIn("python -m cubind.triton record", error.cause)
 

@@ -19,7 +19,7 @@ from cubind.triton._ranks_agree import Choice, compare  # noqa: E402
 PROGRAM = """
 import sys, torch.distributed as distributed
 import cubind, cubind.triton, triton_stub as stub
-from triton_autotune_test import grid, tuned
+from triton_stub import grid, tuned
 rank, file = int(sys.argv[1]), sys.argv[2]
 distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
 stub.start()

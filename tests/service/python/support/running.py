@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-SOURCE = pathlib.Path(__file__).resolve().parents[3]
+SOURCE = pathlib.Path(__file__).resolve().parents[4]
 TINY_FILES = os.environ["CUBIND_TINY_FILES"]  # the program that writes the tiny kernel and its table
 PROGRAMS = pathlib.Path(os.environ["CUBIND_PROGRAMS"])
 # For programs that shall not take the fake driver for a GPU.
@@ -188,3 +188,18 @@ def _unnamed(name, function, text):
         return []
     parameters = [p for p in inspect.signature(function).parameters if p != "self" and not p.startswith("_")]
     return [f"{name}: {p}" for p in parameters if not re.search(rf"\b{p}\b", text)]
+
+
+def make_certificate(certificate, key):
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+    ]
+    command += ["-days", "2", "-subj", "/CN=cubind", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)

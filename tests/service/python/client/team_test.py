@@ -11,7 +11,7 @@ import unittest
 from unittest import mock
 
 import cubind
-from running import PATIENCE, PROGRAMS, Daemon
+from running import PATIENCE, PROGRAMS, Daemon, make_certificate
 
 
 class Team(contextlib.AbstractContextManager):
@@ -39,21 +39,6 @@ class Team(contextlib.AbstractContextManager):
     def __exit__(self, *_):
         self.daemon.__exit__()
         self._folder.cleanup()
-
-
-def make_certificate(certificate, key):
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-    ]
-    command += ["-days", "2", "-subj", "/CN=cubind", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
 
 
 class TeamTest(unittest.TestCase):

@@ -104,7 +104,7 @@ class Torch(unittest.TestCase):
 
     def test_an_interpreted_kernel_is_tuned_by_triton(self):
         program = (
-            "from triton_torch_test import *\n"
+            "from torch_test import *\n"
             "stub.start()\n"
             "daemon = stub.Daemon(1)\n"
             "stub.install(daemon)\n"

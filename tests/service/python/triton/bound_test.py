@@ -16,7 +16,7 @@ import triton.language as tl
 import triton_stub as stub
 from triton import knobs
 from triton.runtime.jit import JITFunction
-from triton_autotune_test import grid, scale, tuned
+from triton_stub import grid, scale, tuned
 
 
 @triton.jit

@@ -16,7 +16,7 @@ import time
 import cubind.triton
 import triton_stub as stub
 from cubind.triton import _triton_private as private
-from triton_autotune_test import grid, tuned
+from triton_stub import grid, tuned
 
 
 def call(kernel):

@@ -51,7 +51,7 @@ class Exit(Case):
     def run_phase(self, phase):
         """The lines that it prints."""
         out, err = self.start(phase).communicate(timeout=running.PATIENCE)
-        self.assertIn("cubind.triton: triton_autotune_test.scale: asked 1", err)
+        self.assertIn("cubind.triton: triton_stub.scale: asked 1", err)
         return out.splitlines()
 
     def test_a_compile_under_way_ends_first(self):
