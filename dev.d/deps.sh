@@ -7,7 +7,7 @@ declare -A PACKAGES=(
     libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
     libsqlite3-dev nlohmann-json3-dev libvalijson-dev libspdlog-dev libcli11-dev prometheus-cpp-dev
     libzstd-dev libssl-dev libseccomp-dev libpq-dev catch2"
-  [test]="python3 python3-venv systemd minisign skopeo chromium zsh fish man-db postgresql-15"
+  [test]="python3 python3-venv systemd minisign skopeo chromium zsh postgresql-15"
   [lint]="clang-format-16 clang-tidy-16 shellcheck git python3 python3-venv"
   [clang]="clang-16 libclang-rt-16-dev llvm-16"
   [package]="patchelf binutils libstdc++-12-pic"

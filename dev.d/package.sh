@@ -29,7 +29,6 @@ package() {
   fi
   carry_libraries "$folder"
   copy_data "$folder"
-  write_documentation "$folder" build/release/bin/cubindctl
   tar -C dist --sort=name --owner=0 --group=0 --numeric-owner -czf "$folder.tar.gz" "$(basename "$folder")"
   check_package "$folder" "$([ -n "$with_tests" ] && echo 76 || echo 54)"
 }
@@ -133,16 +132,6 @@ copy_data() {
   mkdir -p "$folder/python/schemas"
   .deps/venv/bin/python -m grpc_tools.protoc -I . --python_out="$folder/python" --grpc_python_out="$folder/python" \
     schemas/cubind.proto
-}
-
-# Manual pages and completions, where man and the shells look for them below a prefix.
-write_documentation() {
-  local share=$1/share cubindctl=$2
-  "$cubindctl" man -o "$share/man/man1" >/dev/null
-  mkdir -p "$share/bash-completion/completions" "$share/zsh/site-functions" "$share/fish/vendor_completions.d"
-  "$cubindctl" completion bash >"$share/bash-completion/completions/cubindctl"
-  "$cubindctl" completion zsh >"$share/zsh/site-functions/_cubindctl"
-  "$cubindctl" completion fish >"$share/fish/vendor_completions.d/cubindctl.fish"
 }
 
 # The package must hold together by itself: every library found inside it or in glibc, every page that is linked or named,

@@ -71,7 +71,7 @@ PATTERN = pattern_of(r"\s+")
 PERHAPS = pattern_of(r'[\s/*#"-]+')  # finds no less in the whole text, and fast
 
 C_LIKE = {".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".proto", ".inc"}
-WHOLE = {".sh", ".bash", ".sql", ".cmake", ".txt", ".yaml", ".yml", ".toml", ".fish", ".zsh"}
+WHOLE = {".sh", ".sql", ".cmake", ".txt", ".yaml", ".yml", ".toml"}
 WHOLE_NAMES = {"dev", "run", "Dockerfile"}
 C_PARTS = re.compile(
     r"(?P<include>^[ \t]*#[ \t]*include[^\n]*)|(?P<comment>//[^\n]*|/\*.*?\*/)"

@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "client/cubindctl/completion.hpp"
 #include "client/cubindctl/subcommands.hpp"
 
 namespace cubind::ctl {
@@ -40,8 +41,6 @@ void set_up(CLI::App& app, CommandLine& line) {
   add_common(app, line.common);
   add_subcommands(app, line);
 }
-
-constexpr const char* kDescription = "Tunes CUDA kernels through a cubind daemon and fetches the winners.";
 
 /// The commands that were given, from cubindctl itself.
 std::vector<const CLI::App*> path_of(const CLI::App& app) {
@@ -114,47 +113,16 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error, std::sp
   return where + (too_many ? quoted(*first) + " is one word too many" + hint : error.what());
 }
 
-OptionHelp help_of(const CLI::Option& option) {
-  OptionHelp help;
-  for (const std::string& name : option.get_snames()) {
-    help.names.push_back("-" + name);
-  }
-  for (const std::string& name : option.get_lnames()) {
-    help.names.push_back("--" + name);
-  }
-  help.value = option.get_items_expected_max() > 0 ? option.get_type_name() : "";
-  help.text = option.get_description();
-  help.required = option.get_required();
-  help.repeatable = option.get_items_expected_max() > 1;
-  return help;
-}
-
-CommandHelp help_of(const CLI::App& app) {
-  CommandHelp help;
-  help.name = app.get_name();
-  help.text = app.get_description();
-  help.needs_command = app.get_require_subcommand_min() > 0;
-  for (const CLI::Option* option : app.get_options()) {
-    (option->get_positional() ? help.positionals : help.options).push_back(help_of(*option));
-    if (option->get_positional()) {
-      help.positionals.back().names = {option->get_name(true)};
-    }
-  }
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    help.commands.push_back(help_of(*command));
-  }
-  return help;
-}
-
 }  // namespace
 
 std::variant<CommandLine, ExitCode> parse_command_line(int argc, const char* const* argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "__complete") {  // only the completion reads its words
-    return CommandLine{.common = {}, .command = CompleteOptions{{argv + 2, argv + argc}}};
-  }
-  CLI::App app(kDescription, "cubindctl");
+  CLI::App app("Tunes CUDA kernels through a cubind daemon and fetches the winners.", "cubindctl");
   CommandLine line;
   set_up(app, line);
+  if (argc > 1 && std::string_view(argv[1]) == "__complete") {
+    print_completions(app);
+    return ExitCode::Ok;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -167,13 +135,6 @@ std::variant<CommandLine, ExitCode> parse_command_line(int argc, const char* con
     return ExitCode::Invalid;
   }
   return line;
-}
-
-CommandHelp command_help() {
-  CLI::App app(kDescription, "cubindctl");
-  CommandLine line;
-  set_up(app, line);
-  return help_of(app);
 }
 
 }  // namespace cubind::ctl

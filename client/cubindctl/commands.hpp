@@ -39,7 +39,5 @@ ExitCode run(const ReportOptions& options, const CommonOptions& common);
 ExitCode run(const StatusOptions& options, const CommonOptions& common);
 ExitCode run(const HealthOptions& options, const CommonOptions& common);
 ExitCode run(const CompletionOptions& options, const CommonOptions& common);
-ExitCode run(const CompleteOptions& options, const CommonOptions& common);
-ExitCode run(const ManOptions& options, const CommonOptions& common);
 
 }  // namespace cubind::ctl

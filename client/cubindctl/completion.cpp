@@ -1,17 +1,15 @@
 #include "client/cubindctl/completion.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "base/identifier.hpp"
-#include "base/text.hpp"
 #include "client/connection.hpp"
-#include "client/cubindctl/command_line.hpp"
 #include "client/cubindctl/commands.hpp"
-#include "client/cubindctl/shells/bash.hpp"
-#include "client/cubindctl/shells/fish.hpp"
-#include "client/cubindctl/shells/zsh.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -19,154 +17,107 @@ namespace {
 /// A key that waits longer than this feels stuck.
 constexpr std::chrono::milliseconds kPatience{100};
 
-/// Joins the parts that bash makes of a word at "=".
-std::vector<std::string> joined_at_equals(const std::vector<std::string>& parts) {
-  std::vector<std::string> words;
-  bool is_continued = false;
-  for (const std::string& part : parts) {
-    if (!words.empty() && (is_continued || part == "=")) {
-      words.back() += part;
-    } else {
-      words.push_back(part);
-    }
-    is_continued = part == "=";
-  }
-  return words;
-}
-
-/// What a shell takes for one word and for nothing else: a folder's author chooses the names of its kernels.
-bool is_plain_word(std::string_view text) {
-  const auto is_plain = [](char c) {
-    return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == '+';
-  };
-  return !text.empty() && text.front() != '-' && std::ranges::all_of(text, is_plain);
-}
-
-const OptionHelp* find(const std::vector<OptionHelp>& options, const std::string& name) {
-  const auto found = std::ranges::find_if(
-      options, [&](const OptionHelp& option) { return std::ranges::count(option.names, name) > 0; });
-  return found == options.end() ? nullptr : &*found;
-}
-
 /// Reads a command line word by word.
 class Reader {
  public:
-  Reader(const CommandHelp& program, const KernelNames& kernel_names)
-      : path_{&program}, options_(options_of(path_)), kernel_names_(kernel_names) {}
+  Reader(const CLI::App& program, const KernelNames& kernel_names)
+      : command_(&program), kernel_names_(kernel_names) {}
 
   void read(const std::string& word) {
-    if (open_option_ != nullptr) {
-      set(*open_option_, word);
-      open_option_ = nullptr;
+    if (open_ != nullptr) {
+      address_ = open_->check_lname("address") ? word : address_;
+      open_ = nullptr;
     } else if (word.starts_with('-')) {
-      read_option(word);
-    } else if (const CommandHelp* below = command(word)) {
-      path_.push_back(below);
-      options_ = options_of(path_);
+      const CLI::Option* option = find_option(word);
+      open_ = option != nullptr && option->get_items_expected_max() > 0 ? option : nullptr;
+    } else if (const CLI::App* below = find_command(word)) {
+      command_ = below;
     } else {
       ++positionals_;
     }
   }
 
-  /// The candidates leave out the first `kept` characters of the word.
-  Completion complete(const std::string& word, std::size_t kept) const {
-    Completion found;
-    const std::size_t equals = word.find('=');
-    if (open_option_ != nullptr) {
-      add_values(*open_option_, "", found);
-    } else if (word.starts_with('-') && equals != std::string::npos) {
-      if (const OptionHelp* option = find(options_, word.substr(0, equals))) {
-        add_values(*option, word.substr(0, equals + 1), found);
-      }
-    } else if (word.starts_with('-')) {
-      for (const OptionHelp& option : options_) {
-        for (const std::string& name : option.names) {
-          found.candidates.push_back({name, option.text});
-        }
-      }
-    } else {
-      add_words(found);
+  /// What may follow. `is_option`: the next word begins with a dash.
+  std::vector<std::string> candidates(bool is_option) const {
+    if (open_ != nullptr) {
+      return values_of(*open_);
     }
-    std::erase_if(found.candidates, [&](const Candidate& one) { return !one.word.starts_with(word); });
-    for (Candidate& candidate : found.candidates) {
-      candidate.word.erase(0, kept);
+    if (is_option) {
+      return option_names();
     }
-    return found;
+    std::vector<std::string> words;
+    for (const CLI::App* below : commands()) {
+      words.push_back(below->get_name());
+    }
+    const auto positionals = command_->get_options([](const CLI::Option* o) { return o->get_positional(); });
+    if (positionals_ < positionals.size()) {
+      std::ranges::copy(values_of(*positionals[positionals_]), std::back_inserter(words));
+    }
+    return words;
   }
 
  private:
-  const CommandHelp* command(const std::string& name) const {
-    const auto& commands = path_.back()->commands;
-    const auto found = std::ranges::find(commands, name, &CommandHelp::name);
-    return found == commands.end() ? nullptr : &*found;
+  std::vector<const CLI::App*> commands() const {
+    return command_->get_subcommands([](const CLI::App*) { return true; });
   }
 
-  void read_option(const std::string& word) {
-    const std::size_t equals = word.find('=');
-    const OptionHelp* option = find(options_, word.substr(0, equals));
-    if (option == nullptr || option->value.empty()) {
-      return;
-    }
-    if (equals == std::string::npos) {
-      open_option_ = option;
-    } else {
-      set(*option, word.substr(equals + 1));
-    }
+  const CLI::App* find_command(const std::string& name) const {
+    const auto below = commands();
+    const auto found = std::ranges::find(below, name, &CLI::App::get_name);
+    return found == below.end() ? nullptr : *found;
   }
 
-  void set(const OptionHelp& option, const std::string& value) {
-    if (option.names.back() == "--address") {
-      address_ = value;
+  const CLI::Option* find_option(const std::string& name) const {
+    const CLI::Option* option = nullptr;
+    for (const CLI::App* app = command_; app != nullptr && option == nullptr; app = app->get_parent()) {
+      option = app->get_option_no_throw(name);
     }
+    return option;
   }
 
-  /// Candidates other than options: the commands, and the next positional.
-  void add_words(Completion& found) const {
-    for (const CommandHelp& below : path_.back()->commands) {
-      found.candidates.push_back({below.name, below.text});
-    }
-    const auto& positionals = path_.back()->positionals;
-    if (positionals_ < positionals.size()) {
-      add_values(positionals[positionals_], "", found);
-    } else if (!positionals.empty() && positionals.back().repeatable) {
-      add_values(positionals.back(), "", found);
-    }
-  }
-
-  void add_values(const OptionHelp& option, const std::string& before, Completion& found) const {
-    if (option.value == "FILE") {
-      found.paths = Completion::Paths::Files;
-    } else if (option.value == "FOLDER") {
-      found.paths = Completion::Paths::Folders;
-    } else if (option.value == "COMMAND") {
-      for (const CommandHelp& command : path_.front()->commands) {
-        found.candidates.push_back({before + command.name, command.text});
-      }
-    } else {
-      const bool is_kernel = option.value == "KERNEL";
-      for (const std::string& value : is_kernel ? kernel_names_(address_) : choices_of(option)) {
-        if (!is_kernel || is_plain_word(value)) {
-          found.candidates.push_back({before + value, ""});
+  /// Those of the command and of the commands above it, which it takes too.
+  std::vector<std::string> option_names() const {
+    std::vector<std::string> names;
+    for (const CLI::App* app = command_; app != nullptr; app = app->get_parent()) {
+      for (const CLI::Option* option : app->get_options()) {
+        for (const std::string& name : option->get_lnames()) {
+          names.push_back("--" + name);
         }
       }
     }
+    return names;
   }
 
-  CommandPath path_;
-  std::vector<OptionHelp> options_;
+  /// A type's name is the kind of a value or its choices between bars.
+  std::vector<std::string> values_of(const CLI::Option& option) const {
+    const std::string type = option.get_type_name();
+    if (type.ends_with("KERNEL")) {
+      return kernel_names_(address_);
+    }
+    std::vector<std::string> choices;
+    std::istringstream text(type);
+    for (std::string choice; type.find('|') != std::string::npos && std::getline(text, choice, '|');) {
+      choices.push_back(choice);
+    }
+    return choices;
+  }
+
+  const CLI::App* command_;
   const KernelNames& kernel_names_;
-  const OptionHelp* open_option_ = nullptr;  // its value is the next word
+  const CLI::Option* open_ = nullptr;  // its value is the next word
   std::size_t positionals_ = 0;
   std::string address_;
 };
 
-/// The daemon's kernel names, if it is there and answers at once.
+/// The kernel names of a daemon that answers at once, without those that are more than a word to a shell.
 std::vector<std::string> kernel_names(const std::string& address) {
   std::vector<std::string> names;
   try {
     const v1::ListKernelsReply reply = Connection(resolve_address(address)).list_kernels(kPatience);
     for (const v1::Kernel& kernel : reply.kernels()) {
-      names.push_back(kernel.name());
+      if (is_identifier(kernel.name())) {
+        names.push_back(kernel.name());
+      }
     }
   } catch (const Error&) {  // a completion has nowhere to say why
     return {};
@@ -176,55 +127,37 @@ std::vector<std::string> kernel_names(const std::string& address) {
 
 }  // namespace
 
-Completion complete(const CommandHelp& program, const std::vector<std::string>& words,
-                    const KernelNames& kernel_names) {
-  if (words.empty()) {
-    return {};
-  }
-  const std::vector<std::string> whole = joined_at_equals(words);
+std::vector<std::string> complete(const CLI::App& program, const std::string& line,
+                                  const KernelNames& kernel_names) {
+  const std::size_t begin = line.find_last_of(' ') + 1;
+  const std::string current = line.substr(begin);
+  std::istringstream before(line.substr(0, begin));
+  std::string word;
+  before >> word;  // the program's name
   Reader reader(program, kernel_names);
-  std::for_each(whole.begin(), whole.end() - 1, [&](const std::string& word) { reader.read(word); });
-  // In a word that bash split, a candidate replaces the part behind the "=".
-  const std::size_t replaced = words.back() == "=" ? 0 : words.back().size();
-  return reader.complete(whole.back(), whole.back().size() - replaced);
+  while (before >> word) {
+    reader.read(word);
+  }
+  std::vector<std::string> candidates = reader.candidates(current.starts_with('-'));
+  std::erase_if(candidates, [&](const std::string& one) { return !one.starts_with(current); });
+  return candidates;
 }
 
-std::string to_string(const Completion& completion) {
-  std::string text;
-  for (const Candidate& candidate : completion.candidates) {
-    text += candidate.word + (candidate.text.empty() ? "" : "\t" + candidate.text) + "\n";
+void print_completions(const CLI::App& program) {
+  const char* const line = std::getenv("COMP_LINE");
+  const char* const point = std::getenv("COMP_POINT");
+  if (line == nullptr || point == nullptr) {
+    throw Error(ErrorCode::InvalidArgument, "COMP_LINE", "is not set: a shell's completion sets it");
   }
-  switch (completion.paths) {
-    case Completion::Paths::None:
-      return text;
-    case Completion::Paths::Files:
-      return text + ":files\n";
-    case Completion::Paths::Folders:
-      return text + ":folders\n";
+  const auto typed = std::string(line).substr(0, std::strtoul(point, nullptr, 10));
+  for (const std::string& candidate : complete(program, typed, kernel_names)) {
+    std::cout << candidate << "\n";
   }
-  return text;
-}
-
-std::string_view completion_script(const std::string& shell) {
-  if (shell == "bash") {
-    return kBashCompletion;
-  }
-  if (shell == "zsh") {
-    return kZshCompletion;
-  }
-  if (shell == "fish") {
-    return kFishCompletion;
-  }
-  throw Error(ErrorCode::InvalidArgument, "shell", quoted(shell) + " is not one of bash, zsh, fish");
 }
 
 ExitCode run(const CompletionOptions& options, const CommonOptions&) {
-  std::cout << completion_script(options.shell) << std::flush;
-  return ExitCode::Ok;
-}
-
-ExitCode run(const CompleteOptions& options, const CommonOptions&) {
-  std::cout << to_string(complete(command_help(), options.words, kernel_names)) << std::flush;
+  const char* const zsh = options.shell == "zsh" ? "autoload -U +X bashcompinit && bashcompinit\n" : "";
+  std::cout << zsh << "complete -o default -C 'cubindctl __complete' cubindctl\n";
   return ExitCode::Ok;
 }
 

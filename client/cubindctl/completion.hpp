@@ -1,40 +1,25 @@
-// Completes the end of a command line. The shells ask for it by `cubindctl __complete WORDS...`.
+// Completion in bash and zsh. The shell runs `cubindctl __complete`, as bash's `complete -C` does.
 #pragma once
 
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "client/cubindctl/command_help.hpp"
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
+class App;
+}
 
 namespace cubind::ctl {
-
-struct Candidate {
-  std::string word;
-  std::string text;  // a description; may be empty
-};
-
-struct Completion {
-  enum class Paths { None, Files, Folders };
-
-  std::vector<Candidate> candidates;  // each begins with the typed part
-  Paths paths = Paths::None;          // the shell completes these itself
-};
 
 /// The names of the kernels that the daemon at an address knows; an empty address is the default one.
 using KernelNames = std::function<std::vector<std::string>(const std::string& address)>;
 
-/// Completes the last of the words that follow the program's name; it may be empty. bash gives "--tune=a" as
-/// the three words "--tune", "=" and "a", and gets "auto"; the other shells give one word and get
-/// "--tune=auto". Asks for kernel names only where one is to be completed.
-Completion complete(const CommandHelp& program, const std::vector<std::string>& words,
-                    const KernelNames& kernel_names);
+/// What the last word of the line may become; the word is empty if the line ends in a space. Blanks alone
+/// separate words. Empty where the shell completes files. Asks for kernel names only where one may stand.
+std::vector<std::string> complete(const CLI::App& program, const std::string& line,
+                                  const KernelNames& kernel_names);
 
-/// The lines that a shell reads: each candidate, with a tab before its text, and last ":files" or ":folders".
-std::string to_string(const Completion& completion);
-
-/// The script that makes "bash", "zsh" or "fish" ask. Throws Error(InvalidArgument) for another shell.
-std::string_view completion_script(const std::string& shell);
+/// Completes $COMP_LINE, of which the user has typed $COMP_POINT bytes, and prints one candidate per line.
+void print_completions(const CLI::App& program);
 
 }  // namespace cubind::ctl

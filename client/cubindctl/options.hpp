@@ -219,15 +219,6 @@ struct CompletionOptions {
   std::string shell;
 };
 
-struct CompleteOptions {
-  std::vector<std::string> words;  // that follow the program's name; the last one is to be completed
-};
-
-struct ManOptions {
-  std::vector<std::string> command;  // its words; empty: the program
-  std::string folder;                // for every page; empty: one page on standard output
-};
-
 struct TokenNewOptions {
   std::string file, name;
   std::vector<std::string> roles, namespaces, device_classes;  // the last two empty: all
@@ -248,9 +239,8 @@ using Command =
                  ImportOptions, BackupOptions, TableCheckOptions, TableDiffOptions, TableMergeOptions,
                  KernelsOptions, CheckOptions, InitOptions, WantedOptions, DevicesOptions, JobsOptions,
                  JobsShowOptions, CancelOptions, ForgetOptions, ExplainOptions, ProfileOptions, ReportOptions,
-                 StatusOptions, HealthOptions, CompletionOptions, CompleteOptions, ManOptions,
-                 TokenNewOptions, TokenListOptions, TokenRevokeOptions, BundleCreateOptions,
-                 BundleVerifyOptions, BundleShowOptions>;
+                 StatusOptions, HealthOptions, CompletionOptions, TokenNewOptions, TokenListOptions,
+                 TokenRevokeOptions, BundleCreateOptions, BundleVerifyOptions, BundleShowOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

@@ -21,7 +21,7 @@ const Choices<TuneMode> kTuneMode = {
 
 constexpr const char* kProblemHelp = "dims and types of one call: N=4096,D=4096,T=bf16";
 
-// The form of a value for completion and manual pages: its kind, or its choices between bars.
+// The form of a value, which help prints and completion reads: its kind, or its choices between bars.
 constexpr const char* kFile = "FILE";
 constexpr const char* kFolder = "FOLDER";
 
@@ -50,7 +50,7 @@ class Builder {
     add_explain();
     add_profile();
     add_report();
-    add_documentation();
+    add_completion();
   }
 
  private:
@@ -433,16 +433,12 @@ class Builder {
     option(command, "-o,--output", options->output, kFile, "file (HTML); default: standard output");
   }
 
-  void add_documentation() {
+  void add_completion() {
     auto [completion, shell] =
         add<CompletionOptions>(app_, "completion", "print the completion script for a shell");
-    option(completion, "shell", shell->shell, "bash|zsh|fish", "the shell")
+    option(completion, "shell", shell->shell, "bash|zsh", "the shell")
         ->required()
-        ->check(one_of({"bash", "zsh", "fish"}));
-    auto [man, page] = add<ManOptions>(app_, "man", "print the manual page of a command, for `man -l -`");
-    option(man, "command", page->command, "COMMAND",
-           "the command's words, as in `man kernels check`; default: cubindctl");
-    option(man, "-o,--output", page->folder, kFolder, "write every page into this folder");
+        ->check(one_of({"bash", "zsh"}));
   }
 
   CLI::App& app_;
