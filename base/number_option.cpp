@@ -1,5 +1,6 @@
 #include "base/number_option.hpp"
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -78,10 +79,17 @@ NumberOption duration() {
                    [](double number, const std::string&) { return std::to_string(std::llround(number)); });
 }
 
-NumberOption share() {
-  return option_of("a number from 0.000001 to 1, such as 0.9", Units<double>{{"", 1}}, 1e-6, 1.0,
-                   [](double, const std::string& text) { return text; });
+NumberOption number(double least, double most) {
+  const auto digits = [](double value) {
+    std::array<char, 32> text{};
+    const auto end = std::to_chars(text.begin(), text.end(), value, std::chars_format::fixed).ptr;
+    return std::string(text.begin(), end);
+  };
+  return option_of("a number from " + digits(least) + " to " + digits(most), Units<double>{{"", 1}}, least,
+                   most, [](double, const std::string& text) { return text; });
 }
+
+NumberOption share() { return number(1e-6, 1); }
 
 NumberOption number_of_compile_jobs() { return whole_number(1, 1024); }
 

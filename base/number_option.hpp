@@ -21,6 +21,7 @@ NumberOption number_of_bytes();
 /// "90", "90s", "10m", "1.5h". The number is that of the milliseconds.
 NumberOption duration();
 /// "0.9".
+NumberOption number(double least, double most);
 NumberOption share();
 
 /// Compile workers of an agent. The daemon passes the option on.

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <span>
 
+#include "base/number_option.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "client/cubindctl/completion.hpp"
@@ -30,7 +31,7 @@ void add_common(CLI::App& app, CommonOptions& common) {
          },
          "limit in seconds; default: 30, and none for tune, verify, backup and jobs --watch")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e6).description(""));
+      ->check(CLI::Validator(number(0.001, 1e6).read, ""));
   app.set_version_flag("--version", std::string("cubindctl ") + kVersion);
 }
 

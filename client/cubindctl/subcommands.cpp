@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/number_option.hpp"
 #include "base/text.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/plan/search.hpp"
@@ -135,7 +136,7 @@ class Builder {
         ->check(CLI::Range(std::uint64_t{1}, kMostTrials).description(""));
     option(command, "--max-seconds", options->max_seconds, "SECONDS",
            "start no further configuration of a problem after this time")
-        ->check(CLI::Range(0.001, kMostSeconds).description(""));
+        ->check(CLI::Validator(number(0.001, kMostSeconds).read, ""));
     command->add_flag("--retune", options->retune, "measure fresh problems again");
     option(command, "--repeat", options->repeat, "K",
            "choose K times from scratch, then print how good the choices are")
@@ -285,8 +286,10 @@ class Builder {
                     "only warn about a source, reference or tolerance that has changed since");
     check->add_flag("--measure", check_options->measure, "measure each record through the daemon");
     option(check, "--warn", check_options->warn_ratio, "RATIO",
-           "with --measure: warn where today's time is more than RATIO times the table's (1.10)");
-    option(check, "--fail", check_options->fail_ratio, "RATIO", "with --measure: exit with 1 there (1.15)");
+           "with --measure: warn where today's time is more than RATIO times the table's (1.10)")
+        ->check(CLI::Validator(number(0.01, 100).read, ""));
+    option(check, "--fail", check_options->fail_ratio, "RATIO", "with --measure: exit with 1 there (1.15)")
+        ->check(CLI::Validator(number(0.01, 100).read, ""));
     auto [diff, diff_options] = add<TableDiffOptions>(
         *table, "diff", "compare two tables: records of one alone, changed winners, changed times");
     option(diff, "a", diff_options->a, kFile, "the table before")->required();

@@ -25,6 +25,23 @@ TEST_CASE("wrong usage ends with 2 and says what is wrong") {
   CHECK(ctl("unix:///nowhere", {}).exit_code == 2);
 }
 
+TEST_CASE("an option's number has to lie within its range") {
+  const std::vector<std::vector<std::string>> commands = {
+      {"status", "--timeout"},
+      {"tune", "k", "--problem", "N=1", "--max-seconds"},
+      {"table", "check", "t.json", "--measure", "--warn"},
+      {"table", "check", "t.json", "--measure", "--fail"}};
+  for (std::vector<std::string> words : commands) {
+    words.emplace_back();
+    for (const char* number : {"nan", "inf", "-1", "", "1e400"}) {
+      words.back() = number;
+      const ProgramResult result = ctl("unix:///nowhere", words);
+      CHECK(result.exit_code == 2);
+      CHECK_THAT(result.err, Catch::Contains("\"" + std::string(number) + "\" is not a number from 0.0"));
+    }
+  }
+}
+
 TEST_CASE("an unknown command is reported with the nearest one") {
   const ProgramResult result =
       ctl("unix:///nowhere", {"--timeout", "5", "tunee", "scale", "--problem", "N=1"});

@@ -40,6 +40,7 @@ TEST_CASE("what is no number of an option's range is refused with the range") {
   for (const char* text : {"", "x", "0", "-0.5", "1.001", "7", "nan", "-nan", "inf", "0.5x"}) {
     CHECK_THAT(read(share(), text), Contains("is not a number from 0.000001 to 1"));
   }
+  CHECK(read(number(0.001, 1e6), "nan") == "\"nan\" is not a number from 0.001 to 1000000");
 }
 
 }  // namespace
