@@ -237,15 +237,27 @@ bool TrialBench::has_wanted_bits(const DeviceSetup& setup, bool after_timing, co
   return reply.verification().same_bits() && (!rows_ || rows_->holds(setup, after_timing, reply));
 }
 
+void TrialBench::take_standing(const Candidate& candidate, const v1::VerificationResult& stored) {
+  const v1::TrialHeader& header = *log_.header(candidate);
+  const bool may_repeat = is_fault(header.outcome()) && header.fault_count() < kFaultsThatCount;
+  const bool is_outdated = header.outcome() == v1::WRONG_RESULT &&
+                           !header.detail().starts_with(kTimeRefused) &&
+                           log_.was_verified_otherwise(candidate);
+  if (header.outcome() == v1::UNVERIFIED || may_repeat || is_outdated) {
+    log_.set_outcome(candidate, stored.outcome(), stored.detail(), header.fault_count());
+  }
+}
+
 Attempt TrialBench::verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing) {
   const v1::VerificationResult* stored = log_.verification(candidate, setup.problem, after_timing);
   if (stored) {
-    if (log_.header(candidate)->outcome() == v1::UNVERIFIED) {  // verified for another kernel
-      log_.set_outcome(candidate, stored->outcome(), stored->detail(), 0);
-    }
+    take_standing(candidate, *stored);
     const bool bits = stored->same_bits() || input_.numerics.kind == Numerics::Kind::Tolerance;
     if (stored->outcome() != v1::CORRECT || !bits) {
       return out(candidate, v1::WRONG_RESULT);
+    }
+    if (after_timing && settled(candidate)) {  // another kernel has all that this one's fault left out
+      return Attempt::Out;
     }
     // The stored blocks of a trial that failed later still count, but the trial cannot win.
     if (!rows_ || (is_settled(candidate) && !after_timing)) {

@@ -102,6 +102,9 @@ class TrialBench {
   Attempt judge(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
   Attempt fault(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
   Attempt out(const Candidate& candidate, v1::Outcome outcome);
+  /// Another kernel has verified the trial since it was unverified here, failed by another tolerance or
+  /// reference, or faulted once.
+  void take_standing(const Candidate& candidate, const v1::VerificationResult& stored);
   Attempt keep_verification(const Candidate& candidate, const DeviceSetup& setup, bool after_timing,
                             const v1::DeviceReply& reply);
   /// Whether a correct trial also meets the job's numerics.

@@ -238,6 +238,43 @@ TEST_CASE("samples of a kernel that names no work are refused for one whose work
              Catch::Matchers::StartsWith("time refused: ") && Catch::Matchers::Contains("GFLOP"));
 }
 
+void fail_by_another_tolerance(World& world, const std::string& trial) {
+  v1::VerificationResult& earlier = world.channel.verifications["earlier"];
+  earlier.set_trial_key(trial);
+  earlier.set_verification_digest(std::string(32, 'x'));
+  earlier.set_outcome(v1::WRONG_RESULT);
+}
+
+TEST_CASE("a trial that is out under this kernel's name does not win by what another kernel has of it") {
+  const auto outcome = GENERATE(v1::RUNTIME, v1::WRONG_RESULT);
+  World world(noisy());
+  const v1::JobResult first = world.run();
+  world.device.measured.clear();
+  v1::TrialHeader& trial = world.channel.trials.at(first.winner_trial());
+  trial.set_outcome(outcome);
+  trial.set_fault_count(outcome == v1::RUNTIME ? 2 : 0);
+  trial.set_detail("time refused: this kernel's work takes longer");
+  fail_by_another_tolerance(world, first.winner_trial());
+  const v1::JobResult second = world.run();
+  CHECK(second.status() == v1::JobResult::DONE);
+  CHECK(text(second.winner()) != text(first.winner()));
+  CHECK(world.channel.trials.at(first.winner_trial()).outcome() == outcome);
+  CHECK(world.device.measured.empty());
+}
+
+TEST_CASE(
+    "a fault that did not repeat, and what another tolerance found wrong, wins by another kernel's results") {
+  const auto outcome = GENERATE(v1::RUNTIME, v1::WRONG_RESULT);
+  World world(noisy());
+  const v1::JobResult first = world.run();
+  v1::TrialHeader& trial = world.channel.trials.at(first.winner_trial());
+  trial.set_outcome(outcome);
+  trial.set_fault_count(outcome == v1::RUNTIME ? 1 : 0);
+  fail_by_another_tolerance(world, first.winner_trial());
+  CHECK(text(world.run().winner()) == text(first.winner()));
+  CHECK(world.channel.trials.at(first.winner_trial()).outcome() == v1::CORRECT);
+}
+
 TEST_CASE("a new tunable value tops up the trials and the finalists meet in new rounds") {
   World world(noisy());
   world.run();
