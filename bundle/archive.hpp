@@ -1,5 +1,4 @@
-// Files in a tar archive of POSIX's ustar format, read and written in memory. A library for all formats of
-// archives would bring 30 MiB of others into each package.
+// Files in a tar archive of POSIX's ustar format, read and written in memory.
 #pragma once
 
 #include <cstddef>

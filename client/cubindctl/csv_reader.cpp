@@ -1,100 +1,59 @@
 #include "client/cubindctl/csv_reader.hpp"
 
+#include <csv.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
 
 namespace cubind::ctl {
+namespace {
 
-CsvReader::CsvReader(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {
-  if (text_.starts_with("\xef\xbb\xbf")) {
-    text_.remove_prefix(3);  // spreadsheets write it
+struct Rows {
+  std::vector<CsvRow> whole;
+  CsvRow current;
+  std::size_t line = 1;
+};
+
+void add_cell(void* cell, std::size_t size, void* to) {
+  Rows& rows = *static_cast<Rows*>(to);
+  const std::string& text = rows.current.cells.emplace_back(static_cast<const char*>(cell), size);
+  rows.line += static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+/// `end`: the byte that ends the line; -1 at the end of the text.
+void end_line(int end, void* to) {
+  Rows& rows = *static_cast<Rows*>(to);
+  rows.line += end == '\n' ? 1 : 0;
+  if (!rows.current.cells.empty()) {
+    rows.whole.push_back(std::exchange(rows.current, {}));
   }
+  rows.current.line = rows.line;
 }
 
-bool CsvReader::next(Row& row) {
-  while (!text_.empty()) {
-    line_ = next_line_;
-    row.clear();
-    read_row(row);
-    if (row.size() > 1 || !row.front().empty()) {
-      return true;
-    }
+}  // namespace
+
+std::string CsvRow::place() const { return "line " + std::to_string(line); }
+
+std::string CsvRow::place(std::size_t cell) const { return place() + ", column " + std::to_string(cell + 1); }
+
+std::vector<CsvRow> read_csv(std::string_view text, const std::string& file) {
+  if (text.starts_with("\xef\xbb\xbf")) {
+    text.remove_prefix(3);  // spreadsheets write it
   }
-  return false;
-}
-
-std::string CsvReader::place() const { return "line " + std::to_string(line_); }
-
-std::string CsvReader::place(std::size_t cell) const {
-  return place() + ", column " + std::to_string(cell + 1);
-}
-
-void CsvReader::read_row(Row& row) {
-  do {
-    row.push_back(read_cell(row.size()));
-  } while (take(','));
-  take('\r');
-  if (take('\n')) {
-    ++next_line_;
+  Rows rows;
+  csv_parser parser;
+  csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
+  const bool is_read = csv_parse(&parser, text.data(), text.size(), add_cell, end_line, &rows) == text.size();
+  const bool is_whole = is_read && csv_fini(&parser, add_cell, end_line, &rows) == 0;
+  csv_free(&parser);
+  if (!is_whole) {
+    throw Error(ErrorCode::InvalidArgument, file + " " + rows.current.place(rows.current.cells.size()),
+                is_read ? "the quoted cell does not end"
+                        : "text stands next to a quote: quote the whole cell, and double the quotes in it");
   }
-}
-
-std::string CsvReader::read_cell(std::size_t cell) {
-  skip_spaces();
-  std::string content = text_.starts_with('"') ? read_quoted(cell) : read_plain(cell);
-  skip_spaces();
-  if (!text_.empty() && std::string_view(",\r\n").find(text_.front()) == std::string_view::npos) {
-    fail(cell, "text follows the closing quote: a quote within a cell is doubled");
-  }
-  return content;
-}
-
-std::string CsvReader::read_plain(std::size_t cell) {
-  const std::size_t end = std::min(text_.find_first_of(",\r\n"), text_.size());
-  std::string content(text_.substr(0, end));
-  text_.remove_prefix(end);
-  if (content.find('"') != std::string::npos) {
-    fail(cell, "a quote stands within the cell " + quoted(content) +
-                   ": quote the whole cell, and double the quotes in it");
-  }
-  content.erase(content.find_last_not_of(" \t") + 1);
-  return content;
-}
-
-std::string CsvReader::read_quoted(std::size_t cell) {
-  std::string content;
-  take('"');
-  for (;;) {
-    const std::size_t end = text_.find('"');
-    if (end == std::string_view::npos) {
-      fail(cell, "the quoted cell does not end");
-    }
-    content += text_.substr(0, end);
-    text_.remove_prefix(end + 1);
-    if (!take('"')) {
-      break;
-    }
-    content += '"';
-  }
-  next_line_ += static_cast<std::size_t>(std::ranges::count(content, '\n'));
-  return content;
-}
-
-void CsvReader::skip_spaces() { text_.remove_prefix(std::min(text_.find_first_not_of(" \t"), text_.size())); }
-
-bool CsvReader::take(char expected) {
-  if (!text_.starts_with(expected)) {
-    return false;
-  }
-  text_.remove_prefix(1);
-  return true;
-}
-
-void CsvReader::fail(std::size_t cell, const std::string& cause) const {
-  throw Error(ErrorCode::InvalidArgument, file_ + " " + place(cell), cause);
+  return std::move(rows.whole);
 }
 
 }  // namespace cubind::ctl

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ranges>
 #include <regex>
 #include <span>
 
@@ -108,20 +109,19 @@ std::optional<double> parse_number(const std::string& text) {
 
 class NcuTable {
  public:
-  NcuTable(const std::string& text, std::string file) : file_(std::move(file)), csv_(text, file_) {}
+  NcuTable(const std::string& text, const std::string& file) : file_(file), rows_(read_csv(text, file)) {}
 
   std::vector<ProfiledLaunch> read() {
-    csv_.next(header_);
-    header_place_ = csv_.place();
-    if (!csv_.next(units_) || units_.size() != header_.size()) {
-      fail(csv_.place(), "the units of the columns are missing: run ncu with --page raw");
+    if (rows_.size() < 2 || rows_[1].cells.size() != header_.size()) {
+      fail(rows_.back().place(), "the units of the columns are missing: run ncu with --page raw");
     }
     std::vector<ProfiledLaunch> launches;
-    while (csv_.next(row_)) {
-      if (row_.size() != header_.size()) {
-        fail(csv_.place(), "has " + std::to_string(row_.size()) + " cells, the header has " +
-                               std::to_string(header_.size()) + " columns: the file is cut off or changed");
+    for (const CsvRow& row : rows_ | std::views::drop(2)) {
+      if (row.cells.size() != header_.size()) {
+        fail(row.place(), "has " + std::to_string(row.cells.size()) + " cells, the header has " +
+                              std::to_string(header_.size()) + " columns: the file is cut off or changed");
       }
+      row_ = &row;
       launches.push_back(launch());
     }
     return launches;
@@ -132,7 +132,9 @@ class NcuTable {
     throw Error(ErrorCode::InvalidArgument, file_ + " " + place, cause);
   }
 
-  std::string place(std::size_t column) const { return csv_.place(column) + " (" + header_[column] + ")"; }
+  std::string place(std::size_t column) const { return row_->place(column) + " (" + header_[column] + ")"; }
+
+  const std::vector<std::string>& unit_names() const { return rows_[1].cells; }
 
   std::optional<std::size_t> column(const std::string& name) const {
     const auto found = std::ranges::find(header_, name);
@@ -142,14 +144,14 @@ class NcuTable {
   std::size_t needed(const std::string& name) const {
     const auto found = column(name);
     if (!found) {
-      fail(header_place_, "has no column " + name + ": run ncu as `cubindctl profile` prints it");
+      fail(rows_.front().place(), "has no column " + name + ": run ncu as `cubindctl profile` prints it");
     }
     return *found;
   }
 
   // Absent: ncu does not know it of this launch.
   std::optional<double> value(std::size_t column) const {
-    const std::string& cell = row_[column];
+    const std::string& cell = row_->cells[column];
     if (cell.empty() || cell == "n/a" || cell == "(!) n/a") {
       return std::nullopt;
     }
@@ -161,10 +163,10 @@ class NcuTable {
   }
 
   std::optional<double> value(std::size_t column, std::span<const Unit> units) const {
-    const auto unit = std::ranges::find(units, units_[column], &Unit::name);
+    const auto unit = std::ranges::find(units, unit_names()[column], &Unit::name);
     if (unit == units.end()) {
       fail(place(column),
-           "the unit " + quoted(units_[column]) + " is not known: run ncu with --print-units base");
+           "the unit " + quoted(unit_names()[column]) + " is not known: run ncu with --print-units base");
     }
     const std::optional<double> number = value(column);
     return number ? std::optional(*number * unit->factor) : std::nullopt;
@@ -186,12 +188,12 @@ class NcuTable {
 
   std::optional<double> optional_share(const char* name) const {
     const auto at = column(name);
-    return at && !units_[*at].empty() ? value(*at, kShareUnits) : std::nullopt;
+    return at && !unit_names()[*at].empty() ? value(*at, kShareUnits) : std::nullopt;
   }
 
   ProfiledLaunch launch() const {
     ProfiledLaunch launch;
-    launch.entry_symbol = row_[needed("Kernel Name")];
+    launch.entry_symbol = row_->cells[needed("Kernel Name")];
     launch.time_us = needed(kTime, kTimeUnits);
     launch.read_bytes = needed(kReadBytes, kByteUnits);
     launch.write_bytes = needed(kWriteBytes, kByteUnits);
@@ -234,9 +236,9 @@ class NcuTable {
   }
 
   std::string file_;
-  CsvReader csv_;
-  std::string header_place_;
-  CsvReader::Row header_, units_, row_;
+  const std::vector<CsvRow> rows_;  // the columns, their units, the launches
+  const std::vector<std::string>& header_ = rows_.front().cells;
+  const CsvRow* row_ = nullptr;
 };
 
 }  // namespace

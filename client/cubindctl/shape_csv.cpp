@@ -1,6 +1,7 @@
 #include "client/cubindctl/shape_csv.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 #include "base/identifier.hpp"
 #include "base/text.hpp"
@@ -11,80 +12,81 @@
 namespace cubind::ctl {
 namespace {
 
-using Row = CsvReader::Row;
-
 class ShapeCsv {
  public:
-  ShapeCsv(std::string_view text, const std::string& file) : shapes_(file), csv_(text, file) {}
+  ShapeCsv(std::string_view text, const std::string& file) : shapes_(file), rows_(read_csv(text, file)) {}
 
   ShapeList read() {
-    if (!csv_.next(header_)) {
+    if (rows_.empty()) {
       shapes_.fail("", "must not be empty: the first line names the columns, as in N,D,T");
     }
     check_header();
-    for (Row row; csv_.next(row);) {
+    for (const CsvRow& row : rows_ | std::views::drop(1)) {
       add(row);
     }
     return shapes_.finish("below line 1");
   }
 
  private:
-  std::string place(std::size_t column) const {
-    return csv_.place(column) + (header_[column].empty() ? "" : " (" + header_[column] + ")");
+  const std::vector<std::string>& names() const { return rows_.front().cells; }
+
+  std::string place(const CsvRow& row, std::size_t column) const {
+    return row.place(column) + (names()[column].empty() ? "" : " (" + names()[column] + ")");
   }
 
   void check_header() const {
-    for (std::size_t column = 0; column < header_.size(); ++column) {
-      const std::string& name = header_[column];
+    const CsvRow& header = rows_.front();
+    for (std::size_t column = 0; column < names().size(); ++column) {
+      const std::string& name = names()[column];
       if (name.find(';') != std::string::npos || name.find('\t') != std::string::npos) {
-        shapes_.fail(csv_.place(), "the columns are separated by commas, as in N,D,T");
+        shapes_.fail(header.place(), "the columns are separated by commas, as in N,D,T");
       }
       if (!is_identifier(name)) {
-        shapes_.fail(place(column),
+        shapes_.fail(place(header, column),
                      quoted(name) + " is not a name: the first line names the columns, as in N,D,T");
       }
-      if (std::ranges::find(header_, name) != header_.begin() + static_cast<std::ptrdiff_t>(column)) {
-        shapes_.fail(place(column), "the name stands twice in the header");
+      if (std::ranges::find(names(), name) != names().begin() + static_cast<std::ptrdiff_t>(column)) {
+        shapes_.fail(place(header, column), "the name stands twice in the header");
       }
     }
   }
 
-  void add(const Row& row) {
-    if (row.size() != header_.size()) {
-      shapes_.fail(csv_.place(), "has " + std::to_string(row.size()) + " cells, the header has " +
-                                     std::to_string(header_.size()) + " columns");
+  void add(const CsvRow& row) {
+    if (row.cells.size() != names().size()) {
+      shapes_.fail(row.place(), "has " + std::to_string(row.cells.size()) + " cells, the header has " +
+                                    std::to_string(names().size()) + " columns");
     }
     Problem problem;
     std::string kernel;
-    for (std::size_t column = 0; column < row.size(); ++column) {
-      if (header_[column] != "kernel") {
-        put(problem, column, row[column]);
-      } else if (row[column].empty()) {
-        shapes_.fail(place(column), "must not be empty");
+    for (std::size_t column = 0; column < names().size(); ++column) {
+      if (names()[column] != "kernel") {
+        put(problem, row, column);
+      } else if (row.cells[column].empty()) {
+        shapes_.fail(place(row, column), "must not be empty");
       } else {
-        kernel = row[column];
+        kernel = row.cells[column];
       }
     }
-    shapes_.add(std::move(problem), kernel, csv_.place());
+    shapes_.add(std::move(problem), kernel, row.place());
   }
 
-  void put(Problem& problem, std::size_t column, const std::string& cell) const {
+  void put(Problem& problem, const CsvRow& row, std::size_t column) const {
+    const std::string& cell = row.cells[column];
     if (cell.empty()) {
-      shapes_.fail(place(column), "is empty: give an integer, a type, or true or false");
+      shapes_.fail(place(row, column), "is empty: give an integer, a type, or true or false");
     }
-    if (!put_value(problem, header_[column], cell)) {
-      shapes_.fail(place(column), quoted(cell) + " is neither an integer, a type, nor true or false" +
-                                      dtype_suggestion(cell));
+    if (!put_value(problem, names()[column], cell)) {
+      shapes_.fail(place(row, column), quoted(cell) + " is neither an integer, a type, nor true or false" +
+                                           dtype_suggestion(cell));
     }
-    const auto dim = problem.dim(header_[column]);
+    const auto dim = problem.dim(names()[column]);
     if (dim && (*dim < 0 || *dim > kMaxDim)) {
-      shapes_.fail(place(column), cell + (*dim < 0 ? " is below 0" : " is above 2^48"));
+      shapes_.fail(place(row, column), cell + (*dim < 0 ? " is below 0" : " is above 2^48"));
     }
   }
 
   ShapeCollector shapes_;
-  CsvReader csv_;
-  Row header_;
+  const std::vector<CsvRow> rows_;
 };
 
 }  // namespace

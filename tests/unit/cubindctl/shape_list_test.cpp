@@ -210,8 +210,9 @@ TEST_CASE("quotes that do not match are reported at their cell") {
   CHECK(message("N,T\n1,\"bf16\n", "shapes.csv") ==
         "shapes.csv line 2, column 2: the quoted cell does not end");
   CHECK_THAT(message("N,T\n1,b\"f16\n", "shapes.csv"),
-             Catch::Contains("line 2, column 2: a quote stands within"));
-  CHECK_THAT(message("N,T\n\"1\"2,bf16\n", "shapes.csv"), Catch::Contains("line 2, column 1: text follows"));
+             Catch::Contains("line 2, column 2: text stands next to a quote"));
+  CHECK_THAT(message("N,T\n\"1\"2,bf16\n", "shapes.csv"),
+             Catch::Contains("line 2, column 1: text stands next to a quote"));
 }
 
 TEST_CASE("a CSV cell over several lines does not shift the lines that follow") {
