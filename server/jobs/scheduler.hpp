@@ -179,6 +179,8 @@ class Scheduler {
   SharedJob store_new(JobRow row, const DeviceClass& device);
   /// Of the trials that jobs of this question share with others.
   std::uint32_t last_series(StoreReader& reader, const RecordQuestion& question) const;
+  /// source_digest() of a kernel; zero if it has gone.
+  Digest source_of(const std::string& kernel) const;
   ToolchainNeed needs_of(const JobRow& row) const;
   /// A caller asks for the open job again, perhaps with other wishes.
   void ask_again(OpenJob& job, const JobRow& asked);
@@ -225,6 +227,9 @@ class Scheduler {
   std::vector<std::string> ranked_jobs() const;
   /// Leases what can be leased now, in the order of its rank and age.
   void dispatch();
+  /// Another job is leased that measures trials which are also this one's: of the kernel, or of one with the
+  /// same source. This one waits, and begins with what that one has found.
+  bool is_measured_by_another(const OpenJob& job) const;
   void place(OpenJob& job);
   void mark_without_device(OpenJob& job);
   void begin_checks(std::uint64_t agent);

@@ -174,12 +174,23 @@ void Scheduler::dispatch() {
   }
   const Raised placing(dispatching_);
   for (const std::string& id : ranked_jobs()) {
-    if (OpenJob* job = jobs_.find(id); job && !job->lease) {
+    if (OpenJob* job = jobs_.find(id); job && !job->lease && !is_measured_by_another(*job)) {
       place(*job);
     }
   }
   move_to_a_lent_gpu();
   announce_next();
+}
+
+bool Scheduler::is_measured_by_another(const OpenJob& job) const {
+  const RecordQuestion asked = job.measured();
+  return job.row.kind == JobKind::Tune && std::ranges::any_of(jobs_.all(), [&](const OpenJob& other) {
+           const RecordQuestion measured = other.measured();
+           return &other != &job && other.row.kind == JobKind::Tune && (other.lease || is_elsewhere(other)) &&
+                  measured.problem == asked.problem && measured.device_class == asked.device_class &&
+                  measured.policy == asked.policy &&
+                  (measured.kernel == asked.kernel || source_of(measured.kernel) == source_of(asked.kernel));
+         });
 }
 
 std::vector<std::string> Scheduler::ranked_jobs() const {

@@ -150,13 +150,15 @@ SharedJob Scheduler::store_new(JobRow row, const DeviceClass& device) {
 }
 
 std::uint32_t Scheduler::last_series(StoreReader& reader, const RecordQuestion& question) const {
-  Digest source;
+  return reader.last_series(question, source_of(question.kernel));
+}
+
+Digest Scheduler::source_of(const std::string& kernel) const {
   try {
-    source = source_digest(*kernels_.find(question.kernel)->spec);
+    return source_digest(*kernels_.find(kernel)->spec);
   } catch (const Error&) {
-    // The kernel has gone: no lease of its jobs is granted.
+    return {};  // it has gone: no lease of its jobs is granted
   }
-  return reader.last_series(question, source);
 }
 
 ToolchainNeed Scheduler::needs_of(const JobRow& row) const {

@@ -44,6 +44,33 @@ TEST_CASE("one GPU has one job at a time") {
   CHECK(f.scheduler->queued() == 1);
 }
 
+TEST_CASE("of jobs whose trials are the same one is measured at a time") {
+  SchedulerFixture f;
+  AgentProfile two = agent_with();
+  two.devices.push_back(two.devices[0]);
+  two.devices[1].uuid = "GPU-2";
+  const auto agent = f.scheduler->agent_joined(two, f.link);
+  f.submit(4096);
+  RecordQuestion elsewhere = f.question(4096);
+  elsewhere.name_space = "elsewhere";
+  f.scheduler->submit_tune(elsewhere, h200_class(), false);
+  REQUIRE(f.link.leases.size() == 1);
+
+  SECTION("those of other problems take the other GPU") {
+    f.submit(1024);
+    REQUIRE(f.link.leases.size() == 2);
+    CHECK(f.link.leases.at(1).job.question.problem == problem_of(1024));
+  }
+  SECTION("and the next begins with what the first has found") {
+    const Lease first = f.link.leases.at(0);
+    f.scheduler->store_batch(agent, first.id, first.fence, f.batch("a"));
+    f.scheduler->finish(agent, first.id, first.fence, f.done("a"));
+    REQUIRE(f.link.leases.size() == 2);
+    CHECK(f.link.leases.at(1).job.question.name_space == "elsewhere");
+    CHECK(f.link.leases.at(1).trials.size() == 1);
+  }
+}
+
 TEST_CASE("the time of a running job is how long it has been running so far") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
