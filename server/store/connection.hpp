@@ -79,7 +79,7 @@ class Statement {
   /// Bytes are not copied: text, blobs and digests must outlive the query, so that a temporary is refused.
   template <typename... Values>
   Statement& bind(Values&&... values) {
-    static_assert((!(std::is_rvalue_reference_v<Values&&> && kOwnsBytes<std::remove_cvref_t<Values>>) && ...),
+    static_assert((!(std::is_rvalue_reference_v<Values&&> && kOwnsBytes<std::remove_cvref_t<Values>>)&&...),
                   "the bytes of a temporary are gone before the query runs");
     (put(values), ...);
     return *this;
