@@ -161,17 +161,6 @@ std::optional<ProcessId> find_process(pid_t root, const std::string& word) {
   return std::nullopt;
 }
 
-bool eventually(const std::function<bool()>& question, milliseconds limit) {
-  const auto deadline = steady_clock::now() + limit;
-  while (!question()) {
-    if (steady_clock::now() >= deadline) {
-      return false;
-    }
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return true;
-}
-
 v1::Problem wire(const Problem& problem) {
   v1::Problem message;
   to_wire(problem, message);

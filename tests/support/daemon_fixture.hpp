@@ -10,6 +10,7 @@
 
 #include "base/subprocess.hpp"
 #include "client/connection.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/process_tree.hpp"
 #include "tuner/table/table.hpp"
 
@@ -75,9 +76,6 @@ class Daemon {
 
 /// The only process under `root` whose command has this word; absent: none (yet).
 std::optional<ProcessId> find_process(pid_t root, const std::string& word);
-
-/// Asks again until it is true or the limit has passed; says which.
-bool eventually(const std::function<bool()>& question, std::chrono::milliseconds limit = kPatience);
 
 // ---- Messages ----
 

@@ -30,6 +30,7 @@ bool is_running(const ProcessId& process);
 std::chrono::nanoseconds cpu_time(pid_t pid);
 
 /// Waits until none of them runs. Returns those that still do.
-std::vector<ProcessId> wait_until_gone(std::vector<ProcessId> processes, std::chrono::milliseconds limit);
+std::vector<ProcessId> wait_until_gone(std::vector<ProcessId> processes,
+                                       std::chrono::milliseconds limit = std::chrono::seconds(20));
 
 }  // namespace cubind::test

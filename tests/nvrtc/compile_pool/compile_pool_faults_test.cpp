@@ -112,6 +112,7 @@ TEST_CASE("a resident set above its cap is seen by the parent") {
   auto options = newest();
   options.address_space_bytes = 0;
   options.memory_bytes = std::uint64_t{400} << 20;
+  options.deadline = std::chrono::seconds(150);
   CompilePool pool(options);
   const CompileResult result = result_of(pool, memory_bomb());
   CHECK(result.reply.outcome() == v1::COMPILE);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/nvrtc/compile_pool/pool_requests.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/paths.hpp"
 
 using namespace std::chrono_literals;
@@ -163,10 +164,7 @@ TEST_CASE("as many processes work at a time as there are jobs") {
   for (int i = 0; i < 5; ++i) {
     pool.submit(endless());
   }
-  const auto deadline = std::chrono::steady_clock::now() + 60s;
-  while (pool.worker_pids().size() < 3 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(10ms);
-  }
+  CHECK(eventually([&] { return pool.worker_pids().size() == 3; }));
   std::this_thread::sleep_for(100ms);
   CHECK(pool.worker_pids().size() == 3);
   CHECK(pool.pending() == 5);

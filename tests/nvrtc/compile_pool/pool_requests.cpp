@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/support/eventually.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/process_tree.hpp"
 
@@ -49,23 +50,18 @@ CompileResult result_of(CompilePool& pool, CompileInput input) {
 }
 
 int busy_worker(CompilePool& pool) {
-  const auto deadline = std::chrono::steady_clock::now() + 60s;
-  while (std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(20ms);
-    const std::vector<int> pids = pool.worker_pids();
-    if (!pids.empty() && cpu_time(pids.front()) >= kCompiles) {
-      return pids.front();
-    }
-  }
-  FAIL("no worker was started");
-  return -1;
+  std::vector<int> pids;
+  REQUIRE(eventually(
+      [&] {
+        pids = pool.worker_pids();
+        return !pids.empty() && cpu_time(pids.front()) >= kCompiles;
+      },
+      120s));
+  return pids.front();
 }
 
 std::size_t workers_of(const CompilePool& pool, std::size_t wanted) {
-  const auto deadline = std::chrono::steady_clock::now() + 60s;
-  while (pool.worker_pids().size() != wanted && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(10ms);
-  }
+  eventually([&] { return pool.worker_pids().size() == wanted; });
   std::this_thread::sleep_for(300ms);
   return pool.worker_pids().size();
 }

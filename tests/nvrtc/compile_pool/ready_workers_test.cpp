@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "tests/nvrtc/compile_pool/pool_requests.hpp"
+#include "tests/support/eventually.hpp"
 #include "tuner/agent/compile_pool.hpp"
 
 using namespace std::chrono_literals;
@@ -41,11 +42,7 @@ TEST_CASE("a ready worker that ended with its request is replaced before another
   CompilePool pool(options);
   pool.keep_ready(1);
   CHECK(result_of(pool, good()).reply.outcome() == v1::CORRECT);
-  const auto deadline = std::chrono::steady_clock::now() + 60s;
-  while (pool.counts().workers_started < 2 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(10ms);
-  }
-  CHECK(pool.counts().workers_started == 2);
+  CHECK(eventually([&] { return pool.counts().workers_started == 2; }));
 }
 
 void keep_three_then_one(CompilePool& pool) {

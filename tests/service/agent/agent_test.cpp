@@ -6,6 +6,7 @@
 
 #include "schemas/limits.hpp"
 #include "tests/service/agent/agent_fixture.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/process_tree.hpp"
 #include "tuner/plan/wire.hpp"
 
@@ -140,10 +141,7 @@ std::vector<ProcessId> compilers(pid_t agent) {
 
 // Waits until there are so many, and a while for others.
 std::vector<ProcessId> compilers_of(pid_t agent, std::size_t wanted) {
-  const auto limit = std::chrono::steady_clock::now() + seconds(30);
-  while (compilers(agent).size() != wanted && std::chrono::steady_clock::now() < limit) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  eventually([&] { return compilers(agent).size() == wanted; });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   return compilers(agent);
 }
@@ -192,7 +190,7 @@ TEST_CASE("compilers of a job that no caller waits for are in the idle class unt
   v1::DaemonMessage message;
   message.mutable_awaited()->set_lease_id(lease.lease_id());
   fixture.daemon.send(message);
-  CHECK(wait_until_gone({*compiler}, seconds(20)).empty());  // another one goes on
+  CHECK(wait_until_gone({*compiler}).empty());  // another one goes on
 }
 
 TEST_CASE("a lease to compile uploads the named configurations and measures nothing") {

@@ -23,7 +23,6 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kRunDeadline{1500};
 constexpr milliseconds kCompileDeadline{60'000}, kShortCompileDeadline{3000};
-constexpr milliseconds kSlack{30'000};  // of a machine with other work
 
 /// Runs instead of the agent's program: gives it a deadline, and a full disk if it is to have one.
 constexpr const char* kAgent = R"sh(#!/bin/sh
@@ -126,18 +125,6 @@ std::string at_its_configuration(const FaultRow& row) {
   return "{" + row.injected + R"(, "configuration": {"FAULT": )" + number + "}}";
 }
 
-/// What it costs beyond the job's own time.
-milliseconds most_of(Fault fault) {
-  switch (fault) {
-    case Fault::CompilerHang:
-      return kShortCompileDeadline;
-    case Fault::EndlessLoop:
-      return 2 * kRunDeadline;
-    default:
-      return milliseconds(0);
-  }
-}
-
 v1::TuneEvent met(FaultyDaemon& daemon, const FaultRow& row) {
   constexpr int kSlow = 40'000;  // so that the process is there to be killed
   const Connection connection = daemon->connect();
@@ -179,9 +166,7 @@ v1::TuneEvent met(FaultyDaemon& daemon, const FaultRow& row) {
 }
 
 void check_row(FaultyDaemon& daemon, const FaultRow& row) {
-  const auto began = steady_clock::now();
   const v1::TuneEvent end = met(daemon, row);
-  const auto took = steady_clock::now() - began;
   INFO(row.name << ": " << end.ShortDebugString());
   const bool is_innocent = row.outcome == Outcome::Correct;
   REQUIRE(end.job().state() == v1::Job::DONE);
@@ -190,7 +175,6 @@ void check_row(FaultyDaemon& daemon, const FaultRow& row) {
   const std::uint32_t good = count_of(end, Outcome::Correct) + count_of(end, Outcome::Unverified);
   CHECK(good == (is_innocent ? 4 : 3));
   CHECK((is_innocent || count_of(end, row.outcome) == 1));
-  CHECK(took < most_of(row.fault) + kSlack);
 }
 
 /// With its message, by those whom it concerns.

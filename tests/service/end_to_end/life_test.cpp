@@ -103,7 +103,7 @@ TEST_CASE("an agent that dies is started again") {
   const auto agent = find_process(daemon->pid(), "cubind-agent");
   REQUIRE(agent);
   ::kill(agent->pid, SIGKILL);
-  REQUIRE(wait_until_gone({*agent}, std::chrono::seconds(3)).empty());
+  REQUIRE(wait_until_gone({*agent}).empty());
   const Connection connection = daemon->connect();
   // The dead one is counted until its stream is seen to have ended.
   const auto tunes = [&] {
@@ -135,7 +135,7 @@ TEST_CASE("the local agent and its workers die with a daemon that is killed") {
   CHECK(family.size() >= 3);  // the agent, a compile worker, the device worker
   busy.daemon->kill();
   busy.daemon->reap();
-  CHECK(wait_until_gone(family, std::chrono::seconds(5)).empty());
+  CHECK(wait_until_gone(family).empty());
 }
 
 TEST_CASE("workers die with an agent that is killed") {
@@ -145,7 +145,7 @@ TEST_CASE("workers die with an agent that is killed") {
   const std::vector<ProcessId> workers = descendants(agent->pid);
   CHECK(workers.size() >= 2);
   ::kill(agent->pid, SIGKILL);
-  CHECK(wait_until_gone(workers, std::chrono::seconds(5)).empty());
+  CHECK(wait_until_gone(workers).empty());
 }
 
 TEST_CASE("SIGTERM ends a daemon whose job thread stands still and its job goes on with the next start") {
@@ -224,7 +224,7 @@ TEST_CASE("a daemon without descriptors ends within ten seconds with the reason"
     static_cast<void>(
         ::connect(connections.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)));
   }
-  REQUIRE(wait_until_gone({*process}, std::chrono::seconds(10)).empty());
+  REQUIRE(wait_until_gone({*process}).empty());
   CHECK(daemon->reap().code == 1);
   CHECK(daemon->log().find("Too many open files") != std::string::npos);
   CHECK(daemon->log().find("its limit is " + std::to_string(most) + " open files") != std::string::npos);
@@ -269,8 +269,7 @@ TEST_CASE("only the daemon opens the database") {
 TEST_CASE("between jobs no device worker lives but a spare one") {
   TinyDaemon daemon;
   tune(daemon->connect(), {tiny_problem(2)});
-  CHECK(eventually([&] { return !find_process(daemon->pid(), "cubind-worker device"); },
-                   std::chrono::seconds(5)));
+  CHECK(eventually([&] { return !find_process(daemon->pid(), "cubind-worker device"); }));
   CHECK(eventually([&] { return find_process(daemon->pid(), kSpareWorker).has_value(); }));
 }
 

@@ -15,7 +15,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kGone{3000};
 constexpr milliseconds kLook{2};
 // A daemon that acknowledged what it has not stored has said so by then.
 constexpr milliseconds kSettles{20};
@@ -111,7 +110,7 @@ void KillCampaign::kill(KilledJob& job) {
     ::kill(target->pid, SIGKILL);
   }
   job.killed = true;
-  job.orphans = wait_until_gone(family, kGone);
+  job.orphans = wait_until_gone(family);
   job.gone_after = std::chrono::duration_cast<milliseconds>(steady_clock::now() - killed_at);
 }
 

@@ -8,6 +8,7 @@
 
 #include "server/service/known_answer.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace cubind::test {
 namespace {
@@ -88,11 +89,7 @@ TEST_CASE("a hit whose cubin can no longer be read is looked up again") {
     grpc::ByteBuffer reply;
     return answer_again(daemon.context(), request, reply);
   };
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (is_known() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  CHECK_FALSE(is_known());
+  CHECK(eventually([&] { return !is_known(); }));
 }
 
 TEST_CASE("a request that is no message is refused by name") {

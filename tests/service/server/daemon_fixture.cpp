@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "server/daemon.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/paths.hpp"
 
 namespace cubind::test {
@@ -134,12 +135,8 @@ grpc::Status define_kernel(v1::Cubind::Stub& stub, grpc::ClientContext& context,
 }
 
 void DaemonFixture::eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      throw std::runtime_error("what the test waits for did not come to pass");
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (!test::eventually(condition)) {
+    throw std::runtime_error("what the test waits for did not come to pass");
   }
 }
 

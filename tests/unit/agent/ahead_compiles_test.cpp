@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/support/eventually.hpp"
 #include "tests/unit/agent/job_world.hpp"
 #include "tuner/plan/wire.hpp"
 
@@ -71,10 +72,7 @@ TEST_CASE_METHOD(AheadFixture, "as many compiles are under way ahead as were ask
   world.compiler.is_stuck = true;
   const AheadCompiles ahead(compiles, world.builds, world.channel.grant(), device,
                             {CompilePriority::Tuning, 5});
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (world.compiler.under_way() < 5 && std::chrono::steady_clock::now() < limit) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  CHECK(eventually([&] { return world.compiler.under_way() == 5; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   CHECK(world.compiler.under_way() == 5);
 }

@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 Subprocess silent_child() {
   SubprocessOptions options;
   options.program = "/bin/sh";
-  options.arguments = {"-c", "echo begun; sleep 60"};
+  options.arguments = {"-c", "echo begun; sleep 1000"};
   options.environment = {"PATH=/usr/bin:/bin"};
   options.stdout_to = ChildStream::Pipe;
   return Subprocess::spawn(options);
@@ -27,19 +27,15 @@ Subprocess silent_child() {
 
 TEST_CASE("a driver that does not answer is given up at the deadline and its process killed") {
   Subprocess child = silent_child();
-  const auto began = steady_clock::now();
-  CHECK_FALSE(output_of(child, began + std::chrono::milliseconds(200), {}));
+  CHECK_FALSE(output_of(child, steady_clock::now() + std::chrono::milliseconds(200), {}));
   CHECK(child.wait().signal == 9);
-  CHECK(steady_clock::now() - began < seconds(20));
 }
 
 TEST_CASE("an agent that ends does not wait for a driver") {
   Subprocess child = silent_child();
   std::stop_source ending;
   ending.request_stop();
-  const auto began = steady_clock::now();
-  CHECK_FALSE(output_of(child, began + seconds(60), ending.get_token()));
-  CHECK(steady_clock::now() - began < seconds(20));
+  CHECK_FALSE(output_of(child, steady_clock::now() + seconds(1000), ending.get_token()));
 }
 
 TEST_CASE("all that a process writes until its end is read") {

@@ -245,18 +245,6 @@ TEST_CASE("a template that no evaluator can read is refused when it is compiled"
   compile([](PlanTemplate& plan) { plan.launches[0].grid = {"1", "1", "1", "1"}; });
 }
 
-TEST_CASE("a plan is evaluated in microseconds") {
-  const PlanEvaluator evaluator(plan_template(), problem(100), configuration(), kDevice);
-  constexpr int kRounds = 2000;
-  const auto start = std::chrono::steady_clock::now();
-  for (int round = 1; round <= kRounds; ++round) {
-    REQUIRE(evaluator.evaluate(problem(round), configuration()).plan);
-  }
-  const auto each = (std::chrono::steady_clock::now() - start) / kRounds;
-  // 0.6 us when optimized. This build is not, and others share the machine.
-  CHECK(each < std::chrono::microseconds(500));
-}
-
 TEST_CASE("an evaluator serves many threads at once") {
   const PlanEvaluator evaluator(plan_template(), problem(100), configuration(), kDevice);
   std::vector<std::thread> threads;

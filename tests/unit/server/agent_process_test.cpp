@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "server/agent_process.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace cubind::test {
 namespace {
@@ -32,16 +33,6 @@ struct Script {
     return fs::exists(folder.path() / "said") ? read_file(folder.path() / "said") : "";
   }
 };
-
-bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 1000; ++i) {
-    if (condition()) {
-      return true;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
 
 TEST_CASE("the agent is started with its options and the daemon's address") {
   const Script script("echo \"$@\" > said; sleep 60");

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/file.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace cubind {
 namespace {
@@ -17,13 +18,6 @@ UniqueFd locked(const std::filesystem::path& file, int how) {
   UniqueFd opened(::open(file.c_str(), O_RDWR | O_CREAT, 0600));
   REQUIRE(::flock(opened.get(), how) == 0);
   return opened;
-}
-
-bool soon(const std::atomic<bool>& flag) {
-  for (int i = 0; i < 500 && !flag; ++i) {
-    std::this_thread::sleep_for(10ms);
-  }
-  return flag;
 }
 
 }  // namespace
@@ -39,7 +33,7 @@ TEST_CASE("a daemon is unused when the last of its users has given its lock up")
   std::this_thread::sleep_for(50ms);
   CHECK_FALSE(unused);
   second.reset();
-  CHECK(soon(unused));
+  CHECK(test::eventually([&] { return unused.load(); }));
 }
 
 TEST_CASE("a new user waits for the end of a daemon that is ending") {
@@ -48,7 +42,7 @@ TEST_CASE("a new user waits for the end of a daemon that is ending") {
   std::atomic<bool> unused = false;
   {
     const UserWatch watch(file, 5ms, [&] { unused = true; });
-    REQUIRE(soon(unused));
+    REQUIRE(test::eventually([&] { return unused.load(); }));
     const UniqueFd user(::open(file.c_str(), O_RDWR));
     CHECK(::flock(user.get(), LOCK_SH | LOCK_NB) != 0);
   }
