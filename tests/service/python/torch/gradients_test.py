@@ -1,7 +1,6 @@
 """Backward passes that go from their node to the launch without the dispatcher. Needs torch."""
 
 import functools
-from unittest import mock
 
 import torch_found  # first: it looks for a Python with torch
 
@@ -9,13 +8,8 @@ import torch_found  # first: it looks for a Python with torch
 import cubind.torch as operators
 import torch
 import torch_launches
-from cubind.torch import (
-    _activation,
-    _attention,
-    _dispatch,
-    _softmax,
-)
-from torch_calls import SIZE, Quiet, calls, described, ones, placed
+from torch_calls import SIZE, Quiet, calls, described, ones, placed, run
+from torch_launches import as_if_on_gpu, directly, on_gpu
 
 
 class Backward(torch_launches.OnFakeDriver):
@@ -26,12 +20,12 @@ class Backward(torch_launches.OnFakeDriver):
         x, q = ones(SIZE, SIZE), ones(1, 8, 128, 128)
         known = calls()
         for name in ("layer_norm", "softmax", "weighted_sum"):
-            for _, _, longer in (known[name], known[f"{name}_backward"]):
-                longer()
-        _activation._cuda(x, 1), _activation._backward_cuda(x, x, 1)
-        _activation._gated_cuda(x, x, 1), _activation._gated_backward_cuda(x, x, x, 1)
-        _attention._forward_cuda(q, q, q, True, 0.1)
-        _attention._backward_cuda(q, q, q, q, q, torch.ones(1, 8, 128), True, 0.1)
+            for each in (name, f"{name}_backward"):
+                run(each, known[each])
+        on_gpu("activation", x, 1), on_gpu("activation_backward", x, x, 1)
+        on_gpu("gated_activation", x, x, 1), on_gpu("gated_activation_backward", x, x, x, 1)
+        on_gpu("attention", q, q, q, True, 0.1)
+        on_gpu("attention_backward", q, q, q, q, q, torch.ones(1, 8, 128), True, 0.1)
 
     def cases(self):
         """(name, result, its inputs)."""
@@ -49,9 +43,7 @@ class Backward(torch_launches.OnFakeDriver):
     def by_kernel(self, y, inputs, **options):
         """The gradients and their launches, if no operator of the dispatcher takes part."""
         backward = functools.partial(torch.autograd.grad, y, inputs, torch.ones_like(y), **options)
-        with mock.patch.object(
-            _dispatch.Dispatched, "__call__", side_effect=AssertionError("the longer way")
-        ):
+        with directly():
             return self.launches_of(backward, 3)
 
     def test_it_launches_what_the_longer_way_does(self):
@@ -59,7 +51,7 @@ class Backward(torch_launches.OnFakeDriver):
             with self.subTest(name):
                 slope, function = torch.ones_like(y), y.grad_fn
                 saved = *function.saved_tensors, *inputs
-                with torch.no_grad(), mock.patch.object(_dispatch, "_are_plain", lambda tensors: True):
+                with torch.no_grad(), as_if_on_gpu():
                     longer = functools.partial(function._forward_cls.backward, function, slope)
                     expected, first = self.launches_of(longer, 3)
                 found, launches = self.by_kernel(y, inputs)
@@ -91,6 +83,8 @@ class Backward(torch_launches.OnFakeDriver):
                 _, launches = self.launches_of(lambda: y.grad_fn.apply(torch.ones_like(y)), 3)
                 self.assertEqual(launches, [])
 
+
+class Unknown(torch_launches.OnFakeDriver):
     def test_a_kernel_that_is_not_known_is_asked_for_and_a_hook_unpacks_once(self):
         unpacked = []
 
@@ -99,28 +93,12 @@ class Backward(torch_launches.OnFakeDriver):
             return tensor
 
         x = ones(SIZE, SIZE, requires_grad=True)
+        on_gpu("softmax", x.detach())
         with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
             y = operators.softmax(x)
-        _softmax._backward_call.native.clear()
-        torch.autograd.grad(y, x, torch.ones_like(y))
-        self.assertEqual(len(unpacked), 1)
-
-    def test_a_call_that_torchs_function_takes_counts_once(self):
-        y = operators.softmax(ones(SIZE, SIZE, requires_grad=True))
-        _softmax._backward_call.native.know("bf16", -1, (SIZE,), ())
-        before = _softmax._backward.counts()
-        with mock.patch.object(_dispatch, "_are_plain", lambda tensors: True):
-            y.backward(torch.ones_like(y))
-        launched, missing = _softmax._backward.counts()
-        self.assertEqual((launched - before[0], missing - before[1]), (0, 1))
-
-    def test_gradients_need_as_many_flags_as_there_are_outputs(self):
-        x = ones(SIZE, SIZE)
-        gradients = _softmax._backward_call.native.gradients
-        with torch.no_grad():
-            for arguments in (((True, True), x, x), ((True,), x), ()):
-                self.assertIsNone(gradients(*arguments))
-            self.assertEqual(gradients((False,), x, x), (None,))
+        with as_if_on_gpu():
+            _, launches = self.launches_of(lambda: torch.autograd.grad(y, x, torch.ones_like(y)), 3)
+        self.assertEqual((len(unpacked), len(launches)), (1, 1))
 
 
 if __name__ == "__main__":

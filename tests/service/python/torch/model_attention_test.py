@@ -4,14 +4,13 @@ transformers."""
 import contextlib
 import pickle
 import unittest
-from unittest import mock
 
 import torch_found  # first: it looks for a Python with torch
 
 # isort: split
 import cubind.torch as operators
 import torch
-from cubind.torch import _attention, _model_attention, _tune
+from torch_launches import as_if_on_gpu, attention_by_formula
 
 try:
     import transformers
@@ -39,16 +38,11 @@ def made(kind, head_dim=16, **others):
     return getattr(transformers, f"{kind}Model")(config).eval()
 
 
-def by_formula(q, k, v, is_causal, scale, enable_gqa):
-    assert enable_gqa
-    return torch.ops.cubind.attention(q, k, v, is_causal, scale)[0]
-
-
 @contextlib.contextmanager
 def counted(model):
-    """Replaced meanwhile; cubind's attention computes by torch's functions, and its calls are counted."""
+    """Replaced meanwhile."""
     done = operators.replace(model, verbose=False)
-    with mock.patch.object(_model_attention, "attend", side_effect=by_formula) as attend:
+    with attention_by_formula() as attend:
         yield attend
     done.undo()
 
@@ -125,7 +119,7 @@ class Models(unittest.TestCase):
             return graph.forward
 
         for kind in ("Bert", "Llama"):
-            with self.subTest(kind), mock.patch.object(_attention, "applies", lambda *tensors: True):
+            with self.subTest(kind), as_if_on_gpu():
                 graphs.clear()
                 torch._dynamo.reset()
                 model = made(kind, head_dim=64).bfloat16()
@@ -137,16 +131,6 @@ class Models(unittest.TestCase):
                 torch._dynamo.reset()
                 torch.testing.assert_close(torch.compile(model, backend=keep)(tokens)[0], expected)
                 self.assertEqual(graphs, theirs)
-
-    def test_tune_finds_the_problems_of_both_passes(self):
-        model = made("Llama", head_dim=64).bfloat16()
-        operators.replace(model, verbose=False)
-        with mock.patch.object(_attention, "applies", lambda *tensors: True):
-            needs = _tune._needs_of(model, (torch.arange(14).view(2, 7),), {}, True)
-        problems = {operator.name: operator.problem(key, dims) for operator, key, dims in needs}
-        heads = {"B": 2, "HQ": 2, "HKV": 1, "SQ": 7, "SK": 7, "D": 64, "T": "bf16", "CAUSAL": 1}
-        names = ("flash_attention_forward", "flash_attention_backward")
-        self.assertEqual([problems.get(name) for name in names], [heads] * 2)
 
 
 if __name__ == "__main__":

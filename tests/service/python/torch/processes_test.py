@@ -19,7 +19,7 @@ PROBLEM = {"N": 4096, "K": 3, "T": "f32"}
 # Rank 0 asks first; then the table changes; then both ask, by clients that remember nothing.
 RANK = """
 import json, sys, cubind, torch.distributed as distributed
-from cubind.torch._variants import settings
+from cubind.torch import settings
 address, device = sys.argv[1:]
 distributed.init_process_group("gloo")
 rank = distributed.get_rank()

@@ -7,25 +7,19 @@ import pickle
 import sys
 import types
 import unittest
-from unittest import mock
 
 import torch_found  # first: it looks for a Python with torch
 
 # isort: split
 import cubind.torch as operators
+import running
 import torch
-from cubind.torch import _decoder
 from torch.nn import functional
 
 try:
     import transformers
 except ImportError:
     transformers = None
-
-if transformers is not None:
-    from transformers.models.llama import modeling_llama
-
-    LLAMA_ATTENTION = modeling_llama.LlamaAttention
 
 
 def tiny_llama():
@@ -178,17 +172,13 @@ class Replaced(unittest.TestCase):
         labels = tokens.masked_fill(torch.rand(2, 7) < 0.3, -100)
         expected = model(tokens, labels=labels, num_items_in_batch=5).loss
         done = operators.replace(model, verbose=False)
-        with (
-            mock.patch.object(_decoder, "cross_entropy", wraps=operators.cross_entropy) as loss,
-            mock.patch.dict(_decoder.attention_forward(LLAMA_ATTENTION)[0].__globals__) as names,
-        ):
-            turn = names["apply_rotary_pos_emb"] = mock.Mock(wraps=operators.rotary)
+        with running.calls() as calls:
             torch.testing.assert_close(model(tokens, labels=labels, num_items_in_batch=5).loss, expected)
+            self.assertEqual((calls["rotary"], calls["cross_entropy"]), (2, 1))
             other(tokens, labels=labels)
-            self.assertEqual((turn.call_count, loss.call_count), (2, 1))
             done.undo()
             model(tokens, labels=labels)
-            self.assertEqual((turn.call_count, loss.call_count), (2, 1))
+            self.assertEqual((calls["rotary"], calls["cross_entropy"]), (2, 1))
 
     @unittest.skipIf(transformers is None, "needs transformers")
     def test_a_chunked_loss_has_no_logits_and_the_same_gradients(self):

@@ -1,17 +1,8 @@
 """For tests of operators' calls: each call of a kernel, and what it launches. Import torch_found first."""
 
 import torch
-from cubind.torch import (
-    _add_rms_norm,
-    _attention,
-    _layer_norm,
-    _layer_norm_linear,
-    _linear,
-    _rms_norm,
-    _softmax,
-    _weighted_sum,
-)
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch_launches import on_gpu
 
 SIZE = 4096
 
@@ -20,50 +11,32 @@ def ones(*shape, dtype=torch.bfloat16, **options):
     return torch.ones(*shape, dtype=dtype, **options)
 
 
-# For each call of a kernel: its inputs, and by what the operator calls it.
 def calls():
+    """An operator and its inputs each, for run()."""
     x, w, rows = ones(SIZE, SIZE), ones(SIZE), torch.ones(SIZE)
     q, k, lse = ones(1, 32, 128, 128), ones(1, 8, 128, 128), torch.ones(1, 32, 128)
     tall = ones(16, SIZE)
-    turned = _linear._calls[False, True, False], _linear._calls[False, True, True]
     return {
-        "rms_norm": (_rms_norm._call, (x, w, 1e-6), lambda: _rms_norm._forward_cuda(x, w, 1e-6)),
-        "rms_norm_backward": (
-            _rms_norm._backward_call, (x, w, x, rows), lambda: _rms_norm._backward_cuda(x, x, w, 1e-6)
-        ),
-        "layer_norm": (_layer_norm._call, (x, w, w, 1e-5), lambda: _layer_norm._forward_cuda(x, w, w, 1e-5)),
-        "layer_norm_backward": (
-            _layer_norm._backward_call, (x, w, x, rows, rows), lambda: _layer_norm._backward_cuda(x, x, w, rows, rows)
-        ),
-        "softmax": (_softmax._call, (x,), lambda: _softmax._forward_cuda(x)),
-        "softmax_backward": (_softmax._backward_call, (x, x), lambda: _softmax._backward_cuda(x, x)),
-        "linear": (turned[0], (tall, x), lambda: _linear._cuda(tall, x, None, False, True)),
-        "linear with a bias": (turned[1], (tall, x, w), lambda: _linear._cuda(tall, x, w, False, True)),
-        "weighted_sum": (_weighted_sum._call, (x, w), lambda: _weighted_sum._forward_cuda(x, w)),
-        "weighted_sum_backward": (
-            _weighted_sum._backward_call, (x, w, w), lambda: _weighted_sum._backward_cuda(w, x, w)
-        ),
-        "add_rms_norm": (
-            _add_rms_norm._call, (x, x, w, 1e-6), lambda: _add_rms_norm._forward_cuda(x, x, w, 1e-6)
-        ),
-        "add_rms_norm without gradients": (
-            _add_rms_norm._bare_call, (x, x, w, 1e-6), lambda: _add_rms_norm._bare_cuda(x, x, w, 1e-6)
-        ),
-        "layer_norm_linear": (
-            _layer_norm_linear._calls[0], (tall, w, w, x, 1e-5), lambda: _layer_norm_linear._cuda(tall, w, w, x, None, 1e-5)
-        ),
-        "layer_norm_linear with a bias": (
-            _layer_norm_linear._calls[1], (tall, w, w, x, w, 1e-5), lambda: _layer_norm_linear._cuda(tall, w, w, x, w, 1e-5)
-        ),
-        "attention": (
-            _attention._calls[True], (q, k, k, 0.1), lambda: _attention._forward_cuda(q, k, k, True, 0.1)
-        ),
-        "attention_backward": (
-            _attention._backward_calls[True],
-            (q, k, k, q, q, lse, 0.1),
-            lambda: _attention._backward_cuda(q, q, k, k, q, lse, True, 0.1),
-        ),
-    }  # fmt: skip
+        "rms_norm": (x, w, 1e-6),
+        "rms_norm_backward": (x, x, w, 1e-6),
+        "layer_norm": (x, w, w, 1e-5),
+        "layer_norm_backward": (x, x, w, rows, rows),
+        "softmax": (x,),
+        "softmax_backward": (x, x),
+        "matmul": (tall, x, None, False, True),
+        "matmul with a bias": (tall, x, w, False, True),
+        "weighted_sum": (x, w),
+        "weighted_sum_backward": (w, x, w),
+        "add_rms_norm": (x, x, w, 1e-6),
+        "layer_norm_linear": (tall, w, w, x, None, 1e-5),
+        "layer_norm_linear with a bias": (tall, w, w, x, w, 1e-5),
+        "attention": (q, k, k, True, 0.1),
+        "attention_backward": (q, q, k, k, q, lse, True, 0.1),
+    }
+
+
+def run(name, inputs):
+    return on_gpu(name.partition(" ")[0], *inputs)
 
 
 def several(outputs):

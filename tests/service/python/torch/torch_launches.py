@@ -1,12 +1,55 @@
 """For tests of what operators launch: a daemon, and a driver that takes launches and reads no memory. Tensors
 lie on the CPU. Import torch_found first."""
 
+import contextlib
 import functools
 import unittest
+from unittest import mock
 
 import cubind
 import cubind.torch as operators
 import running
+import torch
+from cubind.torch import _dispatch, _linear_cross_entropy, _model_attention, _operator
+
+_CUDA = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
+
+
+def on_gpu(name, *inputs):
+    """What the operator cubind::NAME does on a GPU, with tensors of the CPU."""
+    return getattr(torch.ops.cubind, name).default.redispatch(_CUDA, *inputs)
+
+
+def as_if_on_gpu():
+    """Meanwhile cubind.torch takes tensors of the CPU for tensors in GPU memory."""
+    return mock.patch.object(_dispatch, "_are_plain", lambda tensors: True)
+
+
+@contextlib.contextmanager
+def directly():
+    """Meanwhile a call fails that goes from the tensors to the launch by the dispatcher or by Python."""
+    longer = {"side_effect": AssertionError("the longer way")}
+    with (
+        mock.patch.object(_dispatch.Dispatched, "__call__", **longer),
+        mock.patch.object(_operator.Operator, "launch", **longer),
+    ):
+        yield
+
+
+def attention_by_formula():
+    """Meanwhile the layers of `transformers` that are replaced compute by torch's functions. A mock that
+    counts their calls."""
+
+    def attend(q, k, v, is_causal, scale, enable_gqa):
+        assert enable_gqa
+        return torch.ops.cubind.attention(q, k, v, is_causal, scale)[0]
+
+    return mock.patch.object(_model_attention, "attend", side_effect=attend)
+
+
+def logits_in(size):
+    """Meanwhile linear_cross_entropy() computes logits for rows of so many bytes at once."""
+    return mock.patch.object(_linear_cross_entropy, "_LOGITS_BYTES", size)
 
 
 # One for all tests of a file: it compiles each kernel once.

@@ -3,14 +3,12 @@ were torch's own. Import torch_found first."""
 
 import time
 import unittest
-from unittest import mock
 
 import cubind
 import cubind.torch as operators
 import running
 import torch
-from cubind import _asking
-from cubind.torch import _dispatch
+import torch_launches
 from torch.nn import functional
 
 SIZE = 4096  # of which a kernel is served
@@ -23,11 +21,11 @@ class Serving(unittest.TestCase):
         self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
         self.addCleanup(self.client.close)
         self.addCleanup(self.leave)
-        self.enterContext(mock.patch.object(_dispatch, "_are_plain", lambda tensors: True))
+        self.enterContext(torch_launches.as_if_on_gpu())
         operators.strict(False)
         operators.use(self.client)
         operators.step()
-        _asking._warned.clear()
+        running.forget_warnings()
         self.driver = running.FakeDriver(3)
 
     def leave(self):

@@ -3,17 +3,21 @@ torch."""
 
 import unittest
 import warnings
-from unittest import mock
 
 import torch_found  # first: it looks for a Python with torch
 
 # isort: split
+import cubind
 import cubind.torch as operators
+import running
 import torch
-from cubind import _asking
-from cubind.torch import _collection, _operator, _rms_norm
-from cubind.torch import _tune as tuning
+import torch_launches
 from cubind.tuning import TuneResult
+
+try:
+    import transformers
+except ImportError:
+    transformers = None
 
 
 class Norm(torch.nn.Module):
@@ -29,8 +33,7 @@ class Norm(torch.nn.Module):
         torch.rand(1)
         for weight in self.weights:
             x = torch.ones(rows, weight.shape[0])
-            if _rms_norm._is_there(x, weight, weight.requires_grad):
-                raise AssertionError("there is a kernel")
+            operators.rms_norm(x, weight.shape, weight)
         return x
 
 
@@ -45,7 +48,7 @@ class FakeClient:
         return [TuneResult(s["kernel"], s, "gpu", "done", {}, 1.0, False, "") for s in shapes]
 
     def ask(self, kernel, problem, question, gpu=None):
-        raise _operator.FailedPreconditionError("no driver", "device")
+        raise cubind.FailedPreconditionError("no driver", "device")
 
 
 def norm(kernel, n, d):
@@ -55,11 +58,12 @@ def norm(kernel, n, d):
 class Tune(unittest.TestCase):
     def setUp(self):
         self.client = FakeClient()
-        self.enterContext(mock.patch.object(_operator.settings, "client", self.client))
+        operators.use(self.client)
+        self.addCleanup(operators.use, None)
+        self.enterContext(torch_launches.as_if_on_gpu())
         self.enterContext(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
-        self.addCleanup(operators.forget_missing)
-        _asking._warned.clear()
+        running.forget_warnings()
 
     def tune(self, model, *inputs, **options):
         return operators.tune(model, *inputs, progress=False, **options)
@@ -76,6 +80,17 @@ class Tune(unittest.TestCase):
         self.tune(Norm(8), 4, backward=False)
         self.assertEqual(self.client.shapes, [norm("rmsnorm_forward", 4, 8)])
 
+    @unittest.skipIf(transformers is None, "needs transformers")
+    def test_attention_of_a_model_of_transformers_is_tuned_for_both_passes(self):
+        sizes = {"vocab_size": 64, "num_hidden_layers": 2, "hidden_size": 128, "intermediate_size": 48}
+        heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
+        model = transformers.LlamaModel(transformers.LlamaConfig(**sizes, **heads)).bfloat16()
+        operators.replace(model, verbose=False)
+        self.tune(model, torch.arange(14).view(2, 7))
+        heads = {"B": 2, "HQ": 2, "HKV": 1, "SQ": 7, "SK": 7, "D": 64, "T": "bf16", "CAUSAL": 1}
+        for name in ("flash_attention_forward", "flash_attention_backward"):
+            self.assertIn({"kernel": name, **heads}, self.client.shapes)
+
     def test_every_size_of_a_run_is_tuned(self):
         model = Norm(8)
         self.tune(lambda: (model(4), model(6)), backward=False)
@@ -89,14 +104,6 @@ class Tune(unittest.TestCase):
         self.assertTrue(torch.equal(torch.get_rng_state(), state))
         self.assertEqual(model.calls.item(), 0)
         self.assertIsNone(model.weights[0].grad)
-
-    def test_kernels_in_use_are_used_again_after_a_run_that_fails(self):
-        known = {"key": ()}
-        with mock.patch.object(_rms_norm._forward._variants, "by_key", known):
-            with self.assertRaises(ZeroDivisionError):
-                self.tune(lambda: 1 // 0)
-            self.assertIs(_rms_norm._forward._variants.by_key, known)
-        self.assertIsNone(_collection.current.collection)
 
     def test_a_model_without_operators_is_warned_of(self):
         with warnings.catch_warnings(record=True) as said:
@@ -119,9 +126,8 @@ class Tune(unittest.TestCase):
                 self.assertEqual(told, expected)
 
     def test_cubind_turned_off_tunes_nothing(self):
-        with mock.patch.object(tuning, "IS_OFF", True):
-            self.assertEqual(self.tune(Norm(8), 4), [])
-        self.assertEqual(self.client.shapes, [])
+        program = "import cubind.torch; print(cubind.torch.tune(lambda: 1 // 0))"
+        self.assertEqual(running.run_python(program, CUBIND="0"), "[]\n")
 
 
 if __name__ == "__main__":

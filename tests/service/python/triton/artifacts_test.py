@@ -28,8 +28,8 @@ from cubind.triton._artifacts import Artifacts  # noqa: E402
 from cubind.triton._compiled import Kernel  # noqa: E402
 from cubind.triton._own import Own  # noqa: E402
 from cubind.triton._triton_cache import Compiled, Compiling  # noqa: E402
+from fake_daemon import FakeDaemon, chosen, pb  # noqa: E402
 from triton.backends.compiler import GPUTarget  # noqa: E402
-from triton_fake_daemon import FakeDaemon, chosen, pb  # noqa: E402
 
 CUBIN = b"a cubin"
 

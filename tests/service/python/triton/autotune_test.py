@@ -16,10 +16,10 @@ import triton_found  # noqa: F401  first: it looks for a Python with Triton
 
 # isort: split
 import cubind.triton
+import running
 import triton
 import triton.language as tl
 import triton_stub as stub
-from cubind.triton import _spec
 from triton.runtime.autotuner import Autotuner
 from triton_stub import blocks, grid, scale, tuned
 
@@ -86,7 +86,7 @@ class Answers(Case):
         ):
             self.install(answer)
             with self.assertWarnsRegex(RuntimeWarning, f"is tuned by Triton.*{words}"):
-                cubind._asking._warned.clear()
+                running.forget_warnings()
                 self.call(tuned())
 
     def test_a_daemon_that_knows_the_hint_needs_no_definition(self):
@@ -147,7 +147,7 @@ class TritonsOwn(Case):
     def test_it_is_said_once_and_counted(self):
         self.install(1)
         kernel = tuned(configs=stub.configurations(128, 256, pre_hook=lambda values: None))
-        cubind._asking._warned.clear()
+        running.forget_warnings()
         with self.assertWarnsRegex(RuntimeWarning, "scale stays Triton's own") as warned:
             self.call(kernel, 1000)
             self.call(kernel, 500)
@@ -233,7 +233,7 @@ class Meaning(Case):
         first = [each.texts[each.configurations[0].ttir] for each in (plain, exact)]
         self.assertEqual([b"inputPrecision = tf32" in text for text in first], [True, False])
         self.assertEqual([each.options.get("enable_fp_fusion") for each in apart.configurations], [False] * 2)
-        self.assertEqual(len({_spec.spec_of(each).name for each in (plain, exact, apart)}), 3)
+        self.assertEqual(len({stub.spec_of(each).name for each in (plain, exact, apart)}), 3)
 
     def test_one_configuration_is_no_choice(self):
         daemon = self.install(0)
@@ -270,7 +270,7 @@ class Patch(Case):
 
     def test_a_forked_child_asks_too(self):
         self.install(1)
-        patch = cubind.triton._install._installed.patch
+        patch = stub.patch()
         with patch._lock, patch._capturing:
             child = os.fork()
             if child == 0:

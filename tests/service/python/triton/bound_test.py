@@ -116,7 +116,7 @@ class Plain(Case):
 
     def test_keys_with_all_numbers_are_forgotten_before_they_are_too_many(self):
         bound = cubind.triton.bind(mixed, (1,), kind=tl.float32)
-        with unittest.mock.patch("cubind.triton._bound._MOST_EXACT", 4):
+        with stub.bound_keeps(4):
             for n in range(3, 99, 2):
                 bound(self.x, self.y, n, 7, 1.0)
                 self.assertLessEqual(len(bound._known), 4)

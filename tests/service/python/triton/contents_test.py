@@ -1,6 +1,7 @@
 """Elements of small integer tensors: which go where, in what form, and that they make no other kernel."""
 
 import dataclasses
+import gzip
 import json
 import os
 import pathlib
@@ -22,12 +23,8 @@ import torch  # noqa: E402
 import triton_grouped as moe  # noqa: E402
 import triton_replaying as replaying  # noqa: E402
 import triton_stub as stub  # noqa: E402
-from cubind.triton import _contents, _daemon, _install, _spec  # noqa: E402
-from cubind.triton import _triton_private as private  # noqa: E402
 from cubind.triton import definition as d  # noqa: E402
-from cubind.triton._defining import define  # noqa: E402
-from cubind.triton._recording import Recorder, read  # noqa: E402
-from triton_fake_daemon import FakeDaemon, chosen  # noqa: E402
+from fake_daemon import FakeDaemon, chosen  # noqa: E402
 
 VARIABLE = "CUBIND_TRITON_CONTENTS"
 TILES = 5
@@ -75,7 +72,7 @@ class Case(unittest.TestCase):
     def setUp(self):
         stub.start()
         stub.forget()
-        cubind._asking._warned.clear()
+        running.forget_warnings()
         self.enterContext(unittest.mock.patch.dict(os.environ))
         os.environ.pop(VARIABLE, None)
         self.enterContext(warnings.catch_warnings())
@@ -83,7 +80,7 @@ class Case(unittest.TestCase):
 
     def install(self, address):
         client = self.enterContext(cubind.connect(address))
-        _install.put_in(_daemon.CubindDaemon(client, True, running.PATIENCE))
+        stub.install_client(client)
         self.addCleanup(cubind.triton.uninstall)
 
 
@@ -113,7 +110,10 @@ class Sent(Case):
 
     def test_what_may_go_nowhere_is_not_copied(self):
         os.environ[VARIABLE] = "0"
-        self.assertIsNone(_contents.contents_of(torch.arange(9), "i64").values)
+        self.assertEqual(
+            {each.contents.values for each in definition().arguments if getattr(each, "contents", None)},
+            {None},
+        )
 
     def test_another_value_of_the_variable_is_refused(self):
         os.environ[VARIABLE] = "no"
@@ -139,21 +139,19 @@ class Sent(Case):
             self.install(daemon.address)
             kernel = moe.tuned()
             call(kernel)
-            with unittest.mock.patch("cubind.triton._arguments.contents_of", side_effect=AssertionError):
+            with running.calls() as calls:
                 call(kernel, *other_tables(1))
+            self.assertEqual(calls["contents_of"], 0)
             cubind.triton.uninstall()
         self.assertEqual(len(stub.Driver.launches), 2)
 
     def test_nothing_is_read_while_a_graph_is_captured(self):
         with FakeDaemon(chosen(1)) as daemon:
             self.install(daemon.address)
-            with (
-                unittest.mock.patch("cubind.triton._arguments.contents_of") as reading,
-                unittest.mock.patch.object(private, "is_capturing", lambda: True),
-            ):
+            with running.calls() as calls, stub.capturing():
                 call(moe.tuned())
             cubind.triton.uninstall()
-        self.assertEqual((reading.call_count, daemon.asked), (0, []))
+        self.assertEqual((calls["contents_of"], daemon.asked), (0, []))
 
     def test_a_kernel_that_was_asked_for_without_them_is_another_one(self):
         with FakeDaemon(chosen(1)) as daemon:
@@ -170,7 +168,7 @@ class Specified(Case):
     def fill(self, tensor):
         """The fill of a table, and the elements that go with it."""
         _, *others = moe.tables(SIZES)
-        spec = _spec.spec_of(definition(tensor, *others), with_values=True)
+        spec = stub.spec_of(definition(tensor, *others), with_values=True)
         return fills(spec)["expert_of"], data(spec.files).get("expert_of.npy")
 
     def test_integers_and_truth_values_are_those_of_the_call(self):
@@ -203,17 +201,16 @@ class Specified(Case):
         self.assertEqual((fill, elements), ("permutation", None))
 
     def test_nothing_of_other_tensors_is_sent(self):
-        spec = _spec.spec_of(definition(), with_values=True)
+        spec = stub.spec_of(definition(), with_values=True)
         self.assertEqual({*data(spec.files)}, {"expert_of.npy", "start_of.npy", "ends.npy"})
         self.assertFalse(any(raw(torch.tensor(0.123456789)) in text for text in spec.files.values()))
 
     def test_the_name_says_whether_there_are_elements_and_not_which(self):
         found, other = definition(), definition(*other_tables(1))
         constant = definition(*(torch.zeros_like(table) for table in moe.tables(SIZES)))
-        named = {_spec.spec_of(each, with_values=True).name for each in (found, other, constant)}
+        named = {stub.spec_of(each, with_values=True).name for each in (found, other, constant)}
         self.assertEqual(len(named), 1)
-        self.assertNotIn(_spec.spec_of(found).name, named)
-        self.assertEqual(_spec.spec_of(found), _spec.spec_of(_spec._without_values(found), True))
+        self.assertNotIn(stub.spec_of(found).name, named)
 
     def test_a_tables_problem_has_no_digest_of_them(self):
         found = definition().arguments
@@ -228,23 +225,17 @@ class Specified(Case):
 
 
 class Recorded(Case):
-    def entry(self, mode=None):
-        """What a program's file has of its kernel."""
-        if mode is not None:
-            os.environ[VARIABLE] = mode
+    def test_a_file_has_them_on_request(self):
         path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()), "record")
         with FakeDaemon(chosen(1)) as daemon, cubind.connect(daemon.address) as client:
-            recorder = Recorder(path)
-            _install.put_in(_daemon.CubindDaemon(client, True, running.PATIENCE, record=recorder.add))
-            self.addCleanup(cubind.triton.uninstall)
-            call(moe.tuned())
-            cubind.triton.uninstall()
-        (entry,) = read(path)
-        return entry
-
-    def test_a_file_has_them_on_request(self):
-        self.assertEqual(data(self.entry().spec.files), {})
-        self.assertEqual(self.entry("1").spec, _spec.spec_of(definition(), with_values=True))
+            for mode, has in ((None, False), ("1", True)):
+                if mode is not None:
+                    os.environ[VARIABLE] = mode
+                cubind.triton.install(client, record=path)
+                self.addCleanup(cubind.triton.uninstall)
+                call(moe.tuned())
+                cubind.triton.uninstall()
+                self.assertEqual(b"expert_of.npy" in gzip.decompress(path.read_bytes()), has)
 
 
 class Kept(Case):
@@ -253,7 +244,7 @@ class Kept(Case):
     def test_a_kernel_with_elements_is_tuned(self):
         replaying.require()
         with Replaying() as daemon, cubind.connect(daemon.address) as client, replaying.on_its_gpu(client):
-            _install.put_in(_daemon.CubindDaemon(client, True, running.PATIENCE))
+            stub.install_client(client)
             self.addCleanup(cubind.triton.uninstall)
             call(moe.tuned())
             self.assertIn("grouped: asked 1, served 1, tuning 0", cubind.triton.report())
@@ -262,7 +253,7 @@ class Kept(Case):
             cubind.triton.uninstall()
 
     def test_files_that_are_wrong_are_refused(self):
-        spec = _spec.spec_of(definition(), with_values=True)
+        spec = stub.spec_of(definition(), with_values=True)
         whole = spec.files["expert_of.npy"]
         with running.Daemon() as daemon, cubind.connect(daemon.address) as client:
             for content, cause in (
@@ -273,9 +264,9 @@ class Kept(Case):
             ):
                 wrong = dataclasses.replace(spec, files=spec.files | {"expert_of.npy": content})
                 with self.assertRaisesRegex(cubind.InvalidArgumentError, cause):
-                    define(client._connection, wrong)
+                    stub.define(client, wrong)
             self.assertEqual(client.kernels(defined=True), [])
-            define(client._connection, spec)
+            stub.define(client, spec)
 
 
 class Replaying(replaying.Replaying):
@@ -283,7 +274,7 @@ class Replaying(replaying.Replaying):
 
     def __init__(self):
         with unittest.mock.patch.object(
-            replaying, "spec", lambda: _spec.spec_of(definition(), with_values=True)
+            replaying, "spec", lambda: stub.spec_of(definition(), with_values=True)
         ):
             super().__init__()
 

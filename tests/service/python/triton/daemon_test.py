@@ -20,13 +20,10 @@ import cubind.triton  # noqa: E402
 import grpc  # noqa: E402
 import running  # noqa: E402
 import triton_stub as stub  # noqa: E402
-from cubind import _asking, _core  # noqa: E402
-from cubind.triton import _daemon, _install, _question  # noqa: E402
-from cubind.triton import _triton_private as private  # noqa: E402
+from fake_daemon import FakeDaemon, chosen, pb, tuning, untuned  # noqa: E402
 from triton.backends.nvidia.compiler import CUDABackend  # noqa: E402
 from triton.compiler.errors import CompilationError  # noqa: E402
 from triton.runtime.errors import OutOfResources  # noqa: E402
-from triton_fake_daemon import FakeDaemon, chosen, pb, tuning, untuned  # noqa: E402
 from triton_stub import blocks, grid, tuned  # noqa: E402
 
 PATIENCE = 5.0  # seconds for an answer that is there: a busy machine may need them
@@ -35,21 +32,21 @@ PATIENCE = 5.0  # seconds for an answer that is there: a busy machine may need t
 def questions():
     """How many of the process are held."""
     gc.collect()
-    return sum(type(each) is _question.Question for each in gc.get_objects())
+    return sum(type(each).__name__ == "Question" for each in gc.get_objects())
 
 
 class Case(unittest.TestCase):
     def setUp(self):
         stub.start()
         stub.forget()
-        _asking._warned.clear()
+        running.forget_warnings()
         self.x, self.y = stub.Tensor((1000,)), stub.Tensor((1000,))
         self.enterContext(warnings.catch_warnings())
         warnings.simplefilter("ignore")
 
     def install(self, address, waits=False, timeout=running.PATIENCE, patience=PATIENCE):
         client = self.enterContext(cubind.connect(address))
-        _install.put_in(_daemon.CubindDaemon(client, waits, timeout, patience))
+        self.asking = stub.install_client(client, waits, timeout, patience)
         self.addCleanup(cubind.triton.uninstall)  # before the daemon ends
 
     def fake(self, answer, **others):
@@ -113,7 +110,7 @@ class Answers(Case):
         daemon = self.fake(chosen(1))
         self.call(tuned())
         self.install(daemon.address)
-        with unittest.mock.patch.object(private.TtirMaker, "module", side_effect=AssertionError):
+        with stub.without_ttir():
             self.call(tuned())
         self.assertIn("scale: asked 1, served 1, tuning 0", cubind.triton.report())
 
@@ -158,13 +155,13 @@ class Answers(Case):
             if configuration.kwargs["BLOCK"] == 128:
                 raise OutOfResources(1, 0, "shared memory")
 
-        with unittest.mock.patch.object(private, "load", load):
+        with stub.loads(load):
             self.call(tuned())
         self.assertEqual(blocks(), [4])
 
     def test_a_winner_that_cannot_be_launched_is_left_to_triton(self):
         self.fake(chosen(1))
-        with unittest.mock.patch.object(private, "load", side_effect=OutOfResources(1, 0, "registers")):
+        with stub.loads(unittest.mock.Mock(side_effect=OutOfResources(1, 0, "registers"))):
             self.call(tuned())
         self.assertEqual(stub.Driver.benchmarked, 2)
 
@@ -198,7 +195,7 @@ class Answers(Case):
         self.assertEqual(daemon.asked[-1].tune, pb.AUTO)  # it is tuned some time
         self.assertIn("another process used the GPU within the last minute", cubind.triton.report())
         self.assertEqual(stub.Driver.benchmarked, 4)
-        with unittest.mock.patch.object(_daemon, "_NO_WAIT_AFTER_USE", 0.0):
+        with stub.limit("_NO_WAIT_AFTER_USE", 0.0):
             cubind.triton.uninstall()
             daemon = self.fake(lambda request: in_use if request.on_miss else tuning(), waits=True)
             for n in (3000, 4000):
@@ -223,8 +220,7 @@ class Answers(Case):
         self.assertEqual((calling.is_alive(), stub.Driver.benchmarked), (False, 2))
 
     def test_a_call_that_waits_lends_its_gpu_to_the_job_that_it_starts(self):
-        lent = {"uuid": "GPU-7", "pid": 7, "host": "here"}
-        with unittest.mock.patch.object(_core, "synchronized", lambda *_: lent):
+        with running.using_gpu(uuid="GPU-7", pid=7, host="here"):
             daemon = self.fake(lambda request: chosen(1) if request.on_miss else tuning(), waits=True)
             self.call(tuned())
         asked = [(request.tune, request.lent.uuid) for request in daemon.asked]
@@ -244,7 +240,7 @@ class Answers(Case):
 
     def test_a_question_that_took_too_long_is_asked_no_more(self):
         daemon, before = self.fake(tuning(), patience=0.05), questions()
-        with unittest.mock.patch.object(_daemon, "_LONGEST_TUNING", 0.5):
+        with stub.limit("_LONGEST_TUNING", 0.5):
             kernel = tuned()
             self.assertTrue(running.eventually(lambda: self.call(kernel) or stub.Driver.benchmarked == 2))
         self.assertTrue(running.eventually(lambda: questions() <= before, 5))
@@ -276,7 +272,7 @@ class Answers(Case):
 
     def test_a_question_that_another_one_kept_from_being_asked_in_time_starts_its_job(self):
         daemon = self.fake(lambda request: time.sleep(2) if request.on_miss else tuning(), waits=True)
-        _install._installed.patch._daemon._timeout = 1.0
+        self.asking._timeout = 1.0
         kernels = [tuned(), tuned(configs=stub.configurations(32, 64))]
         calls = [threading.Thread(target=self.call, args=(kernel,)) for kernel in kernels]
         for each in calls:
@@ -318,7 +314,7 @@ class Answers(Case):
         kernel = tuned()
         self.call(kernel)
         daemon.answer = chosen(1)
-        with unittest.mock.patch.object(private, "is_capturing", lambda: True):
+        with stub.capturing():
             self.assertFalse(running.eventually(lambda: self.call(kernel) or blocks()[-1] == 4, 2))
             self.call(kernel, 500)
         self.assertIn("is first called while a CUDA graph is captured", cubind.triton.report())
@@ -327,10 +323,9 @@ class Answers(Case):
         self.fake(tuning(), patience=0.05)
         kernel = tuned()
         self.call(kernel)
-        patch = _install._installed.patch
-        patch.after_fork()
+        stub.patch().after_fork()
         self.assertEqual(kernel.cache.asked, {})
-        patch._daemon.after_fork()
+        self.asking.after_fork()
         self.call(kernel)
         self.assertEqual((len(kernel.cache.asked), blocks()), (1, [8, 8]))
         self.assertIn("asked 2, served 0, tuning 1", cubind.triton.report())
@@ -364,7 +359,7 @@ class NoAnswer(Case):
     def test_if_too_many_wait_already(self):
         self.fake(tuning(), patience=0.05)
         kernel = tuned()
-        with unittest.mock.patch.object(_daemon, "_MOST_PENDING", 2):
+        with stub.limit("_MOST_PENDING", 2):
             for n in (1000, 2000, 3000):
                 self.call(kernel, n)
         self.assertEqual(stub.Driver.benchmarked, 2)
@@ -413,7 +408,7 @@ class NoAnswer(Case):
 
     def test_without_a_definition(self):
         self.fake(chosen(1))
-        with unittest.mock.patch.object(_daemon, "spec_of", side_effect=ZeroDivisionError("a fault")):
+        with stub.limit("spec_of", unittest.mock.Mock(side_effect=ZeroDivisionError("a fault"))):
             self.check("has no definition: ZeroDivisionError: a fault")
 
 
@@ -434,14 +429,14 @@ class RealDaemon(Case):
             self.assertTrue(running.eventually(known))
 
     def test_one_that_dies_costs_nothing_but_the_choice(self):
-        self.install(self.daemon.address, patience=_asking.PATIENCE)
+        self.install(self.daemon.address, patience=0.05)
         self.call(tuned())
         self.daemon.process.kill()
         self.daemon.process.wait()
         self.check_calls()
 
     def test_one_that_is_stopped_costs_nothing_but_the_choice(self):
-        self.install(self.daemon.address, patience=_asking.PATIENCE)
+        self.install(self.daemon.address, patience=0.05)
         self.daemon.process.send_signal(signal.SIGSTOP)
         self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
         self.check_calls()
@@ -457,7 +452,7 @@ class RealDaemon(Case):
 
     def check_calls(self):
         """Triton chooses in the end, and no call waits for longer than the patience."""
-        asker = _install._installed.patch._daemon._asker
+        asker = self.asking._asker
         kernel = tuned()
 
         def settled():
@@ -467,7 +462,7 @@ class RealDaemon(Case):
         self.assertTrue(running.eventually(settled))
         for n in range(100, 110):
             self.call(kernel, n)
-        self.assertLess(asker.waited, 2 * _asking.PATIENCE + 0.1)
+        self.assertLess(asker.waited, 2 * 0.05 + 0.1)
         self.assertIn("Triton's own: it has no answer of the daemon", cubind.triton.report())
 
 
@@ -476,10 +471,9 @@ class Report(Case):
         daemon = self.enterContext(FakeDaemon(chosen(1)))
         program = (
             "import triton_stub as stub, cubind, cubind.triton\n"
-            "from cubind.triton import _daemon, _install\n"
             "from triton_stub import grid, tuned\n"
             f"client = cubind.connect({daemon.address!r})\n"
-            "_install.put_in(_daemon.CubindDaemon(client, False, 60.0, 60.0))\n"
+            "stub.install_client(client, False, 60.0, 60.0)\n"
             "stub.start()\n"
             "tuned()[grid](stub.Tensor((1000,)), stub.Tensor((1000,)), 1000, 2.0)\n"
         )

@@ -8,15 +8,13 @@ import unittest.mock
 import triton_found  # noqa: F401  first: it looks for a Python with Triton
 
 # isort: split
+import running
 import triton
 import triton.language as tl
 import triton_kernels
 import triton_stub as stub
-from cubind.triton import _roles, _spec
-from cubind.triton import _triton_private as private
 from cubind.triton import definition as d
 from triton.backends.compiler import GPUTarget
-from triton.compiler import make_backend
 from triton.language.extra.cuda import num_warps
 from triton_running import Worker
 
@@ -90,10 +88,9 @@ class Contents(unittest.TestCase):
             tl.store(y + at, tl.load(x + at) * num_warps())
 
         configs = [triton.Config({"BLOCK": 128}, num_warps=warps) for warps in (1, 2)]
-        first_stage = private._first_stage
-        with unittest.mock.patch.object(private, "_first_stage", side_effect=first_stage) as made:
-            self.assertEqual((len(call(configs=configs).texts), made.call_count), (1, 1))
-            self.assertEqual((len(call(by_warps, configs).texts), made.call_count), (2, 3))
+        with running.calls() as calls:
+            self.assertEqual((len(call(configs=configs).texts), calls["_first_stage"]), (1, 1))
+            self.assertEqual((len(call(by_warps, configs).texts), calls["_first_stage"]), (2, 3))
 
     def test_a_tensor_that_is_not_given_is_not_reset(self):
         kernel = triton.autotune(stub.configurations(128, 256), [], reset_to_zero=["y", "bias"])
@@ -118,9 +115,7 @@ class Roles(unittest.TestCase):
         target = GPUTarget("cuda", 90, 32)
         for name, case in (triton_kernels.CASES | triton_kernels.MORE).items():
             with self.subTest(name):
-                options = make_backend(target).parse_options(dict(case.options))
-                source = private.Source(case.source(), options, target, {}, {}, {}, None)
-                self.assertEqual(_roles.roles_of(private.TtirMaker().module(source)), case.roles.split())
+                self.assertEqual(stub.roles_of(case, target), case.roles.split())
 
 
 class Identity(unittest.TestCase):
@@ -146,7 +141,7 @@ class Identity(unittest.TestCase):
         self.assertEqual(len(names), 1 + len(others))
 
     def test_shapes_do_not_make_another_kernel_nor_problem_and_the_key_does(self):
-        found, wider, longer = (_spec.spec_of(each) for each in (call(), call(shape=(20, 50)), call(n=1001)))
+        found, wider, longer = (stub.spec_of(each) for each in (call(), call(shape=(20, 50)), call(n=1001)))
         self.assertEqual((wider.name, wider.problem), (found.name, found.problem))
         self.assertNotEqual((longer.name, longer.problem), (found.name, found.problem))
 
@@ -172,7 +167,7 @@ class Identity(unittest.TestCase):
 
 def name_of(definition):
     """What the daemon knows the kernel by."""
-    return _spec.spec_of(definition).name
+    return stub.spec_of(definition).name
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import python_found
 
 python_found.require("grpc", "triton")
 import running  # noqa: E402
-from triton_fake_daemon import FakeDaemon, chosen, tuning  # noqa: E402
+from fake_daemon import FakeDaemon, chosen, tuning  # noqa: E402
 
 PROGRAM = pathlib.Path(__file__).with_name("triton_exiting_program.py")
 AT_ONCE = 10.0  # seconds: a busy machine may need them

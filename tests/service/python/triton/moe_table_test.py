@@ -12,7 +12,6 @@ import triton_found  # noqa: E402, F401
 # isort: split
 import running  # noqa: E402
 import triton_stub as stub  # noqa: E402
-from cubind.triton import _row_questions, _rows, _spec  # noqa: E402
 from cubind.triton import table as table_module  # noqa: E402
 
 EXAMPLE = running.SOURCE / "python/examples/moe_table.py"
@@ -26,8 +25,7 @@ class Example(unittest.TestCase):
     def specs(self, size, block):
         """Of both products, with two configurations."""
         group = [values for values in self.table.candidates_of(size) if values["BLOCK_SIZE_M"] == block][:2]
-        questions = _row_questions.questions(self.table, size, group)
-        return [json.loads(_spec.spec_of(question.definition).json) for question in questions]
+        return [json.loads(spec.json) for spec in stub.specs_of_row(self.table, size, group)]
 
     def test_tokens_are_a_permutation_and_experts_ascend(self):
         for spec in self.specs(16, 16):
@@ -47,17 +45,7 @@ class Example(unittest.TestCase):
 
     def test_each_row_has_few_enough_candidates_for_one_question(self):
         for size in self.table.rows:
-            self.assertLess(len(self.table.candidates_of(size)), _spec._MAX_CONFIGURATIONS)
-
-    def test_the_default_is_the_reference_of_its_group_at_every_size(self):
-        for size in self.table.rows:
-            groups = _rows.Rows._groups(
-                _rows.Rows(self.table, None, False, 1.0),
-                self.table.default(size),
-                self.table.candidates_of(size),
-            )
-            self.assertEqual(groups[0][0], self.table.default(size))
-            self.assertEqual([len({v["BLOCK_SIZE_M"] for v in group}) for group in groups], [1, 1])
+            self.assertLess(len(self.table.candidates_of(size)), stub.MOST_CONFIGURATIONS)
 
 
 if __name__ == "__main__":

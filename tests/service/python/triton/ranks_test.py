@@ -14,7 +14,6 @@ import triton_found  # noqa: E402, F401
 # isort: split
 import cubind  # noqa: E402
 import cubind.triton  # noqa: E402
-from cubind.triton._ranks_agree import Choice, compare  # noqa: E402
 
 PROGRAM = """
 import sys, torch.distributed as distributed
@@ -38,10 +37,6 @@ except cubind.FailedPreconditionError as error:
 """
 
 
-def choice(kernel="k", configuration="BLOCK: 128", digest="a" * 64, key="(1000,)"):
-    return Choice(kernel, key, configuration, digest)
-
-
 class Processes(unittest.TestCase):
     def test_two_ranks_find_what_they_run_differently(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -59,22 +54,7 @@ class Processes(unittest.TestCase):
             self.assertRegex(text, r"scale \(1000, .*: rank 0 runs BLOCK: 128.* rank 1 runs BLOCK: 256")
 
 
-class Compared(unittest.TestCase):
-    def test_what_only_one_rank_runs_is_not_compared(self):
-        self.assertEqual(compare([[choice("a"), choice("b")], [choice("b")], [choice("b"), choice("c")]]), 1)
-
-    def test_other_code_of_the_same_configuration_differs(self):
-        with self.assertRaisesRegex(cubind.FailedPreconditionError, "rank 2 runs BLOCK: 128 of bbbbbbbbbbbb"):
-            compare([[choice()], [choice()], [choice(digest="b" * 64)]])
-
-    def test_a_choice_without_a_digest_agrees_with_its_configuration(self):
-        self.assertEqual(compare([[choice()], [choice(digest="")]]), 1)
-
-    def test_a_long_list_is_cut(self):
-        many = [[choice(f"k{i}", block) for i in range(30)] for block in ("BLOCK: 128", "BLOCK: 256")]
-        with self.assertRaisesRegex(cubind.FailedPreconditionError, "30 of 30 choices.*\n(?s:.*)and 10 more"):
-            compare(many)
-
+class Alone(unittest.TestCase):
     def test_without_a_group_it_says_so(self):
         with self.assertRaisesRegex(cubind.FailedPreconditionError, "init_process_group"):
             cubind.triton.verify_ranks()

@@ -1,11 +1,11 @@
 """Files of other tuners: what is read of them, and what is refused by name. They are of the form that Triton,
 Kernel Tuner, T4 and serving projects write."""
 
+import contextlib
+import io
 import json
-import os
 import pathlib
-import stat
-import subprocess
+import runpy
 import sys
 import tempfile
 import unittest
@@ -14,9 +14,6 @@ import unittest.mock
 import triton_found  # noqa: F401  first: it looks for a Python with Triton
 
 # isort: split
-import cubind
-from cubind import _strict_json
-from cubind.triton import _project_file, _reported
 
 CONFIG = {"kwargs": {"BLOCK": 128}, "num_warps": 4, "num_ctas": 1, "num_stages": 3, "maxnreg": None, "pre_hook": None,
           "ir_override": None}  # fmt: skip
@@ -59,12 +56,29 @@ class Case(unittest.TestCase):
         path.write_text(content if isinstance(content, str) else json.dumps(content))
         return path
 
+    def run_import(self, *files):
+        """Exit code and output of `python -m cubind.triton table import`, and the rows of its file."""
+        out, said = self.folder / "out.json", io.StringIO()
+        command = ["cubind.triton", "table", "import", *map(str, files), "-o", str(out)]
+        with (
+            unittest.mock.patch.object(sys, "argv", command),
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+            self.assertRaises(SystemExit) as end,
+        ):
+            runpy.run_module("cubind.triton", run_name="__main__")
+        rows = json.loads(out.read_text())["rows"] if out.exists() else []
+        return end.exception.code, said.getvalue(), rows
+
     def read(self, content, name="found.json"):
-        return [(each.values, each.time_us) for each in _reported.read_others(self.file(content, name))]
+        code, said, rows = self.run_import(self.file(content, name))
+        self.assertEqual(code, 0, said)
+        return [(each["values"], each["time_us"]) for each in rows]
 
     def refused(self, content, message, name="found.json"):
-        with self.assertRaisesRegex(cubind.InvalidArgumentError, message):
-            _reported.read_others(self.file(content, name))
+        code, said, rows = self.run_import(self.file(content, name))
+        self.assertEqual((code, rows), (1, []))
+        self.assertRegex(said, message)
 
 
 class Read(Case):
@@ -101,13 +115,6 @@ class Read(Case):
         self.assertEqual(
             self.read(PROJECT), [({"BLOCK_SIZE_M": 32}, None), ({"BLOCK_SIZE_M": 16, "num_warps": 4}, None)]
         )
-
-    def test_what_import_writes_is_read_again(self):
-        found = _reported.read_others(self.file(KERNEL_TUNER))
-        _reported.write(self.folder / "reported.json", found)
-        self.assertEqual(_reported.read(self.folder / "reported.json"), found)
-        self.assertEqual(json.loads((self.folder / "reported.json").read_text())["evidence"], "reported")
-        self.assertEqual(found[0].source, "found.json /cache/16,1")
 
 
 class Refused(Case):
@@ -160,68 +167,21 @@ class Refused(Case):
         other["results"][0]["measurements"][0]["unit"] = "cycles"
         self.refused(other, "/results/0/measurements/0/unit: none of s, ms, us, ns")
 
-    def test_a_file_of_import_that_says_more_than_reported(self):
-        path = self.folder / "reported.json"
-        _reported.write(path, [])
-        for change, message in (
-            ({"evidence": "measured"}, "not 'reported'"),
-            ({"format": "x"}, "its format is not"),
-            ({"rows": [{"values": {"BLOCK": 1}}]}, "/rows/0: not an object with source"),
-        ):
-            with self.assertRaisesRegex(cubind.InvalidArgumentError, message):
-                _reported.read(self.file(json.loads(path.read_text()) | change, "changed.json"))
-
-    def test_numbers_and_names_of_strict_json(self):
-        self.assertEqual(
-            _strict_json.loads('{"a": [1, 2.5, true, null, "x"]}'), {"a": [1, 2.5, True, None, "x"]}
-        )
-        with self.assertRaisesRegex(ValueError, "-Infinity"):
-            _strict_json.loads("-Infinity", infinity=True)
-
-
-class Written(Case):
-    def test_a_project_file_is_written_in_order_and_read_again(self):
-        path = self.folder / "E=8,N=14336,device_name=NVIDIA_H200.json"
-        _project_file.write(path, {64: {"BLOCK": 2, "FLAG": True}, 1: {"BLOCK": 1}})
-        self.assertEqual(path.read_text().split()[1], '"1":')
-        self.assertEqual(_project_file.read(path), {1: {"BLOCK": 1}, 64: {"BLOCK": 2, "FLAG": True}})
-        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o666 & ~_project_file._umask())
-
-    def test_a_write_that_fails_leaves_the_file_as_it_was(self):
-        path = self.file(PROJECT)
-        before = path.read_text()
-        with self.assertRaises(ValueError):
-            _project_file.write(path, {1: {"BLOCK": float("nan")}})
-        with unittest.mock.patch.object(os, "replace", side_effect=OSError), self.assertRaises(OSError):
-            _project_file.write(path, {1: {"BLOCK": 1}})
-        self.assertEqual((path.read_text(), os.listdir(self.folder)), (before, ["found.json"]))
-
 
 class Command(Case):
-    def run_import(self, *files):
-        command = [
-            sys.executable,
-            "-m",
-            "cubind.triton",
-            "table",
-            "import",
-            *files,
-            "-o",
-            self.folder / "out.json",
-        ]
-        return subprocess.run(command, capture_output=True, text=True)
-
     def test_files_of_all_forms_are_gathered(self):
-        result = self.run_import(
+        _, said, rows = self.run_import(
             self.file(KERNEL_TUNER, "a.json"), self.file(T4, "b.json"), self.file(PROJECT)
         )
-        self.assertIn("6 configurations, 2 of them with a reported time", result.stdout, result.stderr)
-        self.assertEqual(len(_reported.read(self.folder / "out.json")), 6)
+        self.assertIn("6 configurations, 2 of them with a reported time", said)
+        self.assertEqual((len(rows), rows[0]["source"]), (6, "a.json /cache/16,1"))
+        self.assertEqual(json.loads((self.folder / "out.json").read_text())["evidence"], "reported")
 
     def test_a_wrong_file_is_named_and_nothing_written(self):
-        result = self.run_import(self.file(T4, "b.json"), self.file('{"1": {"BLOCK": NaN}}', "wrong.json"))
-        self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, "cubind.triton: .*wrong.json: not JSON: NaN is no number of JSON\n")
+        wrong = self.file('{"1": {"BLOCK": NaN}}', "wrong.json")
+        code, said, _ = self.run_import(self.file(T4, "b.json"), wrong)
+        self.assertEqual(code, 1)
+        self.assertRegex(said, "cubind.triton: .*wrong.json: not JSON: NaN is no number of JSON\n")
         self.assertFalse((self.folder / "out.json").exists())
 
 

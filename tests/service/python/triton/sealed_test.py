@@ -11,10 +11,9 @@ import triton_found  # noqa: F401  first: it looks for a Python with Triton
 # isort: split
 import cubind
 import cubind.triton
+import running
 import triton
 import triton_stub as stub
-from cubind import _asking
-from cubind.triton._own import Own
 from triton_stub import blocks, grid, scale, tuned
 
 
@@ -24,7 +23,7 @@ class Missing:
     served, missed = 0, {}
 
     def find(self, compiling):
-        return Own("is being compiled by the daemon's agent")
+        return stub.Own("is being compiled by the daemon's agent")
 
     def close(self):
         pass
@@ -34,7 +33,7 @@ class Sealed(unittest.TestCase):
     def setUp(self):
         stub.start()
         stub.forget()
-        _asking._warned.clear()
+        running.forget_warnings()
         folder = self.enterContext(tempfile.TemporaryDirectory())
         self.enterContext(unittest.mock.patch.dict(os.environ, TRITON_CACHE_DIR=folder))
         self.enterContext(warnings.catch_warnings())

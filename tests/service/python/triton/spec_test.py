@@ -16,11 +16,24 @@ import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 import triton_kernels  # noqa: E402
 import triton_stub as stub  # noqa: E402
-from cubind.triton import _spec  # noqa: E402
 from cubind.triton import definition as d  # noqa: E402
-from cubind.triton._defining import define  # noqa: E402
-from cubind.triton._own import StaysOwnError  # noqa: E402
 
+ELEMENTS = [
+    "fp64",
+    "fp32",
+    "fp16",
+    "bf16",
+    "fp8e4nv",
+    "fp8e5",
+    "i64",
+    "u64",
+    "i32",
+    "u32",
+    "i8",
+    "u8",
+    "i1",
+    "u1",
+]
 NUMBERS = d.Contents(0, 9, False, (5, 3, 2))
 TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "i32": "int32", "i64": "int64"}
 
@@ -69,8 +82,8 @@ class Defining(unittest.TestCase):
         cls.client = cls.enterClassContext(cubind.connect(cls.daemon.address, timeout=running.PATIENCE))
 
     def define(self, definition):
-        spec = _spec.spec_of(definition)
-        define(self.client._connection, spec)
+        spec = stub.spec_of(definition)
+        stub.define(self.client, spec)
         return spec
 
     def known(self):
@@ -131,7 +144,7 @@ class Defining(unittest.TestCase):
         ]
         found = definition_of()
         for each in contents:
-            for type_ in _spec._ELEMENTS:
+            for type_ in ELEMENTS:
                 with self.subTest(type_, contents=each):
                     is_small = type_ in ("u1", "i1", "u8", "i8")
                     fitting = dataclasses.replace(each, least=0, most=1) if is_small else each
@@ -144,8 +157,8 @@ class TritonsOwn(unittest.TestCase):
         cls.found = definition_of()
 
     def check(self, definition, reason):
-        with self.assertRaises(StaysOwnError) as caught:
-            _spec.spec_of(definition)
+        with self.assertRaises(stub.StaysOwnError) as caught:
+            stub.spec_of(definition)
         self.assertIn(reason, str(caught.exception))
 
     def test_what_a_spec_cannot_say_is_named(self):
@@ -189,9 +202,9 @@ class TritonsOwn(unittest.TestCase):
     def test_parts_of_one_memory_that_lie_apart_and_inputs_that_overlap_are_measured(self):
         x, y, *others = self.found.arguments
         apart = dataclasses.replace(y, storage=0, offset_bytes=4000, storage_bytes=8000)
-        _spec.spec_of(dataclasses.replace(self.found, arguments=(x, apart, *others)))
+        stub.spec_of(dataclasses.replace(self.found, arguments=(x, apart, *others)))
         twice = dataclasses.replace(x, name="twice")
-        _spec.spec_of(dataclasses.replace(self.found, arguments=(x, twice, y, *others)))
+        stub.spec_of(dataclasses.replace(self.found, arguments=(x, twice, y, *others)))
         near = dataclasses.replace(apart, offset_bytes=3996)
         self.check(dataclasses.replace(self.found, arguments=(x, near, *others)), "that x and y share")
 
@@ -202,7 +215,7 @@ class Contents(unittest.TestCase):
         cls.found = definition_of()
 
     def fields(self, definition):
-        return json.loads(_spec.spec_of(definition).json)
+        return json.loads(stub.spec_of(definition).json)
 
     def fill(self, type_, *contents):
         found = with_arguments(self.found, type=type_, contents=d.Contents(*contents), role=d.INOUT)

@@ -5,7 +5,9 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import pathlib
+import stat
 import sys
 import tempfile
 import time
@@ -29,11 +31,10 @@ from cubind.triton import (  # noqa: E402
     _reported,
     _row_questions,
     _rows,
-    _spec,
     _table_command,
 )
 from cubind.triton import table as table_module  # noqa: E402
-from triton_fake_daemon import FakeDaemon  # noqa: E402
+from fake_daemon import FakeDaemon  # noqa: E402
 from triton_stub import grid, scale  # noqa: E402
 
 replaying.require()
@@ -65,7 +66,7 @@ table = table_of()  # of this module, for the command line
 
 
 def spec_of(of, size, group, launch=0):
-    return _spec.spec_of(_row_questions.questions(of, size, group)[launch].definition)
+    return stub.specs_of_row(of, size, group)[launch]
 
 
 class Replaying(running.Daemon):
@@ -181,12 +182,45 @@ class Command(Case):
         self.serve((table, 1000, [DEFAULT, WINNER, OTHER], (20.0, 10.0, 5.0)))
         reported = self.folder / "reported.json"
         _reported.write(reported, [_reported.Reported("elsewhere", OTHER, 1.0)])
+        self.assertEqual(_reported.read(reported), [_reported.Reported("elsewhere", OTHER, 1.0)])
         out = self.folder / "out"
         code, printed = self.run_command("tune", PLACE, "-o", out, "--rows", "1000", "--reported", reported)
         self.assertEqual(code, 0, printed)
         self.assertRegex(printed, r" 1000 +20\.0\d +5\.0\d ")
         (name,) = out.iterdir()
         self.assertEqual(_project_file.read(name), {1000: OTHER})
+
+    def test_a_file_of_import_that_says_more_than_reported_is_refused(self):
+        path = self.folder / "reported.json"
+        _reported.write(path, [])
+        written = json.loads(path.read_text())
+        for change, message in (
+            ({"evidence": "measured"}, "not 'reported'"),
+            ({"format": "x"}, "its format is not"),
+            ({"rows": [{"values": {"BLOCK": 1}}]}, "/rows/0: not an object with source"),
+        ):
+            path.write_text(json.dumps(written | change))
+            with self.assertRaisesRegex(cubind.InvalidArgumentError, message):
+                _reported.read(path)
+
+
+class Written(Case):
+    def test_a_project_file_is_written_in_order_and_read_again(self):
+        path = self.folder / "E=8,N=14336,device_name=NVIDIA_H200.json"
+        _project_file.write(path, {64: {"BLOCK": 2, "FLAG": True}, 1: {"BLOCK": 1}})
+        self.assertEqual(path.read_text().split()[1], '"1":')
+        self.assertEqual(_project_file.read(path), {1: {"BLOCK": 1}, 64: {"BLOCK": 2, "FLAG": True}})
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o666 & ~_project_file._umask())
+
+    def test_a_write_that_fails_leaves_the_file_as_it_was(self):
+        path = self.folder / "found.json"
+        _project_file.write(path, {1: {"BLOCK": 1}})
+        before = path.read_text()
+        with self.assertRaises(ValueError):
+            _project_file.write(path, {1: {"BLOCK": float("nan")}})
+        with unittest.mock.patch.object(os, "replace", side_effect=OSError), self.assertRaises(OSError):
+            _project_file.write(path, {1: {"BLOCK": 2}})
+        self.assertEqual((path.read_text(), self.files()), (before, ["found.json"]))
 
 
 class Measured(Case):

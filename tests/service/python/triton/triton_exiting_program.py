@@ -15,7 +15,6 @@ import time
 
 import cubind.triton
 import triton_stub as stub
-from cubind.triton import _triton_private as private
 from triton_stub import grid, tuned
 
 
@@ -25,7 +24,7 @@ def call(kernel):
 
 def watch(name, seconds):
     """Has a function of _triton_private take its time. Returns an event: the background thread is in it."""
-    original, begun = getattr(private, name), threading.Event()
+    original, begun = getattr(stub.private, name), threading.Event()
 
     @functools.wraps(original)
     def slow(*arguments):
@@ -38,7 +37,7 @@ def watch(name, seconds):
         print(f"{name} ends", flush=True)
         return found
 
-    setattr(private, name, slow)
+    setattr(stub.private, name, slow)
     return begun
 
 

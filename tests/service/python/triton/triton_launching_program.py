@@ -10,7 +10,7 @@ import running
 import triton
 import triton.language as tl
 import triton_launchers as launchers
-from cubind.triton._launching import Launching
+import triton_stub as stub
 
 
 @triton.jit
@@ -22,7 +22,7 @@ def scaled(x, y, N, scale, BLOCK: tl.constexpr):
 def main():
     launchers.require()
     if sys.argv[1] == "cubind":
-        Launching().install()
+        stub.install(stub.Daemon())
     launchers.start()
     fake = running.FakeDriver(4)
     scaled[(3,)](launchers.Tensor(), launchers.Tensor(0x9000), 300, 2.0, BLOCK=128)

@@ -11,7 +11,6 @@ import python_found
 import running
 import triton_stub as stub
 from cubind.client import Client
-from cubind.triton import _spec
 from triton_stub import grid, tuned
 
 PROGRAM = pathlib.Path(__file__).with_name("triton_served_program.py")
@@ -25,7 +24,7 @@ def call(kernel):
 def spec():
     """Of the call."""
     found = stub.question_of(tuned(), stub.Tensor((1000,)), stub.Tensor((1000,)), 1000, 2.0, grid=grid)
-    return _spec.spec_of(found)
+    return stub.spec_of(found)
 
 
 class Replaying(running.Daemon):

@@ -14,7 +14,6 @@ import triton
 import triton.language as tl
 import triton_replaying as replaying
 import triton_stub as stub
-from cubind.triton import _artifacts, _daemon, _install
 from triton import knobs
 from triton_stub import grid, tuned
 
@@ -47,8 +46,7 @@ def main():
     seen = {True: [], False: []}
     knobs.compilation.listener = lambda src, cache_hit, **_: seen[cache_hit].append(src.name)
     with cubind.connect(sys.argv[1]) as client, replaying.on_its_gpu(client):
-        daemon = _daemon.CubindDaemon(client, True, running.PATIENCE)
-        _install.put_in(daemon, _artifacts.Artifacts(daemon.connected, running.PATIENCE))
+        cubind.triton.install(client, timeout=running.PATIENCE)
         run()
         report = cubind.triton.report()
         cubind.triton.uninstall()

@@ -3,15 +3,21 @@ tensors in no memory, and a daemon in memory."""
 
 import dataclasses
 import itertools
+import unittest.mock
 from typing import ClassVar
 
 import cubind.triton
 import triton
 import triton.language as tl
-from cubind.triton import _install
-from cubind.triton._own import Own
+from cubind.triton import _bound, _daemon, _defining, _install, _own, _roles, _row_questions, _spec
+from cubind.triton import _triton_private as private
 from triton.backends.compiler import GPUTarget
+from triton.compiler import make_backend
 from triton.runtime.driver import driver
+
+Own, StaysOwnError = _own.Own, _own.StaysOwnError
+spec_of = _spec.spec_of
+MOST_CONFIGURATIONS = _spec._MAX_CONFIGURATIONS
 
 _addresses = itertools.count(1 << 20, 1 << 20)
 
@@ -130,6 +136,62 @@ class Daemon:
 def install(daemon, artifacts=None):
     """Instead of cubind.triton.install()."""
     _install.put_in(daemon, artifacts)
+
+
+def install_client(client, waits=True, timeout=60.0, patience=0.05):
+    """Instead of cubind.triton.install(client): Triton compiles. Returns what asks the daemon."""
+    asking = _daemon.CubindDaemon(client, waits, timeout, patience)
+    _install.put_in(asking)
+    return asking
+
+
+def patch():
+    """What is in Triton's place."""
+    return _install._installed.patch
+
+
+def limit(name, value):
+    """Meanwhile a limit of what asks the daemon."""
+    return unittest.mock.patch.object(_daemon, name, value)
+
+
+def without_ttir():
+    """Meanwhile a kernel whose TTIR is made fails."""
+    return unittest.mock.patch.object(private.TtirMaker, "module", side_effect=AssertionError)
+
+
+def loads(load):
+    """Meanwhile what loads a configuration's binary."""
+    return unittest.mock.patch.object(private, "load", load)
+
+
+def capturing():
+    """Meanwhile a CUDA graph is captured."""
+    return unittest.mock.patch.object(private, "is_capturing", lambda: True)
+
+
+def specs_of_row(table, size, group):
+    """Of the launches of a table's call, with that group of configurations."""
+    return [spec_of(question.definition) for question in _row_questions.questions(table, size, group)]
+
+
+def bound_keeps(calls):
+    """Meanwhile a bound launch keeps only so many calls."""
+    return unittest.mock.patch.object(_bound, "_MOST_EXACT", calls)
+
+
+def define(client, spec):
+    _defining.define(client._connection, spec)
+
+
+def module_of(case, target):
+    """The TTIR of a kernel of triton_kernels."""
+    options = make_backend(target).parse_options(dict(case.options))
+    return private.TtirMaker().module(private.Source(case.source(), options, target, {}, {}, {}, None))
+
+
+def roles_of(case, target):
+    return _roles.roles_of(module_of(case, target))
 
 
 def question_of(tuner, *args, **kwargs):

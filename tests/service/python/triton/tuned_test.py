@@ -14,7 +14,6 @@ import cubind.triton  # noqa: E402
 import running  # noqa: E402
 import triton_replaying as replaying  # noqa: E402
 import triton_stub as stub  # noqa: E402
-from cubind.triton import _daemon, _install  # noqa: E402
 from triton_replaying import call  # noqa: E402
 from triton_stub import blocks, tuned  # noqa: E402
 
@@ -30,7 +29,7 @@ class Tuned(unittest.TestCase):
         stub.forget()
 
     def install(self, waits):
-        _install.put_in(_daemon.CubindDaemon(self.client, waits, running.PATIENCE, patience=5.0))
+        stub.install_client(self.client, waits, running.PATIENCE, patience=5.0)
         self.addCleanup(cubind.triton.uninstall)
 
     def test_the_winner_follows_the_first_configuration_and_the_next_process_has_it_at_once(self):

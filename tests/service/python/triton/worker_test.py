@@ -20,10 +20,9 @@ import triton_found  # noqa: F401  first: it looks for a Python with Triton
 # isort: split
 import triton
 import triton_kernels
-from cubind.triton import _triton_private as private
+import triton_stub as stub
 from cubind.triton.worker import framing, sandbox
 from triton.backends.compiler import GPUTarget
-from triton.compiler import make_backend
 from triton_running import FOLDER, MAX_FRAME, Worker
 
 HOPPER, BLACKWELL = GPUTarget("cuda", 90, 32), GPUTarget("cuda", 100, 32)
@@ -32,10 +31,8 @@ NO_KERNEL = b"module { tt.func public @nothing() { tt.return } }"
 
 def ttir_of(case, target):
     """Stripped of the lines that Triton keeps by default."""
-    options = make_backend(target).parse_options(dict(case.options))
-    source = private.Source(case.source(), options, target, {}, {}, {}, None)
     with unittest.mock.patch.dict(os.environ, TRITON_DISABLE_LINE_INFO="0"):
-        return private.TtirMaker().module(source).str_nodebug().encode()
+        return stub.module_of(case, target).str_nodebug().encode()
 
 
 class Compiles(unittest.TestCase):

@@ -1,24 +1,26 @@
-"""A daemon of one's own for the questions of cubind.triton, at a socket of its own."""
+"""A daemon of one's own, at a socket of its own."""
 
 import concurrent.futures
 import contextlib
+import json
 import pathlib
 import shutil
 import tempfile
 
 import grpc
-from cubind import _wire
+import running
 
-pb = _wire.messages()
+pb = running.messages()
 
 
 class FakeDaemon(contextlib.AbstractContextManager):
     """Keeps definitions, and gives `answer` to questions for them: a reply, or an error's code. `asked` has
     the requests but for those by a hint that is not known, `defined` the parts by name, `hinted` the names by
-    hint. tcp: it listens on a port instead of a socket."""
+    hint. tcp: it listens on a port instead of a socket. refusal: code and details of the answer to every
+    question. events: of every tuning."""
 
-    def __init__(self, answer=None, tcp=False):
-        self.answer = answer
+    def __init__(self, answer=None, tcp=False, refusal=None, events=()):
+        self.answer, self._refusal, self._events = answer, refusal, events
         self.asked, self.defined, self.hinted = [], {}, {}
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cubind-fake-"))
         self.address = f"unix://{self.folder}/cubind.sock"
@@ -28,6 +30,9 @@ class FakeDaemon(contextlib.AbstractContextManager):
             ),
             "DefineKernel": grpc.stream_unary_rpc_method_handler(
                 self._define, pb.DefineKernelPart.FromString, pb.DefineKernelReply.SerializeToString
+            ),
+            "Tune": grpc.unary_stream_rpc_method_handler(
+                lambda *_: iter(self._events), pb.TuneRequest.FromString, pb.TuneEvent.SerializeToString
             ),
         }
         self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
@@ -45,6 +50,9 @@ class FakeDaemon(contextlib.AbstractContextManager):
         return [pb.OnMiss.Name(request.on_miss).lower() for request in self.asked]
 
     def _get(self, request, context):
+        if self._refusal is not None:
+            self.asked.append(request)
+            context.abort(*self._refusal)
         if not request.kernel:
             if request.hint not in self.hinted:
                 context.abort(grpc.StatusCode.NOT_FOUND, "no defined kernel has it")
@@ -61,7 +69,7 @@ class FakeDaemon(contextlib.AbstractContextManager):
 
     def _define(self, parts, context):
         parts = list(parts)
-        name = _wire.json.loads(parts[0].spec_json)["name"]
+        name = json.loads(parts[0].spec_json)["name"]
         self.defined.setdefault(name, []).append(parts)
         return pb.DefineKernelReply(name=name)
 
