@@ -111,7 +111,7 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error, std::sp
   const bool is_part = std::string_view(*first).find('=') != std::string_view::npos &&
                        path.back()->get_option_no_throw("--problem") != nullptr;
   const char* const hint = is_part ? ": a problem is one word, as in --problem N=4096,T=bf16" : "";
-  return where + (too_many ? quoted(*first) + " is one word too many" + hint : error.what());
+  return where + (too_many || is_part ? quoted(*first) + " is one word too many" + hint : error.what());
 }
 
 }  // namespace

@@ -76,6 +76,9 @@ TEST_CASE("an unknown option or word is reported by itself") {
   CHECK(complaint({"tune", "k", "N=1,T=f32"}) ==
         "cubindctl tune: \"N=1,T=f32\" is one word too many: a problem is one word, as in --problem "
         "N=4096,T=bf16");
+  CHECK(complaint({"get", "k", "N=1,T=f32"}) ==
+        "cubindctl get: \"N=1,T=f32\" is one word too many: a problem is one word, as in --problem "
+        "N=4096,T=bf16");
   CHECK(complaint({"devices", "N=1"}) == "cubindctl devices: \"N=1\" is one word too many");
   CHECK(complaint({"get", "k"}) ==
         "cubindctl get: --problem is required: PROBLEM, dims and types of one call: N=4096,D=4096,T=bf16; "
