@@ -102,6 +102,8 @@ ExitCode run(const JobsOptions& options, const CommonOptions& common) {
       jobs.push_back(json_of(job));
     }
     print_json({{"jobs", jobs}});
+  } else if (reply.jobs().empty() && !options.all) {
+    std::cout << "No job is open; `cubindctl jobs --all` lists those that have ended.\n";
   } else {
     print(reply.jobs());
   }

@@ -57,6 +57,9 @@ std::string detail_of(const v1::Job& job) {
   if (!job.error().empty()) {
     return job.error();
   }
+  if (job.state() == v1::Job::NO_DEVICE || job.state() == v1::Job::WAITING_FOR_IDLE_GPU) {
+    return state_text(job);
+  }
   if (!has_ended(job.state()) && !job.phase().empty()) {
     return stage_of(job);
   }

@@ -270,6 +270,13 @@ TEST_CASE("jobs lists what runs and with all what has ended") {
   CHECK(all);
 }
 
+TEST_CASE("jobs says that none is open and how to list the others") {
+  FakeDaemon daemon;
+  daemon.scripts.list_jobs = [](bool) { return v1::ListJobsReply(); };
+  CHECK(ctl(daemon, {"jobs"}).out == "No job is open; `cubindctl jobs --all` lists those that have ended.\n");
+  CHECK(Json::parse(ctl(daemon, {"jobs", "--json"}).out)["jobs"].empty());
+}
+
 TEST_CASE("jobs tells tuning jobs from compile jobs") {
   FakeDaemon daemon;
   v1::ListJobsReply reply;

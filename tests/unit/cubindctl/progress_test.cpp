@@ -44,6 +44,13 @@ TEST_CASE("of a job that runs its stage is shown and of one that has ended what 
   CHECK(detail_of(job) == "no configuration survived");
 }
 
+TEST_CASE("of a job that waits its reason is shown") {
+  v1::Job job = event(v1::Job::NO_DEVICE, "", "nvidia-h200").job();
+  CHECK(detail_of(job) == "waits: no agent offers nvidia-h200");
+  job.set_state(v1::Job::WAITING_FOR_IDLE_GPU);
+  CHECK(detail_of(job) == "waits: another process uses the GPU");
+}
+
 TEST_CASE("plain lines tell each stage once and the winner at the end") {
   std::ostringstream out;
   Progress progress(out, {}, 1);
