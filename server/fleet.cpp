@@ -94,7 +94,7 @@ DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& 
   if (offered.empty()) {
     throw Error(ErrorCode::FailedPrecondition, field,
                 no_gpu_because(agents) +
-                    "; name a device class, whose jobs wait for an agent that has one, or let "
+                    "; name a device class (its jobs wait for an agent that has one), or let "
                     "`cubind --replay TABLE` play recorded measurements");
   }
   if (offered.size() > 1) {

@@ -79,7 +79,8 @@ void VariantCall::start_job() {
   } else if (asked_.names_device && asked_.on_miss != OnMiss::Wait &&
              !context_.scheduler.may_find_device(wish->order.question.device_class)) {
     no_job_because_ = not_offered_because(asked_.question.device.label, *context_.fleet.agents()) +
-                      "; `cubindctl tune` queues a job that waits for one";
+                      "; `cubindctl tune --device " + asked_.question.device.label +
+                      "` queues a job that waits for one";
   } else {
     wish->order.caller = open_->name();
     wish->order.awaited = asked_.on_miss == OnMiss::Wait;

@@ -60,7 +60,8 @@ TEST_CASE("what no table covers gets the default configuration without a GPU") {
   CHECK(reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
   CHECK(reply.provenance().evidence() == v1::NONE);
   CHECK(reply.job_id().empty());
-  CHECK_THAT(reply.why(), Contains("no agent offers a GPU: ") && Contains("`cubindctl tune` queues a job"));
+  CHECK_THAT(reply.why(), Contains("no agent offers a GPU: ") &&
+                              Contains("`cubindctl tune --device nvidia-h200` queues a job"));
   CHECK(machine.daemon.connect().list_jobs(false, kPatience).jobs().empty());
   CHECK(machine.daemon.connect().list_wanted({}, kPatience).total() == 1);
   CHECK_FALSE(reply.artifact().zstd_cubin().empty());
