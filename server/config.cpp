@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <iostream>
@@ -11,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number_option.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "server/config_sources.hpp"
 #include "server/store/postgresql/store_url.hpp"
@@ -368,10 +370,29 @@ void print(const std::vector<Setting>& settings, const Config& config) {
   }
 }
 
+/// What is wrong with the words; of an unknown option, which one was meant.
+std::string complaint(const CLI::App* app, const CLI::Error& error) {
+  const std::vector<std::string> left = app->remaining();
+  const auto unknown =
+      std::ranges::find_if(left, [](const std::string& word) { return word.starts_with("--"); });
+  std::string text = error.what();
+  if (unknown != left.end() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app->get_options()) {
+      names.push_back("--" + option->get_lnames().front());
+    }
+    const std::string name = unknown->substr(0, unknown->find('='));
+    const auto nearest = nearest_word(name, names);
+    text = quoted(name) + " is not an option" + (nearest ? ", did you mean " + quoted(*nearest) + "?" : "");
+  }
+  return "cubind: " + text + "\nRun with --help for more information.\n";
+}
+
 }  // namespace
 
 std::optional<Config> parse_command_line(int argc, const char* const* argv, int& exit_code) {
   CLI::App app("cubind: tunes CUDA kernels for the asked shapes and serves the winners");
+  app.failure_message(complaint);
   app.set_version_flag("--version", std::string("cubind ") + kVersion);
   if (const auto variants = shipped_variants()) {
     app.footer("The pages are in " + (variants->parent_path() / "docs").string());

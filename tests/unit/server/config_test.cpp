@@ -126,6 +126,19 @@ TEST_CASE("a wrong argument ends the process with 2 and help with 0") {
   CHECK(exit_code == 0);
 }
 
+TEST_CASE("an unknown option is named with the one that was meant") {
+  std::ostringstream said;
+  std::streambuf* const out = std::cerr.rdbuf(said.rdbuf());
+  int exit_code = -1;
+  const char* wrong[] = {"cubind", "--bundel", "x"};
+  CHECK_FALSE(parse_command_line(3, wrong, exit_code));
+  std::cerr.rdbuf(out);
+  CHECK(exit_code == 2);
+  CHECK(said.str() ==
+        "cubind: \"--bundel\" is not an option, did you mean \"--bundle\"?\n"
+        "Run with --help for more information.\n");
+}
+
 std::string help_text() {
   std::ostringstream help;
   std::streambuf* const out = std::cout.rdbuf(help.rdbuf());
