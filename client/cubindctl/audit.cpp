@@ -1,7 +1,6 @@
 #include "client/cubindctl/audit.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "base/text.hpp"
 #include "client/cubindctl/comparison_output.hpp"
@@ -218,11 +217,14 @@ class Auditing {
   }
 
   void add_coverage() {
-    if (input_.wanted == 0) {
+    if (!input_.wanted) {
+      return;
+    }
+    if (*input_.wanted == 0) {
       add("coverage", Verdict::Ok, "no problem of the kernel was asked for and not measured");
     } else {
       add("coverage", Verdict::Fail,
-          counted(input_.wanted, "problem") + " of the kernel asked for and not measured: " +
+          counted(*input_.wanted, "problem") + " of the kernel asked for and not measured: " +
               "`cubindctl tune --wanted " + record_.context.kernel + "` measures them");
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ struct AuditInput {
   const KernelSpec& spec;
   /// What the daemon answers the record's question with today.
   std::string match;
-  std::string why;           // nothing answers; empty: something does
-  std::uint64_t wanted = 0;  // problems of the kernel on this device that were asked for and not measured
+  std::string why;  // nothing answers; empty: something does
+  /// Problems of the kernel on this device that were asked for and not measured; empty: another record's
+  /// audit tells it.
+  std::optional<std::uint64_t> wanted;
 };
 
 /// In the order in which a reader cares: is it right, is it fast, is it today's.

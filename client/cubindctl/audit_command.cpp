@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -72,7 +73,10 @@ class Auditor {
     question.problem = record.context.problem;
     question.device_class = record.context.device_class;
     const Explanation explanation = explanation_of(record, question);
-    AuditInput input{record, explanation, *spec_, "", "", wanted_on(record.context.device_class)};
+    AuditInput input{record, explanation, *spec_, "", "", std::nullopt};
+    if (covered_.insert(record.context.device_class).second) {
+      input.wanted = wanted_on(record.context.device_class);
+    }
     ask_daemon(input);
     return {record, explanation.device, ctl::audit(input)};
   }
@@ -140,6 +144,7 @@ class Auditor {
   const std::shared_ptr<const KernelSpec> spec_;
   const StoredTrials stored_;
   const v1::ListWantedReply wanted_;
+  std::set<Digest> covered_;  // device classes whose coverage a record's audit tells
 };
 
 std::size_t count_of(const Audited& one, Verdict verdict) {
