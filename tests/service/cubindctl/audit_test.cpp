@@ -38,7 +38,7 @@ TEST_CASE("audit holds each record of a kernel against the checks") {
   CHECK(line_of(record, "today")["verdict"] == "ok");
   CHECK(line_of(record, "coverage")["verdict"] == "ok");
   CHECK(record["checks"].size() == 11);
-  CHECK(document["records"][1]["checks"].size() == 10);  // the device's coverage is told once
+  CHECK(document["records"][1]["checks"].size() == 10);  // the coverage of a device is reported once
 
   const auto one = ctl(daemon, {"audit", kTinyKernel, "--problem", text_of(tiny_problem(3)), "--verbose"});
   CHECK_THAT(one.out, Contains("K=3") && !Contains("K=2") && Contains("FAIL  measurement") &&
