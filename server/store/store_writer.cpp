@@ -278,7 +278,7 @@ bool StoreWriter::put_record(const RecordRow& record) {
     if (rival.record && record.provisional && !rival.record->provisional) {
       return false;
     }
-    if (rival.record && is_of_table(record.evidence) && says_the_same(record, *rival.record)) {
+    if (rival.record && record.evidence != Evidence::Measured && says_the_same(record, *rival.record)) {
       for (const LibraryComparison& comparison : record.over_library) {
         put_comparison(rival.id, comparison);
       }

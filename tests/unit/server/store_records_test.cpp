@@ -44,6 +44,16 @@ TEST_CASE("an import never replaces a measurement and the same import is known")
   CHECK_FALSE(f.put(imported));
 }
 
+TEST_CASE("a replayed record that comes back in a table is known and one of a new job is not") {
+  RecordStore f;
+  RecordRow replayed = record_row(4096);
+  replayed.evidence = Evidence::Replayed;
+  CHECK(f.put(replayed));
+  CHECK_FALSE(f.put(replayed));
+  replayed.timing.measured_at = "2026-11-29T04:11:34.227Z";
+  CHECK(f.put(replayed));
+}
+
 TEST_CASE("a provisional record never replaces an uncontended one which ends a provisional one") {
   RecordStore f;
   RecordRow provisional = record_row(4096);
