@@ -11,6 +11,7 @@
 #include "base/version.hpp"
 #include "client/cubindctl/completion.hpp"
 #include "client/cubindctl/subcommands.hpp"
+#include "tuner/spec/spec_folder.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -41,6 +42,10 @@ void set_up(CLI::App& app, CommandLine& line) {
   app.fallthrough();
   add_common(app, line.common);
   add_subcommands(app, line);
+  if (const auto variants = shipped_variants()) {
+    app.footer(std::string(exit_code_help()) + "\nThe pages are in " +
+               (variants->parent_path() / "docs").string());
+  }
 }
 
 /// The commands that were given, from cubindctl itself.

@@ -98,10 +98,10 @@ TEST_CASE("a value that is none of an option's choices is reported with them") {
   CHECK_THAT(complaint("--tune", "maybe"), Catch::Contains("\"maybe\" is not one of auto, never, sealed\n"));
 }
 
-TEST_CASE("help is printed on standard output and tells the exit codes") {
+TEST_CASE("help is printed on standard output and tells the exit codes and where the pages are") {
   const ProgramResult result = ctl("unix:///nowhere", {"--help"});
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out, Catch::Contains("130  Ctrl-C"));
+  CHECK_THAT(result.out, Catch::Contains("130  Ctrl-C") && Catch::Contains("\nThe pages are in /"));
 }
 
 TEST_CASE("without a running daemon the message says how to start one and the exit code is 3") {
