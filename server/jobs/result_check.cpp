@@ -381,12 +381,12 @@ void check_measured_as(const OpenJob& job, const WorkBatch& batch, StoreReader& 
     const std::string field = element_member("batch.trials", static_cast<int>(i), "measured_as");
     const Digest& key = *batch.trials[i].measured_as;
     require_own(trials, key, field);
-    const TrialRow measured = reader.trial(key, job.row.question.kernel).value();
-    if (measured.measured_as) {
-      refuse(field, short_name(key) + " was not measured itself");
+    const auto trial = reader.trial(batch.trials[i].key.digest, job.row.question.kernel);
+    const auto measured = reader.trial(key, job.row.question.kernel);
+    if (!trial || !measured || measured->measured_as) {  // what ran out of memory is not stored
+      refuse(field, short_name(key) + " was not measured itself, or the trial ran out of memory");
     }
-    const TrialRow trial = reader.trial(batch.trials[i].key.digest, job.row.question.kernel).value();
-    const RunCode own = run_code(job, trial, field, reader), other = run_code(job, measured, field, reader);
+    const RunCode own = run_code(job, *trial, field, reader), other = run_code(job, *measured, field, reader);
     const bool is_same_code = !own.cubin || !other.cubin || (own.code && own.code == other.code);
     if (own.launch != other.launch || !is_same_code) {
       refuse(field, short_name(key) + " runs other code, or by other launches");

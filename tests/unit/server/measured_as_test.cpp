@@ -96,6 +96,19 @@ TEST_CASE_METHOD(Reported, "a trial is not measured as itself") {
   CHECK_THAT(refusal_of(tried(twin, "code", key(twin))), Catch::Contains("was not measured itself"));
 }
 
+TEST_CASE_METHOD(Reported, "a trial that ran out of memory is measured as none and none as it") {
+  REQUIRE(store_batch(tried(measured, "code")));
+  WorkBatch both = tried(elsewhere, "code");
+  const WorkBatch second = tried(twin, "code", GENERATE_COPY(key(measured), key(elsewhere)));
+  both.trials.push_back(second.trials[0]);
+  both.artifacts.push_back(second.artifacts[0]);
+  for (TrialRow& trial : both.trials) {
+    trial.outcome = Outcome::OutOfMemory;
+  }
+  CHECK_THAT(refusal_of(both),
+             Catch::Contains("batch.trials[1].measured_as: ") && Catch::Contains("ran out of memory"));
+}
+
 TEST_CASE_METHOD(Reported, "a trial that was measured as another one is no winner") {
   REQUIRE(store_batch(tried(measured, "code")));
   REQUIRE(store_batch(tried(twin, "code", key(measured))));
