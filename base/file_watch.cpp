@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/periodic.hpp"
+
 namespace cubind {
 namespace {
 
@@ -31,35 +33,17 @@ FileStamps stamps_of(const std::vector<std::filesystem::path>& files) {
   return stamps;
 }
 
-FileWatch::FileWatch(std::vector<std::filesystem::path> files, FileStamps seen,
-                     std::chrono::milliseconds period, Read read)
-    : files_(std::move(files)),
-      period_(period),
-      read_(std::move(read)),
-      seen_(std::move(seen)),
-      thread_([this] { run(); }) {}
-
-FileWatch::~FileWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stop_.notify_one();
-  thread_.join();
-}
-
-void FileWatch::run() {
-  std::unique_lock lock(mutex_);
-  bool failed = false;
-  while (!stop_.wait_for(lock, period_, [this] { return stopping_; })) {
-    lock.unlock();
-    if (FileStamps now = stamps_of(files_); failed || now != seen_) {
-      const bool is_again = failed && now == seen_;
-      seen_ = std::move(now);  // first: a file that changes while it is read is read again
-      failed = !read_(is_again);
+std::jthread watch_files(std::vector<std::filesystem::path> files, FileStamps seen,
+                         std::chrono::milliseconds period, ReadFiles read) {
+  return every(period, [files = std::move(files), seen = std::move(seen), read = std::move(read),
+                        failed = false]() mutable {
+    if (FileStamps now = stamps_of(files); failed || now != seen) {
+      const bool is_again = failed && now == seen;
+      seen = std::move(now);  // first: a file that changes while it is read is read again
+      failed = !read(is_again);
     }
-    lock.lock();
-  }
+    return true;
+  });
 }
 
 }  // namespace cubind

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -103,7 +104,8 @@ class CheckedTls final : public grpc::ServerCredentials {
                                          : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY,
                 [](void* self, auto** config) { return static_cast<CheckedTls*>(self)->give(config); },
                 this))),
-        watch_(paths_of(files_), seen_, kBetweenLooks, [this](bool is_again) { return reload(is_again); }) {}
+        watch_(watch_files(paths_of(files_), seen_, kBetweenLooks,
+                           [this](bool is_again) { return reload(is_again); })) {}
   ~CheckedTls() override { grpc_server_credentials_release(credentials_); }
   CheckedTls(const CheckedTls&) = delete;
   CheckedTls& operator=(const CheckedTls&) = delete;
@@ -153,7 +155,7 @@ class CheckedTls final : public grpc::ServerCredentials {
   TlsTexts texts_;         // guarded by mutex_
   bool is_given_ = false;  // gRPC has these texts; guarded by mutex_
   grpc_server_credentials* const credentials_;
-  FileWatch watch_;
+  const std::jthread watch_;  // ends first
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/periodic.hpp"
 
 namespace cubind {
 namespace {
@@ -24,27 +25,13 @@ UniqueFd open_lock(const std::filesystem::path& file) {
 
 UserWatch::UserWatch(const std::filesystem::path& file, std::chrono::milliseconds period,
                      std::function<void()> unused)
-    : file_(open_lock(file)), period_(period), unused_(std::move(unused)), thread_([this] { run(); }) {}
-
-UserWatch::~UserWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_one();
-  thread_.join();
-}
-
-void UserWatch::run() {
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, period_, [this] { return stopping_; })) {
-    if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) {
-      log_info("the last user has gone");
-      lock.unlock();
-      unused_();
-      return;
-    }
-  }
-}
+    : file_(open_lock(file)), thread_(every(period, [this, unused = std::move(unused)] {
+        const bool is_used = ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0;
+        if (!is_used) {
+          log_info("the last user has gone");
+          unused();
+        }
+        return is_used;
+      })) {}
 
 }  // namespace cubind

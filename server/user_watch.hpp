@@ -2,10 +2,8 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "base/unique_fd.hpp"
@@ -21,20 +19,10 @@ class UserWatch {
   /// opened.
   UserWatch(const std::filesystem::path& file, std::chrono::milliseconds period,
             std::function<void()> unused);
-  ~UserWatch();
-  UserWatch(const UserWatch&) = delete;
-  UserWatch& operator=(const UserWatch&) = delete;
 
  private:
-  void run();
-
   const UniqueFd file_;
-  const std::chrono::milliseconds period_;
-  const std::function<void()> unused_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;  // guarded by mutex_
-  std::thread thread_;
+  const std::jthread thread_;
 };
 
 }  // namespace cubind

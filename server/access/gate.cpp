@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "access/token_file.hpp"
+#include "base/file_watch.hpp"
 #include "base/log.hpp"
 #include "server/access/unauthenticated.hpp"
 
@@ -30,8 +31,7 @@ Gate::Gate(std::filesystem::path tokens, const Clock& clock, std::optional<Calle
   }
   FileStamps seen = stamps_of({file_});
   set(read_token_file(file_));
-  watch_.emplace(std::vector{file_}, std::move(seen), period,
-                 [this](bool is_again) { return reload(is_again); });
+  watch_ = watch_files({file_}, std::move(seen), period, [this](bool is_again) { return reload(is_again); });
 }
 
 bool Gate::reload(bool is_again) {

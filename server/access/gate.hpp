@@ -9,12 +9,12 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "access/token.hpp"
 #include "base/clock.hpp"
-#include "base/file_watch.hpp"
 #include "server/access/caller.hpp"
 
 namespace cubind {
@@ -72,7 +72,7 @@ class Gate {
   mutable Verified verified_;                                         // of tokens_; guarded by mutex_
   mutable std::unordered_map<std::string, CallerPtr> known_members_;  // by user; guarded by mutex_
 
-  std::optional<FileWatch> watch_;  // last: its thread ends first; absent: there is no file
+  std::jthread watch_;  // ends first; of the file, if there is one
 };
 
 }  // namespace cubind
