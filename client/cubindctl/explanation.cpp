@@ -191,18 +191,14 @@ class Explaining {
   }
 
   measure::FloorRates rates_of(const TableTrial& trial) const {
-    measure::FloorRates rates;
-    rates.cc_major = device_->facts.cc_major;
-    rates.cc_minor = device_->facts.cc_minor;
-    rates.sm_count = device_->facts.sm_count;
-    rates.memory_bus_bits = device_->facts.memory_bus_bits;
+    std::uint32_t sm_mhz = 0, memory_mhz = 0;
     for (const auto* blocks : {&trial.screening, &trial.finals}) {
       for (const SampleBlock& block : *blocks) {
-        rates.sm_mhz = std::max(rates.sm_mhz, block.conditions.sm_mhz);
-        rates.memory_mhz = std::max(rates.memory_mhz, block.conditions.memory_mhz);
+        sm_mhz = std::max(sm_mhz, block.conditions.sm_mhz);
+        memory_mhz = std::max(memory_mhz, block.conditions.memory_mhz);
       }
     }
-    return rates;
+    return measure::floor_rates(device_->facts, sm_mhz, memory_mhz);
   }
 
   void add_rates(ExplainedTrial& one) {

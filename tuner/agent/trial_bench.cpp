@@ -1,11 +1,10 @@
 #include "tuner/agent/trial_bench.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "tuner/measure/floor.hpp"
 #include "tuner/measure/margins.hpp"
 #include "tuner/spec/entry_faults.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind {
 namespace {
@@ -134,15 +133,15 @@ Attempt TrialBench::adopt(const Candidate& candidate) {
   const WorkSizes sizes = input_.spec->work_sizes(input_.problem);
   const measure::FloorWork work{sizes.flops.value_or(0), sizes.min_read_bytes.value_or(0),
                                 !input_.policy.warm_l2};
+  const DeviceFacts facts = device_facts_from_wire(input_.facts);
   for (const auto stage : {v1::SampleBlock::SCREEN, v1::SampleBlock::FINAL}) {
     for (const v1::SampleBlock* block : log_.blocks(candidate, stage)) {
-      const measure::FloorRates rates{input_.facts.cc_major(),          input_.facts.cc_minor(),
-                                      input_.facts.sm_count(),          block->conditions().sm_mhz(),
-                                      block->conditions().memory_mhz(), input_.facts.memory_bus_bits()};
-      const measure::Floor floor = measure::compute_floor(work, rates, settings_);
-      const double least = *std::ranges::min_element(block->samples_us());
-      if (measure::is_below(floor, least, block->tick_us())) {
-        reject(candidate, v1::WRONG_RESULT, kTimeRefused + measure::describe(floor, work, rates, least));
+      const measure::FloorRates rates =
+          measure::floor_rates(facts, block->conditions().sm_mhz(), block->conditions().memory_mhz());
+      const std::string why = measure::impossible_sample(
+          work, rates, {block->samples_us().begin(), block->samples_us().end()}, block->tick_us(), settings_);
+      if (!why.empty()) {
+        reject(candidate, v1::WRONG_RESULT, kTimeRefused + why);
         return Attempt::Out;
       }
     }

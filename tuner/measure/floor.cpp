@@ -81,4 +81,13 @@ std::string describe(const Floor& floor, const FloorWork& work, const FloorRates
   return text + format("less %.0f %%)", larger > 0 ? 100 * (1 - floor.us / larger) : 0);
 }
 
+std::string impossible_sample(const FloorWork& work, const FloorRates& rates,
+                              const std::vector<double>& samples_us, double tick_us,
+                              const MeasureSettings& settings) {
+  const auto least = std::ranges::min_element(samples_us);
+  const Floor floor = compute_floor(work, rates, settings);
+  return least != samples_us.end() && is_below(floor, *least, tick_us) ? describe(floor, work, rates, *least)
+                                                                       : "";
+}
+
 }  // namespace cubind::measure

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tuner/measure/measure_settings.hpp"
 
@@ -25,6 +26,12 @@ struct FloorRates {
   std::uint32_t memory_bus_bits = 0;
 };
 
+/// `facts`: a GPU's, under the names that cuda_api/device_facts.hpp and tuner/spec/device_class.hpp share.
+template <typename Facts>
+FloorRates floor_rates(const Facts& facts, std::uint32_t sm_mhz, std::uint32_t memory_mhz) {
+  return {facts.cc_major, facts.cc_minor, facts.sm_count, sm_mhz, memory_mhz, facts.memory_bus_bits};
+}
+
 /// The least time that the work can take.
 struct Floor {
   double flops_us = 0;  // at the highest dense rate that any instruction of the architecture has
@@ -40,6 +47,11 @@ bool is_below(const Floor& floor, double sample_us, double tick_us);
 /// "1.2 us is below the floor of 3.4 us (12.1 GFLOP take 0.9 us at 1980 MHz, 16.8 MB read take 3.8 us at 4917
 /// GB/s, less 10 %)".
 std::string describe(const Floor& floor, const FloorWork& work, const FloorRates& rates, double sample_us);
+
+/// describe() for the least of a block's samples, if it is below the floor; empty: it is not.
+std::string impossible_sample(const FloorWork& work, const FloorRates& rates,
+                              const std::vector<double>& samples_us, double tick_us,
+                              const MeasureSettings& settings = {});
 
 /// Floating-point operations a clock and SM of the architecture's fastest dense instruction. An architecture
 /// that is not listed gets a figure that no listed one reaches.

@@ -42,25 +42,17 @@ void check_floor(const BlockTools& tools, const v1::PrepareProblem& problem,
                  v1::MeasuredItem& measured) {
   const measure::FloorWork work{problem.floor_flops(), problem.floor_min_read_bytes(),
                                 !problem.policy().warm_l2()};
-  measure::FloorRates rates;
-  rates.cc_major = tools.facts.cc_major;
-  rates.cc_minor = tools.facts.cc_minor;
-  rates.sm_count = tools.facts.sm_count;
-  rates.sm_mhz = conditions.sm_mhz;
-  rates.memory_mhz = std::max(conditions.memory_mhz, tools.facts.max_memory_mhz);
-  rates.memory_bus_bits = tools.facts.memory_bus_bits;
-  const measure::Floor floor = measure::compute_floor(work, rates, settings);
-  measured.set_floor_us(floor.us);
-  if (measured.samples_us().empty()) {
-    return;
+  const measure::FloorRates rates = measure::floor_rates(
+      tools.facts, conditions.sm_mhz, std::max(conditions.memory_mhz, tools.facts.max_memory_mhz));
+  measured.set_floor_us(measure::compute_floor(work, rates, settings).us);
+  std::string why =
+      measure::impossible_sample(work, rates, {measured.samples_us().begin(), measured.samples_us().end()},
+                                 tools.timer.tick_us(), settings);
+  if (!why.empty()) {
+    measured.set_below_floor(true);
+    measured.set_outcome(v1::WRONG_RESULT);
+    measured.set_detail(std::move(why));
   }
-  const double least = *std::ranges::min_element(measured.samples_us());
-  if (!measure::is_below(floor, least, tools.timer.tick_us())) {
-    return;
-  }
-  measured.set_below_floor(true);
-  measured.set_outcome(v1::WRONG_RESULT);
-  measured.set_detail(measure::describe(floor, work, rates, least));
 }
 
 }  // namespace

@@ -66,6 +66,15 @@ TEST_CASE("a refusal names both figures and where the floor comes from") {
         "at 4917 GB/s, less 10 %)");
 }
 
+TEST_CASE("a block is refused for its least sample, and one without samples is not") {
+  const FloorWork work{.min_read_bytes = 134'217'728};
+  const Floor floor = compute_floor(work, kH200);
+  const std::vector<double> samples = {30, floor.us - 0.1, 31};
+  CHECK(impossible_sample(work, kH200, samples, 0.032) == describe(floor, work, kH200, samples[1]));
+  CHECK(impossible_sample(work, kH200, samples, 0.2).empty());
+  CHECK(impossible_sample(work, kH200, {}, 0).empty());
+}
+
 TEST_CASE("an unlisted architecture is never given a floor that a listed one would not keep") {
   CHECK(peak_flops_per_clock(13, 0) > peak_flops_per_clock(10, 0));
 }
