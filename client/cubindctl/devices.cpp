@@ -18,13 +18,14 @@ namespace cubind::ctl {
 namespace {
 
 void print(const google::protobuf::RepeatedPtrField<v1::DeviceClass>& devices) {
-  TextTable table(
-      {"DEVICE", "?CC", ">?SMS", ">?MEMORY", ">RECORDS", "STATE", "??CONSENT", "?DRIVER", "AGENT"});
+  TextTable table({"DEVICE", "?CC", ">?SMS", ">?MEMORY", ">RECORDS", ">?SHIPPED", "STATE", "??CONSENT",
+                   "?DRIVER", "AGENT"});
   for (const v1::DeviceClass& device : devices) {
     const v1::DeviceFacts& facts = device.facts();
     table.add({device.label(), std::to_string(facts.cc_major()) + "." + std::to_string(facts.cc_minor()),
                std::to_string(facts.sm_count()), size_text(facts.memory_bytes()),
-               std::to_string(device.records()), device.offered() ? device.state() : "not here",
+               std::to_string(device.records() - device.shipped_records()),
+               std::to_string(device.shipped_records()), device.offered() ? device.state() : "not here",
                device.offered() ? device.consent() : "-",
                device.driver().version().empty() ? "-" : device.driver().version(),
                device.agent().empty() ? "-" : device.agent()});
@@ -90,7 +91,11 @@ void print(const v1::GetStatusReply& status, const std::string& address) {
   if (!is_away) {
     print_line("cubins", cubins_text(status));
   }
-  print_line("holds", counted(status.kernels(), "kernel") + ", " + counted(status.records(), "record") +
+  print_line("holds", counted(status.kernels(), "kernel") + ", " +
+                          counted(status.records() - status.shipped_records(), "record") +
+                          (status.shipped_records() == 0
+                               ? ""
+                               : " and " + count(status.shipped_records()) + " that came with cubind") +
                           (is_away ? "" : ", " + counted(status.artifacts(), "artifact")));
   print_line("jobs", count(status.jobs_running()) + " running, " + count(status.jobs_queued()) + " queued");
   print_line("questions", count(status.hits()) + " hits, " + count(status.misses()) + " misses, " +
@@ -111,10 +116,6 @@ void print(const v1::GetStatusReply& status, const std::string& address) {
                counted(status.damaged_rows(), "row") + " of the store left out; the daemon's log names them");
   }
 }
-
-}  // namespace
-
-namespace {
 
 ExitCode forget(const std::string& label, const CommonOptions& common) {
   const v1::ForgetDeviceReply reply =

@@ -34,11 +34,12 @@ ExitCode run(const KernelsOptions& options, const CommonOptions& common) {
     print_json({{"kernels", kernels}, {"defined", reply.defined()}});
     return ExitCode::Ok;
   }
-  TextTable table({"KERNEL", "DIMS", "?TYPES", "??FLAGS", ">RECORDS", "TUNABLES"});
+  TextTable table({"KERNEL", "DIMS", "?TYPES", "??FLAGS", ">RECORDS", ">?SHIPPED", "TUNABLES"});
   for (const v1::Kernel& kernel : reply.kernels()) {
     if (kernel.error().empty() || kernel.keeps_last_good()) {
       table.add({kernel.name(), join(kernel.dims(), " "), join(kernel.types(), " "), flags_of(kernel),
-                 std::to_string(kernel.records()), join(kernel.tunables(), " ")});
+                 std::to_string(kernel.records() - kernel.shipped_records()),
+                 std::to_string(kernel.shipped_records()), join(kernel.tunables(), " ")});
     }
   }
   table.print(std::cout, output_columns());

@@ -127,6 +127,7 @@ OutputJson json_of(const v1::Kernel& kernel) {
                   {"types", strings(kernel.types())},
                   {"tunables", strings(kernel.tunables())},
                   {"records", kernel.records()},
+                  {"shipped_records", kernel.shipped_records()},
                   {"interface_digest", hex(kernel.interface_digest())},
                   {"flags", OutputJson::object()},
                   {"arguments", OutputJson::array()}};
@@ -206,6 +207,7 @@ OutputJson json_of(const v1::DeviceClass& device) {
       {"max_sm_mhz", facts.max_sm_mhz()},
       {"replayed", !facts.replay_table().empty()},
       {"records", device.records()},
+      {"shipped_records", device.shipped_records()},
       {"offered", device.offered()}};
   if (device.offered()) {
     json["agent"] = device.agent();
@@ -227,6 +229,7 @@ OutputJson json_of(const v1::GetStatusReply& status) {
           {"uptime_ms", status.uptime_ms()},
           {"kernels", status.kernels()},
           {"records", status.records()},
+          {"shipped_records", status.shipped_records()},
           {"artifacts", status.artifacts()},
           {"jobs_queued", status.jobs_queued()},
           {"jobs_running", status.jobs_running()},

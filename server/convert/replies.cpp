@@ -166,10 +166,11 @@ void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& 
   }
 }
 
-void to_wire(const KernelEntry& from, std::uint32_t records, v1::Kernel& to) {
+void to_wire(const KernelEntry& from, const RecordCount& records, v1::Kernel& to) {
   to.set_name(from.name);
   to.set_file(from.file);
-  to.set_records(records);
+  to.set_records(records.all);
+  to.set_shipped_records(records.shipped);
   to.set_error(from.error);
   if (!from.spec) {
     return;

@@ -25,7 +25,7 @@ v1::Job::State to_wire(JobState from);
 void to_wire(const JobEvent& from, v1::Job& to);
 /// `generation` is that of a finished job's record.
 void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& to);
-void to_wire(const KernelEntry& from, std::uint32_t records, v1::Kernel& to);
+void to_wire(const KernelEntry& from, const RecordCount& records, v1::Kernel& to);
 
 /// "done", "waiting_for_idle_gpu".
 std::string job_state_name(JobState state);

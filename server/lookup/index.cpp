@@ -17,6 +17,11 @@ std::string group_key(const RecordQuestion& question) {
          question.name_space;
 }
 
+void add_to(RecordCount& count, const RecordRow& record) {
+  ++count.all;
+  count.shipped += record.evidence == Evidence::Shipped ? 1 : 0;
+}
+
 }  // namespace
 
 std::vector<RecordPtr> ClassRecords::select(std::size_t dim_count,
@@ -99,28 +104,26 @@ std::vector<RecordPtr> IndexSnapshot::all() const {
   return all;
 }
 
-std::uint32_t IndexSnapshot::record_count() const {
-  std::size_t count = 0;
-  for (const auto& [key, group] : groups_) {
-    for (const auto& [device, records] : *group) {
-      count += records->records.size();
-    }
+RecordCount IndexSnapshot::record_count() const {
+  RecordCount count;
+  for (const RecordPtr& record : all()) {
+    add_to(count, *record);
   }
-  return static_cast<std::uint32_t>(count);
+  return count;
 }
 
-std::map<std::string, std::uint32_t> IndexSnapshot::counts_by_kernel() const {
-  std::map<std::string, std::uint32_t> counts;
+std::map<std::string, RecordCount> IndexSnapshot::counts_by_kernel() const {
+  std::map<std::string, RecordCount> counts;
   for (const RecordPtr& record : all()) {
-    ++counts[record->question.kernel];
+    add_to(counts[record->question.kernel], *record);
   }
   return counts;
 }
 
-std::map<Digest, std::uint32_t> IndexSnapshot::counts_by_device() const {
-  std::map<Digest, std::uint32_t> counts;
+std::map<Digest, RecordCount> IndexSnapshot::counts_by_device() const {
+  std::map<Digest, RecordCount> counts;
   for (const RecordPtr& record : all()) {
-    ++counts[record->question.device_class];
+    add_to(counts[record->question.device_class], *record);
   }
   return counts;
 }

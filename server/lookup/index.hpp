@@ -44,6 +44,11 @@ struct ClassRecords {
 /// numerics and namespace.
 using RecordGroup = std::map<Digest, std::shared_ptr<const ClassRecords>>;
 
+/// How many records there are, and how many of them came with cubind.
+struct RecordCount {
+  std::uint32_t all = 0, shipped = 0;
+};
+
 /// The current records and their device classes at one generation. Immutable once it is published.
 class IndexSnapshot {
  public:
@@ -58,9 +63,9 @@ class IndexSnapshot {
   const DeviceClass* device(const Digest& device_class) const;
   const std::map<Digest, DeviceClass>& devices() const { return devices_; }
 
-  std::uint32_t record_count() const;
-  std::map<std::string, std::uint32_t> counts_by_kernel() const;
-  std::map<Digest, std::uint32_t> counts_by_device() const;
+  RecordCount record_count() const;
+  std::map<std::string, RecordCount> counts_by_kernel() const;
+  std::map<Digest, RecordCount> counts_by_device() const;
   /// Every record, group by group.
   std::vector<RecordPtr> all() const;
 

@@ -17,16 +17,12 @@
 namespace cubind {
 namespace {
 
-void fill(const DeviceClass& device, std::uint32_t records, v1::DeviceClass& wire) {
+void fill(const DeviceClass& device, const RecordCount& records, v1::DeviceClass& wire) {
   wire.set_label(device.label);
   wire.set_digest(bytes_of(device.digest));
   to_wire(device.facts, *wire.mutable_facts());
-  wire.set_records(records);
-}
-
-std::uint32_t count_of(const std::map<Digest, std::uint32_t>& counts, const Digest& digest) {
-  const auto found = counts.find(digest);
-  return found == counts.end() ? 0 : found->second;
+  wire.set_records(records.all);
+  wire.set_shipped_records(records.shipped);
 }
 
 void add_kernels(ServiceContext& context, v1::GetStatusReply& reply) {
@@ -74,7 +70,7 @@ void add_agents(ServiceContext& context, v1::GetStatusReply& reply) {
 
 void list_kernels(ServiceContext& context, const v1::ListKernelsRequest& request,
                   v1::ListKernelsReply& reply) {
-  const auto counts = context.index.snapshot()->counts_by_kernel();
+  auto counts = context.index.snapshot()->counts_by_kernel();
   context.kernels.reload();
   for (const auto& entry : *context.kernels.kernels()) {
     const bool is_defined = context.defined.holds(entry->file);
@@ -82,9 +78,8 @@ void list_kernels(ServiceContext& context, const v1::ListKernelsRequest& request
     if (is_defined != request.defined()) {
       continue;
     }
-    const auto count = counts.find(entry->name);
     v1::Kernel& kernel = *reply.add_kernels();
-    to_wire(*entry, entry->spec && count != counts.end() ? count->second : 0, kernel);
+    to_wire(*entry, entry->spec ? counts[entry->name] : RecordCount(), kernel);
     if (is_defined) {  // thousands must fit into a message
       kernel.clear_arguments();
       kernel.clear_flags();
@@ -94,13 +89,13 @@ void list_kernels(ServiceContext& context, const v1::ListKernelsRequest& request
 
 void list_devices(ServiceContext& context, google::protobuf::RepeatedPtrField<v1::DeviceClass>& devices) {
   const auto snapshot = context.index.snapshot();
-  const auto counts = snapshot->counts_by_device();
+  auto counts = snapshot->counts_by_device();
   std::set<Digest> offered;
   for (const AgentProfile& agent : context.scheduler.agents()) {
     for (const OfferedDevice& device : agent.devices) {
       offered.insert(device.device.digest);
       v1::DeviceClass& wire = *devices.Add();
-      fill(device.device, count_of(counts, device.device.digest), wire);
+      fill(device.device, counts[device.device.digest], wire);
       wire.set_offered(true);
       wire.set_agent(agent.id);
       wire.set_consent(device.consent);
@@ -110,7 +105,7 @@ void list_devices(ServiceContext& context, google::protobuf::RepeatedPtrField<v1
   }
   for (const auto& [digest, device] : snapshot->devices()) {
     if (!offered.contains(digest)) {
-      fill(device, count_of(counts, digest), *devices.Add());
+      fill(device, counts[digest], *devices.Add());
     }
   }
 }
@@ -130,7 +125,9 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
       std::chrono::duration_cast<std::chrono::milliseconds>(context.clock.steady_now() - context.started_at)
           .count()));
   add_kernels(context, reply);
-  reply.set_records(snapshot->record_count());
+  const RecordCount records = snapshot->record_count();
+  reply.set_records(records.all);
+  reply.set_shipped_records(records.shipped);
   reply.set_artifacts(static_cast<std::uint32_t>(counts.artifacts));
   reply.set_jobs_queued(context.scheduler.queued());
   reply.set_jobs_running(context.scheduler.running());

@@ -35,6 +35,7 @@ v1::DeviceClass h200() {
   device.mutable_facts()->set_sm_count(132);
   device.mutable_facts()->set_memory_bytes(std::uint64_t{141} << 30);
   device.set_records(14);
+  device.set_shipped_records(11);
   return device;
 }
 
@@ -48,6 +49,8 @@ TEST_CASE("kernels lists names dims types and flags and what is not usable") {
     kernel.set_name("scale");
     kernel.add_dims("N");
     kernel.add_types("T=f16|f32");
+    kernel.set_records(7);
+    kernel.set_shipped_records(2);
     v1::NamedValue& flag = *kernel.add_flags();
     flag.set_name("CAUSAL");
     flag.set_value(1);
@@ -55,7 +58,8 @@ TEST_CASE("kernels lists names dims types and flags and what is not usable") {
     return reply;
   };
   const ProgramResult result = ctl(daemon, {"kernels"});
-  CHECK_THAT(result.out, Catch::Contains("scale") && Catch::Contains("T=f16|f32  CAUSAL=1") &&
+  CHECK_THAT(result.out, Catch::Contains("scale") &&
+                             Catch::Contains("T=f16|f32  CAUSAL=1        5        2  ") &&
                              Catch::Contains("not usable: bad.json /tunables: the key is missing"));
   CHECK(Json::parse(ctl(daemon, {"kernels", "--json"}).out)["kernels"].size() == 2);
 }
@@ -188,7 +192,7 @@ TEST_CASE("devices tells which are here") {
     return reply;
   };
   CHECK_THAT(ctl(daemon, {"devices"}).out,
-             Catch::Contains("nvidia-h200  9.0  132  141.0 GiB       14  not here"));
+             Catch::Contains("nvidia-h200  9.0  132  141.0 GiB        3       11  not here"));
   CHECK(Json::parse(ctl(daemon, {"devices", "--json"}).out)["devices"][0]["memory_bytes"] ==
         std::uint64_t{141} << 30);
 }
@@ -418,7 +422,8 @@ TEST_CASE("status tells store and jobs and other daemons and a read only store a
     status.set_version("0.1.0");
     status.set_store_path("/var/lib/cubind/cubind.db");
     status.set_store_bytes(4096);
-    status.set_records(1);
+    status.set_records(318);
+    status.set_shipped_records(317);
     status.set_artifacts(2);
     status.set_jobs_running(1);
     status.set_read_only(true);
@@ -429,12 +434,13 @@ TEST_CASE("status tells store and jobs and other daemons and a read only store a
     *status.add_devices() = h200();
     return status;
   };
-  CHECK_THAT(ctl(daemon, {"status"}).out,
-             Catch::Contains("cubind 0.1.0") && Catch::Contains("1 running") &&
-                 Catch::Contains("holds       0 kernels, 1 record, 2 artifacts\n") &&
-                 Catch::Contains("READ ONLY   disk full") && Catch::Contains("DAMAGED     2 rows") &&
-                 Catch::Contains("shared with cubind pid 7 at 10.0.0.2:7400") &&
-                 Catch::Contains("read 3 s ago") && Catch::Contains("nvidia-h200"));
+  CHECK_THAT(
+      ctl(daemon, {"status"}).out,
+      Catch::Contains("cubind 0.1.0") && Catch::Contains("1 running") &&
+          Catch::Contains("holds       0 kernels, 1 record and 317 that came with cubind, 2 artifacts\n") &&
+          Catch::Contains("READ ONLY   disk full") && Catch::Contains("DAMAGED     2 rows") &&
+          Catch::Contains("shared with cubind pid 7 at 10.0.0.2:7400") && Catch::Contains("read 3 s ago") &&
+          Catch::Contains("nvidia-h200"));
   CHECK(Json::parse(ctl(daemon, {"status", "--json"}).out)["store_path"] == "/var/lib/cubind/cubind.db");
 }
 

@@ -132,6 +132,10 @@ TEST_CASE("a shipped record is not exported but counted unless it is asked for, 
   all.set_include_shipped(true);
   CHECK(daemon.export_table(all) == table);
   CHECK(daemon.left_out.shipped_left_out() == 0);
+  const v1::GetStatusReply status = daemon.status();
+  CHECK(status.records() == 2);
+  CHECK(status.shipped_records() == 2);
+  CHECK(status.devices(0).shipped_records() == 2);
 }
 
 TEST_CASE("a shipped record that was measured again here is exported as one's own") {

@@ -22,6 +22,7 @@ bool names_its_unit(const std::string& key) {
   static const std::set<std::string> kCounts = {"samples",
                                                 "registers",
                                                 "records",
+                                                "shipped_records",
                                                 "artifacts",
                                                 "kernels",
                                                 "agents",

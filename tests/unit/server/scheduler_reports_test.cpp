@@ -123,7 +123,7 @@ TEST_CASE("a result that does not fit what was stored is refused and makes no re
   WorkResult result = f.done("a");
   forged.forge(result, f);
   CHECK_FALSE(f.finish(result));
-  CHECK(f.index.snapshot()->record_count() == 0);
+  CHECK(f.index.snapshot()->record_count().all == 0);
   CHECK(f.state() == JobState::Queued);
 }
 
@@ -221,7 +221,7 @@ TEST_CASE(
   CHECK(f.lease().verifications.at(0).result.outcome == Outcome::WrongResult);
   REQUIRE(f.store(f.batch("b")));
   CHECK(f.finish(f.done("b")));
-  CHECK(f.index.snapshot()->record_count() == 1);
+  CHECK(f.index.snapshot()->record_count().all == 1);
 }
 
 struct FalseResult {
@@ -275,7 +275,7 @@ TEST_CASE("a winner whose trial failed or was not compared with the reference is
   failed ? void(batch.trials[0].outcome = Outcome::WrongResult) : batch.verifications.clear();
   REQUIRE(f.store(batch));
   CHECK_FALSE(f.finish(f.done("a")));
-  CHECK(f.index.snapshot()->record_count() == 0);
+  CHECK(f.index.snapshot()->record_count().all == 0);
 }
 
 TEST_CASE("the cubin of an artifact that is stored stays and other bytes for it are refused") {
