@@ -60,11 +60,11 @@ std::vector<DeviceClass> known_devices(const AgentProfiles& agents, const IndexS
   return known;
 }
 
-DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClass>& known,
+DeviceClass resolve_label(const std::string& label, const AgentProfiles& agents, const IndexSnapshot& index,
                           const std::string& field) {
   std::vector<DeviceClass> found;
   std::vector<std::string> labels;
-  for (const DeviceClass& device : known) {
+  for (const DeviceClass& device : known_devices(agents, index)) {
     labels.push_back(device.label);
     if (matches(device, label)) {
       found.push_back(device);
@@ -74,11 +74,20 @@ DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClas
     throw Error(ErrorCode::NotFound, field,
                 "no device class " + quoted(label) + " is known" + suggestion(label, labels));
   }
-  if (found.size() > 1) {
-    throw Error(ErrorCode::InvalidArgument, field,
-                quoted(label) + " is ambiguous, name one of " + describe(found));
+  if (found.size() == 1) {
+    return found.front();
   }
-  return found.front();
+  std::vector<DeviceClass> of_site;
+  std::ranges::copy_if(found, std::back_inserter(of_site),
+                       [counts = index.counts_by_device()](const DeviceClass& device) {
+                         const auto count = counts.find(device.digest);
+                         return count != counts.end() && count->second.all > count->second.shipped;
+                       });
+  if (of_site.size() == 1) {
+    return of_site.front();
+  }
+  throw Error(ErrorCode::InvalidArgument, field,
+              quoted(label) + " is ambiguous, name one of " + describe(found));
 }
 
 std::map<Digest, DeviceClass> offered_classes(const AgentProfiles& agents) {

@@ -37,10 +37,11 @@ class Fleet {
 /// Every class that is known, from agents, records and tables, by label.
 std::vector<DeviceClass> known_devices(const AgentProfiles& agents, const IndexSnapshot& index);
 
-/// The class with this label ("nvidia-h200", or "nvidia-h200@1a2b" with the start of its digest). Throws
-/// NotFound with the known labels, or InvalidArgument with the classes where several have it; `field` is the
-/// place.
-DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClass>& known,
+/// The known class with this label ("nvidia-h200", or "nvidia-h200@1a2b" with the start of its digest). If
+/// several have it, the one that has records of this site: an agent may give any GPU any name. Throws
+/// NotFound with the known labels, or InvalidArgument with the classes if that does not decide; `field` is
+/// the place.
+DeviceClass resolve_label(const std::string& label, const AgentProfiles& agents, const IndexSnapshot& index,
                           const std::string& field);
 
 /// The classes that agents offer, by digest.

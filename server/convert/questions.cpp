@@ -235,7 +235,7 @@ DeviceClass QuestionReader::device(const v1::Device& device, const std::string& 
   if (device.has_facts()) {
     return derive_device_class(device_facts_from_wire(device.facts()), field + ".facts");
   }
-  return resolve_label(device.label(), known_devices(*fleet_.agents(), *index_.snapshot()), field + ".label");
+  return resolve_label(device.label(), *fleet_.agents(), *index_.snapshot(), field + ".label");
 }
 
 Question QuestionReader::question(const Common& common, const v1::Problem& problem,

@@ -66,9 +66,9 @@ void require_compiler(const AgentProfiles& agents, const ToolchainNeed& need) {
 
 /// The class whose limits count; absent: none was named, and agents offer none or several.
 std::optional<DeviceClass> device_of(const v1::CheckKernelRequest& request, const AgentProfiles& agents,
-                                     const std::vector<DeviceClass>& known) {
+                                     const IndexSnapshot& index) {
   if (!request.device().empty()) {
-    return resolve_label(request.device(), known, "device");
+    return resolve_label(request.device(), agents, index, "device");
   }
   const std::map<Digest, DeviceClass> offered = offered_classes(agents);
   return offered.size() == 1 && request.architectures().empty() ? std::optional(offered.begin()->second)
@@ -198,8 +198,8 @@ void CheckCall::check() {
 void CheckCall::choose_targets() {
   check_count(request_.architectures_size(), kMaxArchitectures, "architectures");
   const auto agents = context_.fleet.agents();
-  const std::vector<DeviceClass> known = known_devices(*agents, *context_.index.snapshot());
-  const std::optional<DeviceClass> device = device_of(request_, *agents, known);
+  const auto index = context_.index.snapshot();
+  const std::optional<DeviceClass> device = device_of(request_, *agents, *index);
   std::vector<std::string> architectures(request_.architectures().begin(), request_.architectures().end());
   if (architectures.empty()) {
     architectures.push_back(device          ? architecture(device->facts, false)
@@ -209,7 +209,7 @@ void CheckCall::choose_targets() {
   for (std::string& named : architectures) {
     const std::uint32_t capability = capability_of(named);
     check_architecture_of(*spec_, named, "architectures");
-    auto [constants, label] = limits_of(capability, known);
+    auto [constants, label] = limits_of(capability, known_devices(*agents, *index));
     if (device) {
       constants = device_constants(device->facts);
       label = device->label;

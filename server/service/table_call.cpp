@@ -84,8 +84,7 @@ void ExportCall::print(const v1::ExportTableRequest& request) {
   }
   if (!request.device().empty()) {
     options.device_class =
-        resolve_label(request.device(), known_devices(*context_.fleet.agents(), *context_.index.snapshot()),
-                      "device")
+        resolve_label(request.device(), *context_.fleet.agents(), *context_.index.snapshot(), "device")
             .digest;
   }
   if (!request.namespace_().empty()) {

@@ -137,7 +137,7 @@ TEST_CASE("a device is named by its label and by label and digest") {
   CHECK(daemon.get(request).status.ok());
 }
 
-TEST_CASE("an ambiguous label is an error that lists the classes") {
+TEST_CASE("a label of several classes means the one with records and is an error where several have them") {
   TunedDaemon daemon;
   v1::DeviceFacts smaller = h200_facts();
   smaller.set_sm_count(114);
@@ -145,6 +145,8 @@ TEST_CASE("an ambiguous label is an error that lists the classes") {
   DaemonFixture::eventually([&] { return daemon.status().agents() == 2; });
   v1::GetVariantRequest request = vector_add(4096);
   request.mutable_device()->set_label("nvidia-h200");
+  CHECK(daemon.get(request).reply.provenance().departures().empty());
+  daemon.tune(tune_vector_add({4096}, smaller));
   const grpc::Status status = daemon.get(request).status;
   CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK(status.error_message().find("114 SMs") != std::string::npos);

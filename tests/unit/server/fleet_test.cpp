@@ -48,12 +48,16 @@ TEST_CASE("an agent that does not say which build it has makes no build of the v
 }
 
 TEST_CASE("a label is told apart by the first digits of its class and not by none") {
-  DeviceClass device;
+  AgentProfiles agents(1);
+  DeviceClass& device = agents[0].devices.emplace_back().device;
   device.label = "gpu";
   device.digest = Digest::of("class");
-  CHECK(resolve_label("gpu", {device}, "device").digest == device.digest);
-  CHECK(resolve_label("gpu@" + device.digest.hex().substr(0, 8), {device}, "device").digest == device.digest);
-  CHECK_THROWS(resolve_label("gpu@", {device}, "device"));
+  const auto resolved = [&](const std::string& label) {
+    return resolve_label(label, agents, IndexSnapshot(), "device").digest;
+  };
+  CHECK(resolved("gpu") == device.digest);
+  CHECK(resolved("gpu@" + device.digest.hex().substr(0, 8)) == device.digest);
+  CHECK_THROWS(resolved("gpu@"));
 }
 
 }  // namespace
