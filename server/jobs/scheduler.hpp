@@ -116,6 +116,8 @@ class Scheduler {
   bool has_agent(const AgentProfile& like) const;
   /// An agent of this daemon or another one measures on such a GPU, or one is on its way.
   bool may_find_device(const Digest& device_class) const;
+  /// By agents of other daemons that use the store: the class is measured, or a compile is taken.
+  bool is_offered_elsewhere(JobKind kind, const Digest& device_class) const;
   /// Until then a job without a device is not called no_device: an agent is on its way.
   void expect_agent_until(std::chrono::steady_clock::time_point deadline);
   bool agent_expected() const;
@@ -159,7 +161,7 @@ class Scheduler {
   std::uint32_t queued() const;
   std::uint32_t running() const;
 
-  /// Called on the job thread forevery artifact that was stored.
+  /// Called on the job thread for every artifact that was stored.
   void on_artifact(std::function<void(const ArtifactRow&)> listener);
   /// Called after another daemon has ended a job, which may have brought artifacts.
   void on_job_ended_elsewhere(std::function<void()> listener);
@@ -284,7 +286,6 @@ class Scheduler {
   bool is_elsewhere(const OpenJob& job) const;
   /// No other daemon has it, and this one knows the kernel or is the one to say that it is gone.
   bool may_run_here(const OpenJob& job) const;
-  bool is_offered_elsewhere(JobKind kind, const Digest& device_class) const;
   void take_changes();
   void take_change(SharedJob& changed, const std::map<Digest, DeviceClass>& classes);
   void adopt(OpenJob& job, SharedJob& changed);

@@ -42,6 +42,18 @@ void add_problem(const KernelSpec& spec, const v1::Problem& wire, const std::str
   problems.push_back(spec.representative(problem));
 }
 
+/// Without one in the question it is the one that agents offer. An unknown kernel is the first error.
+DeviceClass device_of(ServiceContext& context, const v1::ForgetFaultsRequest& request) {
+  if (request.has_device()) {
+    return context.questions.device(request.device(), "device");
+  }
+  const auto agents = context.fleet.agents();
+  if (!request.kernel().empty() && offered_classes(*agents).size() != 1) {
+    context.kernels.find(request.kernel());
+  }
+  return only_offered_device(*agents, "device");
+}
+
 FaultFilter filter_of(ServiceContext& context, const v1::ForgetFaultsRequest& request,
                       const DeviceClass& device) {
   check_text(request.kernel(), "kernel");
@@ -115,6 +127,11 @@ void refuse_while_used(const ServiceContext& context, const DeviceClass& device)
                       ": end it, or revoke its token, and forget the class then");
     }
   }
+  if (context.scheduler.is_offered_elsewhere(JobKind::Tune, device.digest)) {
+    throw Error(ErrorCode::FailedPrecondition, "device",
+                "an agent of another daemon of this store offers " + device.label +
+                    ": end it, or revoke its token, and forget the class then");
+  }
   for (const JobEvent& job : context.scheduler.open_jobs()) {
     if (job.job.question.device_class == device.digest) {
       throw Error(ErrorCode::FailedPrecondition, "device",
@@ -130,8 +147,7 @@ void forget_faults(ServiceContext& context, const v1::ForgetFaultsRequest& reque
                    v1::ForgetFaultsReply& reply) {
   refuse_while_draining(context);
   context.kernels.reload();
-  const DeviceClass device = request.has_device() ? context.questions.device(request.device(), "device")
-                                                  : only_offered_device(*context.fleet.agents(), "device");
+  const DeviceClass device = device_of(context, request);
   const FaultFilter filter = filter_of(context, request, device);
   std::vector<TrialRow> faults;
   const auto find = [&](StoreReader& reader) {

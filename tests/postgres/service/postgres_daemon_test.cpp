@@ -79,6 +79,18 @@ TEST_CASE("an artifact that names another cubin than its record is compiled agai
   CHECK(after.provenance().same_bytes_measured());
 }
 
+TEST_CASE("a device class that an agent of another daemon offers is not forgotten") {
+  PostgresDaemon f;
+  tune(f.daemon->connect(), {tiny_problem(2)});
+  TinyDaemon other({.arguments = {"--store", f.url}}, false);
+  other->options().replay.clear();
+  other->start();
+  const Connection connection = other->connect();
+  REQUIRE(eventually([&] { return connection.get_status(kPatience).peers_size() == 1; }));
+  CHECK_THROWS_WITH(connection.forget_device(f.status().devices(0).label(), kPatience),
+                    Contains("an agent of another daemon of this store offers replay-"));
+}
+
 TEST_CASE("a daemon refuses a password in the URL and a second place for its store") {
   PostgresDaemon f;
   const auto refused = [&](const std::vector<std::string>& arguments) {

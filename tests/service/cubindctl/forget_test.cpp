@@ -89,6 +89,16 @@ TEST_CASE_METHOD(ForgetFixture, "forget refuses what it does not know and says w
   CHECK(forget({"--all", "--dry-run"})["faults"] == 3);
 }
 
+TEST_CASE("without a GPU forget names an unknown kernel before the missing device") {
+  TinyDaemon daemon({}, false);
+  daemon->options().replay.clear();
+  daemon->start();
+  const ProgramResult slip = ctl(daemon, {"forget", "scal"});
+  CHECK(slip.exit_code == 4);
+  CHECK_THAT(slip.err, Contains("did you mean \"scale\"") && !Contains("GPU"));
+  CHECK_THAT(ctl(daemon, {"forget", kTinyKernel}).err, Contains("name a device class"));
+}
+
 TEST_CASE("faults of a problem that is being measured are not forgotten") {
   TinyDaemon daemon({.faults = R"([{"at": "measure", "fault": "illegal_address",
                                     "configuration": {"THREADS": 64, "VECTOR": 2}}])"});
