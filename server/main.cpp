@@ -83,13 +83,17 @@ class Signals {
   std::atomic<std::chrono::seconds> limit_{kStopLimit};
 };
 
+void complain(const std::exception& fault) {
+  std::fprintf(stderr, "cubind: %s\n", cubind::printable(fault.what()).c_str());
+}
+
 /// The fault is printed before anything is destroyed: gRPC waits forever for threads that it could not make.
 bool has_started(cubind::Daemon& daemon, Signals& told) {
   try {
     daemon.start();
     return true;
   } catch (const std::exception& fault) {
-    std::fprintf(stderr, "cubind: %s\n", fault.what());
+    complain(fault);
     told.fail_start();
     return false;
   }
@@ -130,7 +134,7 @@ int main(int argc, char** argv) {
     daemon.stop();
     return told.exit_code();
   } catch (const std::exception& fault) {
-    std::fprintf(stderr, "cubind: %s\n", cubind::printable(fault.what()).c_str());
+    complain(fault);
     return fault_code;
   }
 }

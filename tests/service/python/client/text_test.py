@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 import unicodedata
 import unittest
 
@@ -31,6 +32,14 @@ class Text(unittest.TestCase):
             command = [running.PROGRAMS / "cubindctl", "table", "check", f"/{name}.json"]
             told = subprocess.run(command, capture_output=True, text=True, check=False).stderr
             self.assertIn(f"/{printable(name)}.json", told)
+
+    def test_a_daemon_escapes_them_in_what_is_wrong_with_its_options(self):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [running.PROGRAMS / "cubind", "--no-local-agent", "--no-shipped-tables"]
+            command += ["--db", f"{folder}/store.db", "--socket", f"{folder}/socket", "--metrics"]
+            for metrics in ("x\u202e:1", "127.0.0.1:\u202e"):
+                told = subprocess.run([*command, metrics], capture_output=True, text=True, check=False).stderr
+                self.assertIn(f"--metrics {printable(metrics)}", told)
 
     def test_an_error_is_told_with_escapes_and_keeps_its_cause(self):
         error = cubind.NotFoundError("no \u202ekernel", "a\u2066")
