@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,13 +22,24 @@ _TIMEOUT = 600.0  # seconds for a row
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the command line says; the exit code. Errors go to standard error."""
-    options = _parser().parse_args(arguments)
     try:
-        code: int = options.run(options)
-        return code
+        return _run(arguments)
+    except BrokenPipeError:  # of a reader that has ended, as in `| head`
+        # Python's own last flush would fail too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except (CubindError, OSError) as error:
         print(f"cubind.triton: {error}", file=sys.stderr)
         return 1
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        options = _parser().parse_args(arguments)
+        code: int = options.run(options)
+        return code
+    finally:
+        sys.stdout.flush()
 
 
 # ---- The command line ----
