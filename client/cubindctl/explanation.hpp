@@ -34,8 +34,9 @@ struct PeakRates {
 /// A trial that was timed.
 struct ExplainedTrial {
   const TableTrial* trial = nullptr;
-  double time_us =
-      0;  // a record's for the winner, as a record's (record_time_us) by the finals, else screening's
+  /// The winner's is that of its record, a finalist's what a record would say (record_time_us), and that of
+  /// others is screening's.
+  double time_us = 0;
   std::uint32_t samples = 0;
   bool screened = false;        // and was no finalist: `time_us` is the median of the screening's samples
   std::uint32_t registers = 0;  // the largest of its entries, as the two that follow
@@ -48,8 +49,8 @@ struct ExplainedTrial {
   /// where a rate is not known.
   std::optional<double> roofline_share;
   double judged_against_us = 0;  // the best when it was first screened; 0: not known, or the first of all
-  const TableTrial* measured_as =
-      nullptr;  // was measured for it, whose code is the same; null: it was itself
+  /// Was measured for this one, whose code is the same; null: it was measured itself.
+  const TableTrial* measured_as = nullptr;
   bool is_default = false;
   bool is_winner = false;
 };

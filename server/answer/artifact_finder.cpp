@@ -63,10 +63,6 @@ void sort_by_currency(std::vector<ToolchainIdentity>& toolchains, const Question
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether the candidate's record was measured with the artifact, by its key, and with another cubin.
 bool is_damaged(const Question& question, const AnswerCandidate& candidate, const ArtifactSource& source,
                 const ToolchainIdentity& toolchain, const ArtifactRow& artifact) {

@@ -72,8 +72,8 @@ struct TrialRow {
   Outcome outcome = Outcome::Correct;
   std::string detail;  // compile log, fault, constraint
   std::uint32_t fault_count = 0;
-  std::optional<Digest>
-      measured_as;  // the trial that was measured for it: blocks and verifications are that one's
+  /// The trial that was measured for it: blocks and verifications are that one's.
+  std::optional<Digest> measured_as;
   ToolchainIdentity toolchain;
   /// The trial's artifact: read from it for a worker's trial, as the table says for an imported one.
   Digest cubin;

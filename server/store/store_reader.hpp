@@ -23,8 +23,8 @@ struct DialectText;
 /// Trials of one tuning question: what a lease is granted with.
 struct TrialGroup {
   std::string kernel;
-  Digest
-      source;  // source_digest() of the kernel, by which other kernels' trials are found; zero: its own alone
+  /// source_digest() of the kernel, by which other kernels' trials are found; zero: its own alone.
+  Digest source;
   Problem problem;
   Digest device_class;
   Policy policy;
