@@ -22,7 +22,6 @@
 #include "server/answer/artifact_budget.hpp"
 #include "server/defined_kernels.hpp"
 #include "server/definitions_place.hpp"
-#include "server/flood_watch.hpp"
 #include "server/group_socket.hpp"
 #include "server/grpc_limits.hpp"
 #include "server/listener.hpp"
@@ -163,7 +162,6 @@ struct Daemon::Parts {
   CubindService service;
   AgentService agent_service;
   std::unique_ptr<store::Following> following;  // null: no other daemon can use the store
-  FloodWatch floods{kStreamsOfConnection};
   std::shared_ptr<grpc::ServerCredentials> credentials;  // of --listen; null: none
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<GroupSocket> members;  // null: the socket is its owner's alone
@@ -319,7 +317,6 @@ void Daemon::Parts::listen() {
     builder.AddListeningPort(config.listen, credentials, &port);
   }
   set_limits(builder);
-  floods.add_to(builder);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.RegisterService(&service);
   builder.RegisterService(&agent_service);

@@ -26,11 +26,12 @@ void refuse_compression(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
-/// A call costs about 15 KiB until its caller has read the answer. gRPC keeps the number of streams only
-/// towards clients that acknowledge its settings (FloodWatch ends others), and the sum over all connections
-/// by refusing and closing some when memory is short.
+/// A call costs about 15 KiB until its caller has read the answer. gRPC enforces the number of streams only
+/// for clients that acknowledge its settings and reset no stream (docs/security.md names the remedy), and the
+/// sum over all connections by refusing and closing some when memory is short.
 void limit_streams(grpc::ServerBuilder& builder) {
   constexpr std::size_t kBytesOfAllConnections = std::size_t{512} << 20;
+  constexpr int kStreamsOfConnection = 1000;
   grpc::ResourceQuota quota("connections");
   builder.SetResourceQuota(quota.Resize(kBytesOfAllConnections));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsOfConnection);

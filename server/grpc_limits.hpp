@@ -7,8 +7,6 @@
 
 namespace cubind {
 
-inline constexpr int kStreamsOfConnection = 1000;
-
 /// Of messages, pings, streams and connections.
 void set_limits(grpc::ServerBuilder& builder);
 

@@ -9,6 +9,7 @@
 #include <future>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
@@ -131,6 +132,28 @@ TEST_CASE("a connection gets the limit of streams it may have") {
   const std::string most_streams("\0\x03\0\0\x03\xe8", 6);  // SETTINGS_MAX_CONCURRENT_STREAMS = 1000
   CHECK(answer.substr(0, static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))).find(most_streams) !=
         std::string::npos);
+}
+
+TEST_CASE("a call whose caller has withdrawn before its turn does nothing") {
+  DaemonFixture daemon;
+  v1::TuneRequest request = tune_vector_add({4096});
+  request.set_detach(true);
+  daemon.tune(request);
+  v1::CancelJobRequest cancel;
+  cancel.set_id(daemon.jobs().at(0).id());
+  std::promise<void> others_work;
+  daemon.context().jobs.post([held = others_work.get_future().share()] { held.wait(); });
+  grpc::ClientContext context;
+  std::thread caller([&] {
+    v1::CancelJobReply reply;
+    daemon.stub().CancelJob(&context, cancel, &reply);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  context.TryCancel();
+  caller.join();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  others_work.set_value();
+  CHECK(daemon.jobs().size() == 1);
 }
 
 TEST_CASE("made-up facts of a question make no label ambiguous for good") {
