@@ -71,7 +71,7 @@ std::string connection_fault(const std::string& message, const std::string& addr
       : says({"Connection refused"}) ? " (nothing listens there)"
       : says({"timed out"})          ? " (its host does not answer)"
       : says({"Permission denied"})
-          ? " (the socket is another user's, who can open it to a group: cubind --socket-group)"
+          ? " (the socket is another user's, who can open one to a group: cubind --socket-group)"
           : "";
   if (is_none || says({"No such file", "Connection refused"})) {
     return "no daemon answers there" + why + ". " + kStartOne;

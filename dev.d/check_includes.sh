@@ -24,7 +24,7 @@ except='(tuner/worker|tests/nvrtc|tuner/includes/stand_ins)/.*|tests/unit/device
 except='' forbid 'server knows schemas, cuda_api and the tuner below its agent; never the workers or the agent' \
   'tuner/(worker|agent|search|measure|verify|space|toolchain|sandbox)/' server
 # The folders of the server stand on each other: none includes one above it, nor the files above all of them.
-above='daemon|fsck|group_socket|metrics_page|metric_families|tls_credentials|prebuild|listener|user_watch|agent_process|config|main'
+above='daemon|fsck|metrics_page|metric_families|tls_credentials|prebuild|listener|user_watch|agent_process|config|main'
 except='' forbid 'server/access stands on access and base alone' \
   '(server/([a-z_]+\.hpp|(store|table|lookup|jobs|answer|convert|service)/)|tuner/|schemas/|cuda_api/)' server/access
 except='' forbid 'server/store stands below the rest of the server' "server/([a-z_]+\.hpp|(table|lookup|jobs|answer|convert|service)/)" server/store
@@ -64,7 +64,7 @@ except='client/cubindctl/.*' forbid 'specs, tables and the rules of the choice a
   'tuner/(spec|table|space|includes|toolchain|search|measure)/' client
 
 grpc='(grpcpp/|grpc/|schemas/[a-z_]+\.grpc\.pb\.h)'
-except='server/(service|convert)/.*|server/(main|daemon|tls_credentials|group_socket|grpc_limits)\.[ch]pp|connect/.*|tuner/agent/[a-z_]*(transport|connection|channel|stream|main)[a-z_]*\.[ch]pp|client/[a-z_/]*(transport|channel|connection)[a-z_]*\.[ch]pp' \
+except='server/(service|convert)/.*|server/(main|daemon|tls_credentials|grpc_limits)\.[ch]pp|connect/.*|tuner/agent/[a-z_]*(transport|connection|channel|stream|main)[a-z_]*\.[ch]pp|client/[a-z_/]*(transport|channel|connection)[a-z_]*\.[ch]pp' \
   forbid 'gRPC types stay in service, convert and transport files' "$grpc" base access connect cuda_api launch server client tuner
 except='' forbid 'workers speak protobuf over a socketpair, not gRPC' "$grpc" tuner/worker
 except='tuner/sandbox/.*' forbid 'libseccomp stays in tuner/sandbox' 'seccomp\.h' base access connect cuda_api launch server client tuner

@@ -18,7 +18,7 @@ struct Config {
   std::string store_url;             // of a database of PostgreSQL, in place of that file; empty: none
   std::uint64_t database_bytes = 0;  // limit of its size; 0: none
   std::filesystem::path socket;      // default: $XDG_RUNTIME_DIR/cubind/cubind.sock
-  std::optional<SocketGroup> socket_group;  // whose members may open the socket
+  std::optional<SocketGroup> socket_group;  // which has a socket of its own
   std::string listen;                       // host:port; empty: the socket alone
   std::string metrics;                      // host:port of the page for Prometheus; empty: none
   bool insecure = false;

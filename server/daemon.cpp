@@ -22,7 +22,6 @@
 #include "server/answer/artifact_budget.hpp"
 #include "server/defined_kernels.hpp"
 #include "server/definitions_place.hpp"
-#include "server/group_socket.hpp"
 #include "server/grpc_limits.hpp"
 #include "server/listener.hpp"
 #include "server/metrics_page.hpp"
@@ -78,8 +77,14 @@ std::vector<std::filesystem::path> with(std::vector<std::filesystem::path> folde
   return folders;
 }
 
-std::optional<CallerRole> role_of_members(const Config& config) {
-  return config.socket_group ? std::optional(config.socket_group->role) : std::nullopt;
+/// Next to the daemon's own socket: "cubind-ml.sock".
+std::unique_ptr<SocketPlace> place_of_group(const Config& config) {
+  if (!config.socket_group) {
+    return nullptr;
+  }
+  std::string name = config.socket.stem().string() + "-" + config.socket_group->name;
+  name += config.socket.extension().string();
+  return std::make_unique<SocketPlace>(config.socket.parent_path() / name);
 }
 
 std::shared_ptr<grpc::ServerCredentials> listen_credentials(const Config& config) {
@@ -97,7 +102,8 @@ struct Daemon::Parts {
                                        : std::make_unique<ServedBundle>(settings, clock.wall_now())),
         config(bundle ? bundle->settings(settings) : settings),
         place(config.socket),
-        gate(config.tokens, clock, role_of_members(config)),
+        group_place(place_of_group(config)),
+        gate(config.tokens, clock, config.socket_group),
         audit(config.audit_log, clock),
         store(Store::open(store_options(config, place.address()))),
         definitions(definitions_place(config, place.address())),
@@ -136,6 +142,7 @@ struct Daemon::Parts {
   const std::unique_ptr<const ServedBundle> bundle;  // null: the daemon has a store of its own
   const Config config;
   SocketPlace place;
+  const std::unique_ptr<SocketPlace> group_place;  // null: the socket is the daemon's own user's alone
   Gate gate;
   AuditLog audit;
   CallerLimits limits;
@@ -161,10 +168,9 @@ struct Daemon::Parts {
   ServiceContext context;
   CubindService service;
   AgentService agent_service;
-  std::unique_ptr<store::Following> following;  // null: no other daemon can use the store
+  std::unique_ptr<store::Following> following;           // null: no other daemon can use the store
   std::shared_ptr<grpc::ServerCredentials> credentials;  // of --listen; null: none
   std::unique_ptr<grpc::Server> server;
-  std::unique_ptr<GroupSocket> members;  // null: the socket is its owner's alone
   std::unique_ptr<MetricsPage> metrics;  // null: off
   std::unique_ptr<AgentProcess> agent;
   std::unique_ptr<UserWatch> users;
@@ -306,11 +312,9 @@ void Daemon::Parts::listen() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   address = place.address();
-  if (config.socket_group) {
-    members = std::make_unique<GroupSocket>(config.socket, *config.socket_group);
-    members->add_to(builder);
-  } else {
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+  if (group_place) {  // clients need not know of local credentials, which send nothing; calls tell them apart
+    builder.AddListeningPort(group_place->address(), grpc::experimental::LocalServerCredentials(UDS));
   }
   if (!config.listen.empty()) {
     credentials = listen_credentials(config);
@@ -323,16 +327,16 @@ void Daemon::Parts::listen() {
   {
     const PrivateBind for_this_user_alone;
     server = builder.BuildAndStart();
-    if (server && members) {
-      members->open();
-    }
   }
   if (!server || (!config.listen.empty() && port == 0)) {
     throw Error(ErrorCode::FailedPrecondition, config.listen.empty() ? address : config.listen,
                 "cannot be listened on");
   }
-  if (!members) {
-    place.restrict_access();
+  place.restrict_access();
+  if (group_place) {
+    group_place->open_to(*config.socket_group);
+    log_info("members of the group " + config.socket_group->name + " reach it as " +
+             std::string(role_name(config.socket_group->role)) + " on " + group_place->address());
   }
   place.require_answer(kFirstAnswer);  // gRPC goes on without the threads that it could not make
   if (!config.metrics.empty()) {
@@ -445,7 +449,6 @@ void Daemon::stop() {
   if (parts_->agent) {
     parts_->agent->stop();
   }
-  parts_->members.reset();
   if (parts_->server) {
     parts_->server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
     parts_->server->Wait();

@@ -42,6 +42,25 @@ void require_own_folder(const fs::path& folder) {
   }
 }
 
+/// Users of the group have to pass each folder above the socket.
+void require_reachable(const fs::path& socket, const SocketGroup& group) {
+  for (fs::path folder = socket.parent_path();; folder = folder.parent_path()) {
+    struct stat info {};
+    if (::stat(folder.c_str(), &info) != 0) {
+      throw system_error(folder.string(), "stat", errno);
+    }
+    const mode_t needed = info.st_gid == group.id ? S_IXGRP : S_IXOTH;
+    if ((info.st_mode & needed) == 0) {
+      throw Error(ErrorCode::FailedPrecondition, "--socket-group " + group.name,
+                  "its members cannot enter the folder " + folder.string() +
+                      ": chmod +x it, or name a socket elsewhere (--socket /run/cubind/cubind.sock)");
+    }
+    if (folder == folder.root_path()) {
+      return;
+    }
+  }
+}
+
 /// What a dead daemon left.
 void remove_socket(const fs::path& path) {
   std::error_code failed;
@@ -74,6 +93,18 @@ SocketPlace::~SocketPlace() { remove_socket(path_); }
 
 void SocketPlace::restrict_access() const {
   if (::chmod(path_.c_str(), 0600) != 0) {
+    throw system_error(path_.string(), "chmod", errno);
+  }
+}
+
+void SocketPlace::open_to(const SocketGroup& group) const {
+  require_reachable(path_, group);
+  if (::chown(path_.c_str(), static_cast<uid_t>(-1), group.id) != 0) {
+    throw Error(ErrorCode::FailedPrecondition, "--socket-group " + group.name,
+                "the daemon's user is not in this group and cannot give it a socket: usermod -aG " +
+                    group.name + " USER");
+  }
+  if (::chmod(path_.c_str(), 0660) != 0) {
     throw system_error(path_.string(), "chmod", errno);
   }
 }

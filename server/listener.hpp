@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/unique_fd.hpp"
+#include "server/access/socket_group.hpp"
 
 namespace cubind {
 
@@ -22,8 +23,11 @@ class SocketPlace {
 
   /// "unix:///run/user/1000/cubind/cubind.sock"
   std::string address() const { return "unix://" + path_.string(); }
-  /// Mode 0600; after the server has bound it.
+  /// After the server has bound it: mode 0600.
   void restrict_access() const;
+  /// After the server has bound it: the group's, with mode 0660. Throws FailedPrecondition if members could
+  /// not reach it, or the daemon's user may not give it to the group.
+  void open_to(const SocketGroup& group) const;
   /// Throws Unavailable if the server leaves a connection without a word for so long.
   void require_answer(std::chrono::milliseconds patience) const;
 

@@ -56,7 +56,7 @@ _CONNECTION_LOSS = re.compile(
 _WHY_NONE = {
     "No such file": " (there is no such socket)",
     "Connection refused": " (nothing listens there)",
-    "Permission denied": " (the socket is another user's, who can open it to a group: cubind --socket-group)",
+    "Permission denied": " (the socket is another user's, who can open one to a group: cubind --socket-group)",
     "timed out": " (its host does not answer)",
     "resolv": " (there is no such host)",
     "resolution": " (there is no such host)",

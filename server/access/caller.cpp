@@ -2,7 +2,6 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "server/access/socket_group.hpp"
 
 namespace cubind {
 namespace {
@@ -46,9 +45,11 @@ Caller caller_of_socket() {
           .known = Caller::Known::BySocket};
 }
 
-Caller caller_of_member(uid_t user, CallerRole role) {
-  return {
-      .name = user_text(user), .roles = {role}, .namespaces = {kEverything}, .known = Caller::Known::ByGroup};
+Caller caller_of_group(const SocketGroup& group) {
+  return {.name = "the group " + group.name,
+          .roles = {group.role},
+          .namespaces = {kEverything},
+          .known = Caller::Known::ByGroup};
 }
 
 Caller unknown_caller() {

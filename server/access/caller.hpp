@@ -1,8 +1,6 @@
 // The identity behind a call, and what it may do.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -10,13 +8,14 @@
 
 #include "access/token.hpp"
 #include "server/access/call_rules.hpp"
+#include "server/access/socket_group.hpp"
 
 namespace cubind {
 
 struct Caller {
   enum class Known : std::uint8_t {
-    BySocket,  // it opened the Unix socket as the daemon's own user
-    ByGroup,   // it opened the Unix socket as a member of its group
+    BySocket,  // it opened the Unix socket of the daemon's own user
+    ByGroup,   // it opened the Unix socket of the group
     ByToken,
     NotAtAll,  // --insecure without --tokens: everyone who reaches the address
   };
@@ -38,8 +37,8 @@ struct Caller {
 Caller caller_of_token(const Token& token);
 /// Admins in every namespace.
 Caller caller_of_socket();
-/// In every namespace.
-Caller caller_of_member(uid_t user, CallerRole role);
+/// Stands for all members, in every namespace.
+Caller caller_of_group(const SocketGroup& group);
 Caller unknown_caller();
 
 /// The pure rule: whether the caller's roles and namespaces allow the call.

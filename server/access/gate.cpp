@@ -18,13 +18,13 @@ constexpr std::string_view kScheme = "Bearer ";
 
 }  // namespace
 
-Gate::Gate(std::filesystem::path tokens, const Clock& clock, std::optional<CallerRole> members,
+Gate::Gate(std::filesystem::path tokens, const Clock& clock, const std::optional<SocketGroup>& group,
            std::chrono::milliseconds period)
     : file_(std::move(tokens)),
       clock_(clock),
       socket_owner_(std::make_shared<const Caller>(caller_of_socket())),
+      socket_group_(group ? std::make_shared<const Caller>(caller_of_group(*group)) : nullptr),
       unknown_(std::make_shared<const Caller>(unknown_caller())),
-      members_(members),
       tokens_(std::make_shared<const Tokens>()) {
   if (file_.empty()) {
     return;
@@ -59,19 +59,6 @@ void Gate::set(std::vector<Token> tokens) {
   const std::unique_lock lock(mutex_);
   tokens_ = std::move(by_id);
   verified_.clear();
-}
-
-Gate::CallerPtr Gate::socket_member(const std::string& user) const {
-  {
-    const std::shared_lock lock(mutex_);
-    if (const auto found = known_members_.find(user); found != known_members_.end()) {
-      return found->second;
-    }
-  }
-  auto caller = std::make_shared<const Caller>(
-      caller_of_member(static_cast<uid_t>(std::stoul(user)), members_.value_or(CallerRole::Reader)));
-  const std::unique_lock lock(mutex_);
-  return known_members_.emplace(user, std::move(caller)).first->second;
 }
 
 Gate::CallerPtr Gate::caller_of(std::string_view authorization) const {

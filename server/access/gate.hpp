@@ -19,27 +19,23 @@
 
 namespace cubind {
 
-/// The property of a connection that has the number of a member's user; absent: it is no member's.
-inline constexpr const char* kSocketUser = "cubind-socket-user";
-
 /// Thread-safe. Reads the token file again within a second of a change. A changed file that cannot be read
 /// leaves the tokens as they were and is logged; a file that is gone revokes all.
 class Gate {
  public:
   using CallerPtr = std::shared_ptr<const Caller>;
 
-  /// `tokens` empty: TCP callers are not told apart, and each is an admin. `members`: the role of users that
-  /// open the Unix socket as members of its group. Throws as read_token_file() does.
-  Gate(std::filesystem::path tokens, const Clock& clock, std::optional<CallerRole> members = {},
+  /// `tokens` empty: TCP callers are not told apart, and each is an admin. `group` has a socket of its own.
+  /// Throws as read_token_file() does.
+  Gate(std::filesystem::path tokens, const Clock& clock, const std::optional<SocketGroup>& group = {},
        std::chrono::milliseconds period = std::chrono::milliseconds(250));
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
   /// The caller behind a connection to the Unix socket.
   const CallerPtr& socket_owner() const { return socket_owner_; }
-  bool has_members() const { return members_.has_value(); }
-  /// The caller that the kernel names behind a member's connection.
-  CallerPtr socket_member(const std::string& user) const;
+  /// The caller behind a connection to the group's socket. Null: there is none.
+  const CallerPtr& socket_group() const { return socket_group_; }
   /// The caller that sent the metadata `authorization`. Throws Unauthenticated if there is none, or the token
   /// is wrong, revoked or expired.
   CallerPtr caller_of(std::string_view authorization) const;
@@ -64,13 +60,11 @@ class Gate {
 
   const std::filesystem::path file_;
   const Clock& clock_;
-  const CallerPtr socket_owner_, unknown_;
-  const std::optional<CallerRole> members_;
+  const CallerPtr socket_owner_, socket_group_, unknown_;
 
   mutable std::shared_mutex mutex_;
-  std::shared_ptr<const Tokens> tokens_;                              // guarded by mutex_
-  mutable Verified verified_;                                         // of tokens_; guarded by mutex_
-  mutable std::unordered_map<std::string, CallerPtr> known_members_;  // by user; guarded by mutex_
+  std::shared_ptr<const Tokens> tokens_;  // guarded by mutex_
+  mutable Verified verified_;             // of tokens_; guarded by mutex_
 
   std::jthread watch_;  // ends first; of the file, if there is one
 };

@@ -1,12 +1,8 @@
 #include "server/access/socket_group.hpp"
 
 #include <grp.h>
-#include <pwd.h>
-#include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -44,35 +40,6 @@ SocketGroup parse_socket_group(const std::string& text) {
   }
   parsed.id = found->gr_gid;
   return parsed;
-}
-
-bool SocketPeer::is_in(gid_t group) const { return std::ranges::find(groups, group) != groups.end(); }
-
-std::optional<SocketPeer> peer_of_socket(int connection) {
-  ucred who{};
-  socklen_t size = sizeof(who);
-  if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
-    return std::nullopt;
-  }
-  SocketPeer peer{.user = who.uid};
-  socklen_t bytes = 0;
-  if (::getsockopt(connection, SOL_SOCKET, SO_PEERGROUPS, nullptr, &bytes) != 0 && errno == ERANGE) {
-    peer.groups.resize(bytes / sizeof(gid_t));
-    if (::getsockopt(connection, SOL_SOCKET, SO_PEERGROUPS, peer.groups.data(), &bytes) != 0) {
-      return std::nullopt;
-    }
-  }
-  peer.groups.push_back(who.gid);
-  return peer;
-}
-
-std::string user_text(uid_t user) {
-  std::array<char, 4096> buffer{};
-  passwd entry{};
-  passwd* found = nullptr;
-  ::getpwuid_r(user, &entry, buffer.data(), buffer.size(), &found);
-  const std::string number = std::to_string(user);
-  return found == nullptr ? "user " + number : "user " + std::string(entry.pw_name) + " (uid " + number + ")";
 }
 
 }  // namespace cubind

@@ -1,31 +1,19 @@
 #include "server/service/admission.hpp"
 
 #include "server/access/audit_log.hpp"
-#include "server/access/unauthenticated.hpp"
 #include "server/service/metadata.hpp"
 
 namespace cubind {
-
 namespace {
 
-std::string property_of(const grpc::AuthContext& connection, const char* name) {
-  const auto found = connection.FindPropertyValues(name);
-  return found.empty() ? "" : std::string(found.front().data(), found.front().size());
+/// The daemon's own socket has insecure credentials, the group's has local ones.
+bool is_of_group(const grpc::AuthContext& connection) {
+  const auto type = connection.FindPropertyValues("transport_security_type");
+  return type.empty() || type.front() != "insecure";
 }
 
-/// GroupSocket gives each connection that is not the daemon's own user's credentials that are not insecure.
-Gate::CallerPtr caller_on_socket(const Gate& gate, const grpc::CallbackServerContext& call) {
-  if (!gate.has_members()) {
-    return gate.socket_owner();
-  }
-  const auto connection = call.auth_context();
-  if (const std::string user = property_of(*connection, kSocketUser); !user.empty()) {
-    return gate.socket_member(user);
-  }
-  if (property_of(*connection, "transport_security_type") != "insecure") {
-    throw Unauthenticated("the user behind the socket is not known");
-  }
-  return gate.socket_owner();
+const Gate::CallerPtr& caller_on_socket(const Gate& gate, const grpc::CallbackServerContext& call) {
+  return gate.socket_group() && is_of_group(*call.auth_context()) ? gate.socket_group() : gate.socket_owner();
 }
 
 }  // namespace

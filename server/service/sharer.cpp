@@ -8,7 +8,7 @@ namespace cubind {
 
 std::string sharer_of(const grpc::CallbackServerContext& call, const std::string& peer,
                       const Caller& caller) {
-  if (caller.known == Caller::Known::ByToken || caller.known == Caller::Known::ByGroup) {
+  if (caller.known == Caller::Known::ByToken) {
     return caller.to_string();
   }
   constexpr std::size_t kLongest = 64;

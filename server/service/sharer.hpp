@@ -9,9 +9,9 @@
 
 namespace cubind {
 
-/// The token, or the member of the socket's group. Without one, the host that the call came from (a Unix
-/// socket shows none) and what the caller calls itself: the metadata "cubind-caller", which the client
-/// library sets to its process. Callers that say nothing are one; it is no proof of anything.
+/// The token. Without one, the host that the call came from (a Unix socket shows none) and what the caller
+/// calls itself: the metadata "cubind-caller", which the client library sets to its process. Callers that say
+/// nothing are one; it is no proof of anything.
 /// `peer` is the call's.
 std::string sharer_of(const grpc::CallbackServerContext& call, const std::string& peer, const Caller& caller);
 

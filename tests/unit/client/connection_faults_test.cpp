@@ -18,7 +18,7 @@ TEST_CASE("a missing a dead and a foreign socket have words of their own with ho
   for (const auto& [words, told] :
        {std::pair("No such file or directory", "(there is no such socket)"),
         std::pair("Connection refused", "(nothing listens there)"),
-        std::pair("Permission denied", "(the socket is another user's, who can open it to a group")}) {
+        std::pair("Permission denied", "(the socket is another user's, who can open one to a group")}) {
     CHECK_THAT(unavailable(failed + words),
                StartsWith("unix:///run/c.sock: no daemon answers there " + std::string(told)) &&
                    Contains(". Start one with `cubind`"));
