@@ -16,6 +16,7 @@
 #include "client/cubindctl/stored_trials.hpp"
 #include "client/cubindctl/table_output.hpp"
 #include "client/cubindctl/terminal.hpp"
+#include "client/cubindctl/text_table.hpp"
 #include "client/cubindctl/text_wrap.hpp"
 #include "tuner/spec/wire.hpp"
 

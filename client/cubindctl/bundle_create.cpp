@@ -37,7 +37,7 @@ Table exported_table(const Connection& connection, const BundleCreateOptions& op
 }
 
 /// The question that the record answers by itself.
-v1::GetVariantRequest question_of(const TableRecord& record, const std::string& device) {
+v1::GetVariantRequest request_for(const TableRecord& record, const std::string& device) {
   const TableContext& context = record.context;
   v1::GetVariantRequest request;
   request.set_kernel(context.kernel);
@@ -119,7 +119,7 @@ class Collector {
   std::string compile(const TableRecord& record, const TableDevice& device) const {
     try {
       const v1::GetVariantReply reply =
-          connection_.get_variant(question_of(record, device.label), common_.deadline());
+          connection_.get_variant(request_for(record, device.label), common_.deadline());
       return "the source gives other bytes by " + reply.artifact().toolchain() + " than by " +
              record.context.toolchain.name + " when it was measured";
     } catch (const Error& error) {

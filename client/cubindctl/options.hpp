@@ -29,9 +29,6 @@ struct TuneOptions : QuestionOptions {
   std::vector<std::string> problems;
   std::uint64_t max_trials = 0;  // 0: not said
   double max_seconds = 0;        // 0: not said
-  std::uint32_t repeat = 0;      // choices as if nothing were known, and how good they are; 0: a record
-  std::uint32_t variants = 0;    // at most so many besides the default for all problems; 0: a winner each
-  std::string max_regret;        // percent, "2%"; empty: 2%
   std::uint32_t top = 0;         // of the want list; 0: all
   bool wanted = false;           // the want list's problems
   bool retune = false;

@@ -138,14 +138,6 @@ class Builder {
            "start no further configuration of a problem after this time")
         ->check(CLI::Validator(number(0.001, kMostSeconds).read, ""));
     command->add_flag("--retune", options->retune, "measure fresh problems again");
-    option(command, "--repeat", options->repeat, "K",
-           "choose K times from scratch, then print how good the choices are")
-        ->check(CLI::Range(2, 100).description(""));
-    option(command, "--variants", options->variants, "N",
-           "choose at most N configurations besides the default for all problems of a kernel")
-        ->check(CLI::Range(1, 16).description(""));
-    option(command, "--max-regret", options->max_regret, "PERCENT",
-           "with --variants: a problem may lose so much to its own winner; default: 2%");
     command->add_flag("--detach", options->detach, "print the jobs' ids and end");
     command->add_flag("--dry-run", options->dry_run,
                       "print what would be measured and how long it would take; start nothing");

@@ -10,7 +10,6 @@
 #include "base/text.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
-#include "client/cubindctl/percentage.hpp"
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/table/table_diff.hpp"
@@ -28,6 +27,21 @@ Labels labels_of(const Table& a, const Table& b) {
     }
   }
   return labels;
+}
+
+// 2 of "2%", "2 %" and "2".
+double parse_percentage(const std::string& text, const std::string& option) {
+  std::string_view number = text;
+  if (number.ends_with('%')) {
+    number.remove_suffix(1);
+  }
+  number = number.substr(0, number.find_last_not_of(' ') + 1);
+  double value = 0;
+  const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (fault != std::errc() || end != number.data() + number.size() || !std::isfinite(value) || value < 0) {
+    throw Error(ErrorCode::InvalidArgument, option, quoted(text) + " is not a percentage, such as 2%");
+  }
+  return value;
 }
 
 std::string signed_percent(double percent) {

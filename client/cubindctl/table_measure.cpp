@@ -6,10 +6,14 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "client/cubindctl/long_measurement.hpp"
+#include "client/connection.hpp"
+#include "client/cubindctl/explanation.hpp"
+#include "client/cubindctl/progress.hpp"
 #include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
+#include "tuner/measure/statistics.hpp"
+#include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {
@@ -21,8 +25,11 @@ constexpr const char* kCheckNamespace = "table-check";
 class Measuring {
  public:
   Measuring(const Table& table, const CommonOptions& common, const StopSignals& interrupt)
-      : table_(table), measurement_(common, interrupt) {
-    const v1::ListDevicesReply reply = measurement_.connection().list_devices(common.deadline());
+      : table_(table),
+        common_(common),
+        interrupt_(interrupt),
+        connection_(resolve_address(common.address)) {
+    const v1::ListDevicesReply reply = connection_.list_devices(common.deadline());
     for (const v1::DeviceClass& device : reply.devices()) {
       if (device.offered()) {
         offered_.push_back(device.label());
@@ -53,24 +60,16 @@ class Measuring {
   MeasuredRecord measure(const TableRecord& record, const std::string& label) {
     const TableContext& context = record.context;
     const Policy policy = as_measured_today(parse_policy(context.policy).value_or(Policy()));
-    v1::TuneRequest like;
-    like.set_kernel(context.kernel);
-    like.set_namespace_(kCheckNamespace);
-    like.mutable_device()->set_label(label);
-    to_wire(policy, *like.mutable_policy());
-    to_wire(parse_numerics(record.numerics).value_or(Numerics()), *like.mutable_numerics());
-    const RepeatedProblem problem{
-        context.kernel, context.problem, to_string(policy), label, {context.configuration}};
+    tune(record, policy, label);
     MeasuredRecord measured{context.kernel, context.problem, label, record.timing.median_us, {}, {}};
-    measurement_.measure(like, problem, {context.configuration}, kCheckRounds);
     std::optional<double> by_default;
-    for (const JudgedConfiguration& one :
-         judge(problem, measurement_.trials_of(context.kernel, label), kCheckRounds)) {
-      if (one.configuration == context.configuration) {
-        measured.now_us = one.time_us;
-      } else {
-        by_default = one.time_us;
+    for (const TableTrial& trial : trials_of(context.kernel, label)) {
+      if (trial.context.problem != context.problem || trial.context.policy != to_string(policy) ||
+          trial.outcome != Outcome::Correct || trial.finals.size() != kCheckRounds) {
+        continue;
       }
+      (trial.context.configuration == context.configuration ? measured.now_us : by_default) =
+          time_us_of(trial);
     }
     if (measured.now_us && by_default) {
       measured.default_ratio = *by_default / *measured.now_us;
@@ -78,8 +77,47 @@ class Measuring {
     return measured;
   }
 
+  /// By the rules of the tuner's own finals.
+  static double time_us_of(const TableTrial& trial) {
+    const MeasureSettings settings;
+    return round_location_us(rounds_of(trial, settings),
+                             {Digest::of(trial.context.kernel), trial.tick_us, settings});
+  }
+
+  /// Measures the record's configuration and the default. A job that fails is printed to stderr.
+  void tune(const TableRecord& record, const Policy& policy, const std::string& label) {
+    v1::TuneRequest request;
+    request.set_kernel(record.context.kernel);
+    request.set_namespace_(kCheckNamespace);
+    request.mutable_device()->set_label(label);
+    to_wire(policy, *request.mutable_policy());
+    to_wire(parse_numerics(record.numerics).value_or(Numerics()), *request.mutable_numerics());
+    to_wire(record.context.problem, *request.add_problems());
+    to_wire(record.context.configuration, *request.add_listed());
+    request.set_rounds(kCheckRounds);
+    const auto note = [](const v1::TuneEvent& event) {
+      if (has_ended(event.job().state()) && event.job().state() != v1::Job::DONE) {
+        std::cerr << result_text(event) << "\n";
+      }
+    };
+    connection_.tune(request, note, interrupt_.token(), common_.timeout);
+  }
+
+  std::vector<TableTrial> trials_of(const std::string& kernel, const std::string& device) const {
+    v1::ExportTableRequest request;
+    request.add_kernels(kernel);
+    request.set_device(device);
+    request.set_all_trials(true);
+    request.set_include_samples(true);
+    request.set_include_replayed(true);
+    return read_table(connection_.export_table(request, common_.deadline()).json(), "the daemon's table")
+        .trials;
+  }
+
   const Table& table_;
-  LongMeasurement measurement_;
+  const CommonOptions& common_;
+  const StopSignals& interrupt_;
+  const Connection connection_;
   std::vector<std::string> offered_;
 };
 

@@ -1,17 +1,12 @@
 // cubindctl tune: measures problems.
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/dry_run.hpp"
-#include "client/cubindctl/percentage.hpp"
 #include "client/cubindctl/progress.hpp"
-#include "client/cubindctl/repeat.hpp"
 #include "client/cubindctl/tune_requests.hpp"
-#include "client/cubindctl/tune_variants.hpp"
 #include "client/cubindctl/watch.hpp"
 
 namespace cubind::ctl {
 namespace {
-
-constexpr double kMaxRegret = 0.02;
 
 // Several kernels are several calls: all are planned before the first one starts a job, so that a fault in
 // the last one starts nothing, and all are submitted before the first one is followed.
@@ -43,14 +38,6 @@ ExitCode run(const TuneOptions& options, const CommonOptions& common) {
   const std::vector<KernelTune> tunes = tune_requests(options);
   if (options.dry_run) {
     return print_plan(tunes, common);
-  }
-  if (options.repeat > 0) {
-    return repeat_tunes(tunes, options.repeat, common);
-  }
-  if (options.variants > 0) {
-    const std::string& bound = options.max_regret;
-    return tune_variants(tunes, options.variants,
-                         bound.empty() ? kMaxRegret : parse_percentage(bound, "--max-regret") / 100, common);
   }
   const auto stream = [&](Connection& connection, const OnTuneEvent& on_event, const std::stop_token& stop) {
     if (tunes.size() > 1) {

@@ -16,11 +16,6 @@ void check_combination(const TuneOptions& options) {
     }
   };
   refuse(options.top > 0 && !options.wanted, "--top", "goes with --wanted");
-  refuse(options.repeat > 0 && (options.detach || options.dry_run || options.wanted || options.retune),
-         "--repeat", "does not go with --detach, --dry-run, --wanted or --retune");
-  refuse(options.variants > 0 && (options.detach || options.dry_run || options.wanted || options.repeat > 0),
-         "--variants", "does not go with --detach, --dry-run, --wanted or --repeat");
-  refuse(!options.max_regret.empty() && options.variants == 0, "--max-regret", "goes with --variants");
   refuse(options.dry_run && options.detach, "--detach", "does not go with --dry-run, which starts nothing");
   if (!options.wanted) {
     return;
