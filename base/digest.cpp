@@ -5,23 +5,10 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/hex.hpp"
 
 namespace cubind {
 namespace {
-
-// -1 for anything but a hexadecimal digit.
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') {
-    return c - '0';
-  }
-  if (c >= 'a' && c <= 'f') {
-    return c - 'a' + 10;
-  }
-  if (c >= 'A' && c <= 'F') {
-    return c - 'A' + 10;
-  }
-  return -1;
-}
 
 void check(int result, const char* operation) {
   if (result != 1) {
@@ -31,16 +18,7 @@ void check(int result, const char* operation) {
 
 }  // namespace
 
-std::string Digest::hex() const {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const std::uint8_t byte : bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
+std::string Digest::hex() const { return cubind::hex(view()); }
 
 bool Digest::is_zero() const noexcept {
   return std::ranges::all_of(bytes, [](std::uint8_t byte) { return byte == 0; });
@@ -51,19 +29,8 @@ std::string_view Digest::view() const noexcept {
 }
 
 std::optional<Digest> Digest::from_hex(std::string_view hex) {
-  Digest digest;
-  if (hex.size() != 2 * digest.bytes.size()) {
-    return std::nullopt;
-  }
-  for (std::size_t i = 0; i < digest.bytes.size(); ++i) {
-    const int high = hex_value(hex[2 * i]);
-    const int low = hex_value(hex[2 * i + 1]);
-    if (high < 0 || low < 0) {
-      return std::nullopt;
-    }
-    digest.bytes[i] = static_cast<std::uint8_t>(high * 16 + low);
-  }
-  return digest;
+  const auto raw = bytes_from_hex(hex);
+  return raw ? from_bytes(*raw) : std::nullopt;
 }
 
 std::optional<Digest> Digest::from_bytes(std::string_view raw) {

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.hpp"
+#include "base/hex.hpp"
 #include "base/text.hpp"
 #include "client/gpu.hpp"
 #include "tuner/plan/answer.hpp"
@@ -63,13 +64,7 @@ void to_wire(const DeviceChoice& from, v1::Device& to) {
 }
 
 std::string generation_text(const v1::Generation& generation) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text = std::to_string(generation.number()) + "@";
-  for (const char byte : generation.store_id()) {
-    text += kDigits[static_cast<unsigned char>(byte) >> 4];
-    text += kDigits[static_cast<unsigned char>(byte) & 15];
-  }
-  return text;
+  return std::to_string(generation.number()) + "@" + hex(generation.store_id());
 }
 
 v1::Generation generation_from_text(const std::string& text) {
@@ -78,11 +73,8 @@ v1::Generation generation_from_text(const std::string& text) {
   std::uint64_t number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + at, number);
   generation.set_number(number);
-  for (std::size_t i = at + 1; i + 1 < text.size(); i += 2) {
-    unsigned byte = 0;
-    std::from_chars(text.data() + i, text.data() + i + 2, byte, 16);
-    generation.mutable_store_id()->push_back(static_cast<char>(byte));
-  }
+  generation.set_store_id(
+      bytes_from_hex(std::string_view(text).substr(std::min(at + 1, text.size()))).value_or(""));
   // What was not read comes out otherwise.
   if (error != std::errc{} || stop != text.data() + at || generation.store_id().empty() ||
       generation_text(generation) != text) {

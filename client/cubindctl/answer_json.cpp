@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/hex.hpp"
 #include "client/cubindctl/comparison_output.hpp"
 #include "tuner/plan/evidence_json.hpp"
 #include "tuner/plan/evidence_wire.hpp"

@@ -8,8 +8,8 @@
 #include "base/text.hpp"
 #include "tuner/measure/floor.hpp"
 #include "tuner/measure/margins.hpp"
-#include "tuner/measure/occupancy.hpp"
 #include "tuner/measure/statistics.hpp"
+#include "tuner/spec/occupancy.hpp"
 #include "tuner/spec/space.hpp"
 #include "tuner/table/table_samples.hpp"
 
@@ -168,7 +168,7 @@ class Explaining {
     const LaunchPlan plan = plan_of(one.trial->context.configuration);
     for (const Launch& launch : plan.launches) {
       dynamic = std::max(dynamic, launch.shared_bytes);
-      const auto occupied = measure::occupancy(
+      const auto occupied = occupancy(
           device_->facts.cc_major, device_->facts.cc_minor,
           {launch.block.x * launch.block.y * launch.block.z, one.registers, fixed + launch.shared_bytes});
       if (occupied && !one.trial->resources.empty()) {

@@ -5,20 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/hex.hpp"
 #include "tuner/plan/answer.hpp"
 
 namespace cubind::ctl {
-
-std::string hex(const std::string& bytes) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char byte : bytes) {
-    const auto value = static_cast<unsigned char>(byte);
-    text += kDigits[value >> 4];
-    text += kDigits[value & 15];
-  }
-  return text;
-}
 
 std::string lower_case(std::string name) {
   std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });

@@ -29,8 +29,6 @@ std::string evidence_name(v1::Evidence evidence);
 std::string outcome_name(v1::Outcome outcome);
 /// ASCII letters alone.
 std::string lower_case(std::string name);
-/// Lower-case hex.
-std::string hex(const std::string& bytes);
 
 /// The document, indented, on standard output.
 void print_json(const OutputJson& document);

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/hex.hpp"
 #include "client/cubindctl/answer_json.hpp"
 #include "tuner/spec/wire.hpp"
 

@@ -11,25 +11,10 @@
 #include "client/report/style.hpp"
 #include "client/report/table.hpp"
 #include "client/report/trials.hpp"
+#include "trust/base64.hpp"
 
 namespace cubind::ctl {
 namespace {
-
-std::string base64(std::string_view bytes) {
-  constexpr const char* kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    std::uint32_t group = 0;
-    for (std::size_t i = at; i < at + 3; ++i) {
-      group = group << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U);
-    }
-    for (int shift = 18; shift >= 0; shift -= 6) {
-      text += kDigits[group >> shift & 63];
-    }
-  }
-  const std::size_t padding = (3 - bytes.size() % 3) % 3;
-  return text.replace(text.size() - padding, padding, padding, '=');
-}
 
 std::string source_of(std::string_view text) { return "'sha256-" + base64(Digest::of(text).view()) + "'"; }
 

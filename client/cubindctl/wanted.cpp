@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/hex.hpp"
 #include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"

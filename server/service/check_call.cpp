@@ -12,6 +12,7 @@
 #include "server/service/raw_message.hpp"
 #include "server/service/status.hpp"
 #include "tuner/plan/wire_fields.hpp"
+#include "tuner/spec/occupancy.hpp"
 #include "tuner/spec/space.hpp"
 #include "tuner/spec/space_thinning.hpp"
 #include "tuner/spec/wire.hpp"
@@ -25,12 +26,6 @@ constexpr int kMaxCheckedPart = 64;
 /// The time for walks through the space, over all problems and architectures of a call: tables and listings
 /// wait behind it.
 constexpr std::uint64_t kMaxSteps = 20'000'000;
-
-/// Shared memory that a block may ask for, by compute capability.
-std::int64_t shared_optin(std::uint32_t capability) {
-  const bool small = capability == 86 || capability == 89 || capability >= 120;
-  return capability < 80 ? 65'536 : small ? 101'376 : capability < 90 ? 166'912 : 232'448;
-}
 
 std::uint32_t capability_of(const std::string& architecture) {
   if (const auto capability = compute_capability(architecture)) {
@@ -84,7 +79,7 @@ std::pair<DeviceConstants, std::string> limits_of(std::uint32_t capability,
       return {device_constants(device.facts), device.label};
     }
   }
-  const std::int64_t shared = shared_optin(capability);
+  const auto shared = static_cast<std::int64_t>(shared_optin_bytes(capability));
   return {{132, shared, 52'428'800, capability},
           "a device of compute capability " + std::to_string(capability / 10) + "." +
               std::to_string(capability % 10) + " with 132 SMs and " + std::to_string(shared / 1024) +

@@ -18,10 +18,6 @@ namespace sql = store::sql;
 
 namespace {
 
-bool is_fault(Outcome outcome) {
-  return outcome == Outcome::Launch || outcome == Outcome::Runtime || outcome == Outcome::Timeout;
-}
-
 void require_digest(const TrialRow& trial) {
   if (trial.origin == Origin::Worker && Digest::of(trial.key.full) != trial.key.digest) {
     throw Error(ErrorCode::InvalidArgument, "trial key", "the full key does not have the digest");

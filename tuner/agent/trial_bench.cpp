@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "tuner/measure/floor.hpp"
 #include "tuner/measure/margins.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/spec/entry_faults.hpp"
 #include "tuner/spec/wire.hpp"
 
@@ -12,10 +13,6 @@ namespace {
 // Faults in so many distinct workers count against the configuration.
 constexpr std::uint32_t kFaultsThatCount = 2;
 const std::string kTimeRefused = "time refused: ";
-
-bool is_fault(v1::Outcome outcome) {
-  return outcome == v1::LAUNCH || outcome == v1::RUNTIME || outcome == v1::TIMEOUT;
-}
 
 const v1::MeasuredItem* find_item(const v1::DeviceReply& reply, const Candidate& candidate) {
   for (const v1::MeasuredItem& item : reply.measured()) {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/hex.hpp"
 #include "base/json.hpp"
 #include "base/json_node.hpp"
 #include "base/text.hpp"
@@ -18,16 +19,6 @@ constexpr std::int64_t kTensorMemoryColumns = 512;
 // The parent ends a compile at its deadline by the clock, in the background much later: the worker's own
 // limit is beyond both. Processor time is limited in the same way for all.
 constexpr std::int64_t kPatience = 60;
-
-std::string hex(const std::string& bytes) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string digits;
-  for (const char byte : bytes) {
-    digits += kDigits[static_cast<unsigned char>(byte) >> 4];
-    digits += kDigits[byte & 0xf];
-  }
-  return digits;
-}
 
 // From this version on Landlock keeps a compile's signals from other processes.
 constexpr int kLandlockOfSignals = 6;

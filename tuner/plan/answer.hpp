@@ -44,6 +44,11 @@ enum class Outcome : std::uint8_t {
   Unverified,   // it ran, its first sample was too slow to win, and so its results were not checked
 };
 
+/// It failed at its launch or while it ran, which may have been chance.
+inline bool is_fault(Outcome outcome) {
+  return outcome == Outcome::Launch || outcome == Outcome::Runtime || outcome == Outcome::Timeout;
+}
+
 /// "bucket", "stale", "other_revision", "nearest_problem", "other_device", "default".
 std::string_view to_string(Departure departure);
 /// "none", "shipped", "replayed", "imported", "measured".

@@ -34,6 +34,10 @@ v1::Outcome to_wire(Outcome outcome) {
   return static_cast<v1::Outcome>(static_cast<int>(outcome) + kWireOffset);
 }
 
+bool is_fault(v1::Outcome outcome) {
+  return v1::Outcome_IsValid(outcome) && is_fault(static_cast<Outcome>(outcome - kWireOffset));
+}
+
 OnMiss on_miss_from_wire(v1::OnMiss from, std::string_view field) {
   if (from < v1::SERVE || from > v1::FAIL) {
     refuse_unknown(field, "choice for a miss", from);

@@ -16,6 +16,8 @@ v1::OnMiss to_wire(OnMiss on_miss);
 v1::Departure to_wire(Departure departure);
 v1::Evidence to_wire(Evidence evidence);
 v1::Outcome to_wire(Outcome outcome);
+/// False for one that is unspecified or unknown.
+bool is_fault(v1::Outcome outcome);
 void to_wire(const Match& from, google::protobuf::RepeatedField<int>& to);
 
 OnMiss on_miss_from_wire(v1::OnMiss from, std::string_view field);

@@ -78,8 +78,7 @@ Problem read_problem(const JsonNode& node) {
   for (const JsonNode& member : named_members(node.at("types"))) {
     const std::optional<DType> type = parse_dtype(member.as_string());
     if (!type) {
-      member.fail("'" + member.as_string() +
-                  "' is not a type (f64, f32, f16, bf16, e4m3, e5m2, i64, i32, i8, u8)");
+      member.fail(quoted(member.as_string()) + " is not a type" + dtype_suggestion(member.as_string()));
     }
     problem.types.push_back({member.key(), *type});
   }

@@ -1,8 +1,8 @@
 #include "tuner/worker/own_cubin.hpp"
 
-#include <charconv>
 #include <string_view>
 
+#include "base/hex.hpp"
 #include "base/zstd.hpp"
 #include "tuner/worker/device_cubins.hpp"  // made from device_kernels.cubins
 
@@ -11,16 +11,6 @@ namespace {
 
 constexpr std::size_t kMaxCubinBytes = std::size_t{1} << 20;
 constexpr std::string_view kArchitecture = "sm_";
-
-std::string bytes_of_hex(std::string_view digits) {
-  std::string bytes;
-  for (std::size_t at = 0; at + 2 <= digits.size(); at += 2) {
-    unsigned value = 0;
-    std::from_chars(digits.data() + at, digits.data() + at + 2, value, 16);
-    bytes.push_back(static_cast<char>(value));
-  }
-  return bytes;
-}
 
 // The rest of the line that begins with this architecture.
 std::optional<std::string_view> line_of(std::string_view text, std::uint32_t architecture) {
@@ -39,7 +29,7 @@ std::optional<std::string_view> line_of(std::string_view text, std::uint32_t arc
 std::optional<std::string> own_cubin(std::uint32_t cc_major, std::uint32_t cc_minor) {
   for (std::uint32_t minor = cc_minor + 1; minor-- > 0;) {
     if (const auto line = line_of(kDeviceCubins, 10 * cc_major + minor)) {
-      return zstd_decompress(bytes_of_hex(*line), kMaxCubinBytes);
+      return zstd_decompress(bytes_from_hex(*line).value_or(""), kMaxCubinBytes);
     }
   }
   return std::nullopt;

@@ -6,19 +6,10 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/hex.hpp"
 
 namespace cubind {
 namespace {
-
-std::string hex(std::string_view bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    text += kDigits[static_cast<unsigned char>(c) >> 4];
-    text += kDigits[static_cast<unsigned char>(c) & 15];
-  }
-  return text;
-}
 
 KeyEncoder every_kind() {
   KeyEncoder key("test", 7);

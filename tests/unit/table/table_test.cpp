@@ -99,7 +99,7 @@ TEST_CASE("a comparison that breaks a rule is refused at its member") {
 
 TEST_CASE("an unknown type is refused at its place") {
   const std::string text = replaced(print_table(example_table()), "\"T\":\"f32\"", "\"T\":\"f12\"");
-  CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains("/problem/types/T: 'f12' is not a type"));
+  CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains("/problem/types/T: \"f12\" is not a type"));
 }
 
 TEST_CASE("the same record twice is refused") {

@@ -1,11 +1,12 @@
-#include "tuner/measure/occupancy.hpp"
+#include "tuner/spec/occupancy.hpp"
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "base/rounding.hpp"
 
-namespace cubind::measure {
+namespace cubind {
 namespace {
 
 constexpr std::uint32_t kWarp = 32;
@@ -39,6 +40,12 @@ const SmLimits* limits_of(std::uint32_t cc_major, std::uint32_t cc_minor) {
 
 }  // namespace
 
+std::uint64_t shared_optin_bytes(std::uint32_t capability) {
+  const auto after = std::ranges::upper_bound(kLimits, capability, {}, &SmLimits::cc);
+  const SmLimits& limits = after == kLimits.begin() ? *after : *std::prev(after);
+  return limits.shared_kib * 1024 - limits.reserved_bytes;
+}
+
 std::optional<std::uint32_t> blocks_per_sm(std::uint32_t cc_major, std::uint32_t cc_minor,
                                            const BlockNeeds& block) {
   const SmLimits* limits = limits_of(cc_major, cc_minor);
@@ -67,4 +74,4 @@ std::optional<double> occupancy(std::uint32_t cc_major, std::uint32_t cc_minor, 
   return static_cast<double>(*blocks * threads) / limits_of(cc_major, cc_minor)->threads;
 }
 
-}  // namespace cubind::measure
+}  // namespace cubind

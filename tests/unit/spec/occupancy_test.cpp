@@ -1,8 +1,8 @@
-#include "tuner/measure/occupancy.hpp"
+#include "tuner/spec/occupancy.hpp"
 
 #include <catch2/catch.hpp>
 
-namespace cubind::measure {
+namespace cubind {
 namespace {
 
 TEST_CASE("registers are allocated a warp at a time and limit the blocks of an SM") {
@@ -24,10 +24,18 @@ TEST_CASE("small blocks meet the limit of blocks before that of threads") {
 
 TEST_CASE("a block that fits on no SM occupies nothing") { CHECK(occupancy(9, 0, {1024, 255, 0}) == 0); }
 
-TEST_CASE("nothing is known of an architecture that is not listed") {
+TEST_CASE("a block gets the shared memory of an SM but for the reserved part") {
+  CHECK(shared_optin_bytes(75) == 64 * 1024);
+  CHECK(shared_optin_bytes(89) == 99 * 1024);
+  CHECK(shared_optin_bytes(90) == 227 * 1024);
+  CHECK(shared_optin_bytes(70) == shared_optin_bytes(75));    // an architecture that is not listed has as
+  CHECK(shared_optin_bytes(103) == shared_optin_bytes(100));  // much as the one listed before it
+}
+
+TEST_CASE("the occupancy of an architecture that is not listed is unknown") {
   CHECK_FALSE(occupancy(6, 1, {256, 32, 0}));
   CHECK_FALSE(occupancy(9, 0, {0, 32, 0}));
 }
 
 }  // namespace
-}  // namespace cubind::measure
+}  // namespace cubind
