@@ -6,6 +6,7 @@
 #include "bundle/bundle.hpp"
 #include "client/client.hpp"
 #include "tests/service/bundle/bundle_maker.hpp"
+#include "tests/support/paths.hpp"
 #include "tuner/plan/answer_wire.hpp"
 
 namespace cubind::test {
@@ -75,6 +76,19 @@ TEST_CASE("a bundle is served with the cubins that were measured and their signe
   REQUIRE(signature);
   CHECK(signing_key().public_key().has_signed(served.fingerprint(), *signature));
   CHECK(measured.fingerprint().empty());
+}
+
+TEST_CASE("a bundle of the first version is served") {
+  const TempDir folder;
+  write_file_atomic(folder.path() / "trust", trust_line());
+  Daemon daemon({.folder = folder.path(),
+                 .bundle = source_dir() / "tests/golden/formats/acme.bundle",
+                 .trust = folder.path() / "trust"});
+  daemon.start();
+  const v1::GetVariantReply served =
+      daemon.connect().get_variant(question_on("replay-344f2e99", tiny_problem(2)), kPatience);
+  CHECK(served.provenance().departures_size() == 0);
+  CHECK(served.artifact().cubin_bytes() == 4224);
 }
 
 TEST_CASE("a daemon of a bundle refuses each change and starts nothing") {

@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/file.hpp"
 #include "bundle/oci_image.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/signing_keys.hpp"
 #include "tests/unit/bundle/example_bundle.hpp"
 
@@ -23,6 +25,14 @@ TEST_CASE("a bundle is verified and holds what it was made of") {
   CHECK(bundle.content.artifacts == content.artifacts);
   CHECK(bundle.content.cubins == content.cubins);
   CHECK(bundle.content.kernels.at("scale")->source_digests == content.kernels.at("scale")->source_digests);
+}
+
+TEST_CASE("a bundle of the first version is verified and holds the records of its table") {
+  const auto folder = test::source_dir() / "tests/golden/formats";
+  const Bundle bundle =
+      verify_bundle(read_file(folder / "acme.bundle"), "acme.bundle", acme(), test::example_now());
+  CHECK(bundle.content.table.records == read_table(read_file(folder / "table.json"), "table.json").records);
+  CHECK(bundle.content.cubins.size() == 2);
 }
 
 TEST_CASE("the same content and terms give the same bytes") {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/unit/table/example_table.hpp"
 
 namespace cubind {
@@ -18,6 +20,16 @@ TEST_CASE("a printed table reads back equal") {
   const Table table = read_table(print_table(example_table()), "t.json");
   CHECK(print_table(table) == print_table(example_table()));
   CHECK(table.records == example_table().records);
+}
+
+TEST_CASE("a table of the first version reads back and prints the same bytes") {
+  const std::string text = read_file(test::source_dir() / "tests/golden/formats/table.json");
+  const Table table = read_table(text, "table.json");
+  CHECK(table.records.size() == 2);
+  CHECK(table.records[0].over_library.size() == 1);
+  CHECK(std::ranges::count_if(table.trials, [](const TableTrial& t) { return t.measured_as.has_value(); }) ==
+        8);
+  CHECK(print_table(table) == text);
 }
 
 TEST_CASE("a trial that another one was measured for reads back with its name") {
