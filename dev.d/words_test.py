@@ -75,7 +75,7 @@ class Run(unittest.TestCase):
     def test_clean_files_and_sources_that_may_not_change_are_in_order(self):
         self.assertEqual(self.run_main(["docs/a.md"], text="no client asks\n"), (0, ""))
         self.assertEqual(
-            self.run_main(["variants/a/a.cu", "bench/results/a.md", "schemas/store_2.sql"]), (0, "")
+            self.run_main(["variants/a/a.cu", "bench/results/a.md", "schemas/store.sql"]), (0, "")
         )
 
 

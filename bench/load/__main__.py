@@ -101,7 +101,8 @@ def add_ended_jobs(store):
         given = {
             "id": "printf('%016x', i)", "kind": "'tune'", "key": "randomblob(32)", "kernel": "'rmsnorm_forward'",
             "problem": f"'{problem}'", "policy": "'cold/3,stream'", "numerics": "'tolerance'", "state": "'done'", "ended": "1",
-            "created_at": f"'{now}'", "finished_at": f"'{now}'", "elapsed_ms": "1.0", "outcomes": "'{}'", "compile": "'[]'",
+            "created_at": f"'{now}'", "finished_at": f"'{now}'", "elapsed_ms": "1.0", "outcomes": "'{}'", "stages": "'{}'",
+            "listed": "'[]'", "hints": "'[]'", "sum": "NULL",
         }  # fmt: skip
         values = ", ".join(given.get(name, empty.get(kind, "''")) for name, kind in columns)
         database.execute(

@@ -9,7 +9,7 @@ namespace cubind {
 class Store;
 struct KernelEntry;
 
-/// Fills spec, incumbent, and the job's warm start with its first lease: a later one repeats that search,
+/// Fills spec, incumbent, and the job's hints with its first lease: a later one repeats that search,
 /// whatever has been measured elsewhere meanwhile. `device` is null for a job that only compiles.
 void fill_search(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
                  const IndexSnapshot& index);

@@ -217,16 +217,16 @@ void visit_columns(IsA<JobRow> auto& job, Visitor& visit) {
   visit("nvrtc_calls", job.nvrtc_calls);
   visit("outcomes", job.outcomes);
   visit("record_trial", job.record_trial);
-  visit("compile", job.listed);
+  visit("listed", job.listed);
   visit("architecture", job.architecture);
   visit("driver_cuda", job.driver_cuda);
   visit("for_bucket", job.for_bucket);
   visit("needs_bytes", job.needs_bytes);
   visit("max_trials", job.budget.max_trials);
   visit("max_seconds", job.budget.max_seconds);
-  visit("warm_start", job.hints);
+  visit("hints", job.hints);
   visit("stages", job.stages);
-  visit("fresh", job.from_scratch);
+  visit("from_scratch", job.from_scratch);
   visit("rounds", job.rounds);
 }
 

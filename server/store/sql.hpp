@@ -1,7 +1,7 @@
 // The SQL of the store, for every engine: parameters are `?`, or `?1` where one stands twice. What engines
-// spell differently is a DialectText. The schemas are schemas/store*.sql, and what concerns one engine alone
-// is in its folder. A statement that reads or writes a whole row takes its columns from row_columns.hpp,
-// after the `leading` ones.
+// spell differently is a DialectText. The schemas are schemas/store.sql and store_postgresql.sql; what
+// concerns one engine alone is in its folder. A statement that reads or writes a whole row takes its columns
+// from row_columns.hpp, after the `leading` ones.
 #pragma once
 
 #include <algorithm>
@@ -229,7 +229,7 @@ inline const std::string kDeleteVerifications =
 
 // ---- Records ----
 inline const DialectText kRecordColumns = select<RecordRow>(
-    "id, key, full_key, from_generation, to_generation, baselines, " + holds_sum<RecordRow>(), "records");
+    "id, key, full_key, from_generation, to_generation, comparisons, " + holds_sum<RecordRow>(), "records");
 inline const std::string kRecordOrder =
     "ORDER BY kernel, key, driver_branch, toolchain_major, evidence, provisional, id";
 inline const DialectText kCurrentRecords = kRecordColumns + "WHERE to_generation IS NULL " + kRecordOrder;
@@ -247,11 +247,13 @@ inline const std::string kEndRecordsOfClass =
     "UPDATE records SET to_generation = ? WHERE device_class = ? AND to_generation IS NULL";
 inline const std::string kInsertRecord =
     insert<RecordRow>(
-        "records", "key, full_key, from_generation, toolchain_major, driver_branch, baselines, created_at") +
+        "records",
+        "key, full_key, from_generation, toolchain_major, driver_branch, comparisons, created_at") +
     " RETURNING id";
-inline const std::string kBaselines = "SELECT baselines FROM records WHERE id = ? AND to_generation IS NULL";
-inline const std::string kSetBaselines =
-    "UPDATE records SET baselines = ? WHERE id = ? AND to_generation IS NULL";
+inline const std::string kComparisons =
+    "SELECT comparisons FROM records WHERE id = ? AND to_generation IS NULL";
+inline const std::string kSetComparisons =
+    "UPDATE records SET comparisons = ? WHERE id = ? AND to_generation IS NULL";
 inline const DialectText kSumRecord = set_sum<RecordRow>("records", "id = ?");
 inline const std::string kCurrentOfGroup =
     "to_generation IS NULL AND kernel = ? AND problem = ? AND device_class = ? AND policy = ? AND ";
@@ -322,10 +324,8 @@ inline const std::string kSetOwner = "UPDATE jobs SET owner = ? WHERE id = ? RET
 
 inline const std::string kPin = "SELECT generation FROM pins WHERE job = ?";
 inline const std::string kInsertPin =
-    "INSERT INTO pins (job, generation, created_at, last_used_at) VALUES (?,?,?,?) ON CONFLICT (job) DO "
-    "UPDATE "
-    "SET generation = excluded.generation, created_at = excluded.created_at, last_used_at = "
-    "excluded.last_used_at";
+    "INSERT INTO pins (job, generation, created_at) VALUES (?,?,?) ON CONFLICT (job) DO UPDATE SET "
+    "generation = excluded.generation, created_at = excluded.created_at";
 
 inline const std::string kWants = select<WantRow>("key, full_key", "wants") + "ORDER BY count DESC, key";
 inline const std::string kCountWant = "UPDATE wants SET count = count + 1, last_at = ? WHERE key = ?";

@@ -251,11 +251,11 @@ std::vector<StoreWriter::Rival> StoreWriter::rivals(const RecordRow& record, con
 
 void StoreWriter::set_comparisons(std::int64_t record, const std::vector<LibraryComparison>& comparisons) {
   const std::optional<std::string> text = store::write_comparisons(comparisons);
-  database_.query(sql::kSetBaselines).bind(text, record).run();
+  database_.query(sql::kSetComparisons).bind(text, record).run();
 }
 
 bool StoreWriter::put_comparison(std::int64_t record, const LibraryComparison& comparison) {
-  Statement query = database_.query(sql::kBaselines);
+  Statement query = database_.query(sql::kComparisons);
   if (!query.bind(record).step()) {
     return false;
   }
@@ -384,7 +384,7 @@ std::uint64_t StoreWriter::pin_generation(const std::string& job, std::uint64_t 
   if (const auto pinned = pinned_generation(job)) {
     return *pinned;
   }
-  database_.query(sql::kInsertPin).bind(job, generation, now_, now_).run();
+  database_.query(sql::kInsertPin).bind(job, generation, now_).run();
   return generation;
 }
 

@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/process_host.hpp"
-#include "server/store/postgresql/postgres_migration.hpp"
+#include "server/store/postgresql/postgres_schema.hpp"
 #include "server/store/sql.hpp"
 #include "server/store/store_id.hpp"
 
@@ -25,16 +25,8 @@ constexpr std::chrono::seconds kBetweenAttempts{1};
 constexpr int kPauseForAttempt = 10;
 constexpr std::chrono::milliseconds kBetweenQuestions{200};
 
-// "cubind"; of advisory locks, which each database has its own of. The next number is the lock of writers.
-const std::string kLockSchema = "SELECT pg_advisory_lock_shared(109355813400164)";
-const std::string kLockSchemaAlone = "SELECT pg_advisory_lock(109355813400164)";
-const std::string kUnlockSchema = "SELECT pg_advisory_unlock(109355813400164)";
+// "cubind", and a number; each database has advisory locks of its own.
 const std::string kLockWriters = "SELECT pg_advisory_xact_lock(109355813400165)";
-const std::string kHolders =
-    "SELECT coalesce(string_agg(DISTINCT a.application_name, ', '), 'unknown') FROM pg_locks l JOIN "
-    "pg_stat_activity a ON a.pid = l.pid WHERE l.locktype = 'advisory' AND l.granted AND l.pid <> "
-    "pg_backend_pid() AND (l.classid::bigint << 32) + l.objid::bigint = 109355813400164 AND l.database = "
-    "(SELECT oid FROM pg_database WHERE datname = current_database())";
 /// A writer that stands still within a transaction must not stop all others, who wait a little longer.
 const std::string kWriterLimits = "SET idle_in_transaction_session_timeout = '8s'; SET lock_timeout = '12s'";
 const std::string kForgetDaemons =
@@ -63,6 +55,13 @@ std::string session_name(const std::string& address) {
   return ("cubind pid " + std::to_string(::getpid()) + " on " + host_name() +
           (address.empty() ? "" : " at " + address))
       .substr(0, 63);
+}
+
+void require_schema(Connection& connection) {
+  if (!has_schema(connection)) {
+    throw Error(ErrorCode::FailedPrecondition, "store",
+                "was replaced by an empty database meanwhile: start this daemon again");
+  }
 }
 
 }  // namespace
@@ -111,31 +110,9 @@ UniqueFd PostgresEngine::snapshot() const {
               "lies in PostgreSQL: back it up by the means of its server, such as pg_dump " + options_.url);
 }
 
-void PostgresEngine::lock_schema(PostgresConnection& connection, bool exclusive) {
-  connection.execute("SET lock_timeout = " + std::to_string(options_.patience.count()));
-  try {
-    connection.query(exclusive ? kLockSchemaAlone : kLockSchema).run();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::Unavailable || !connection.is_usable()) {
-      throw;  // not for the wait
-    }
-    throw Error(ErrorCode::FailedPrecondition, "store",
-                "daemons of another version of cubind have " + options_.url + " open (" +
-                    first_text(connection, kHolders) + "): end them, or give this one a database of its own");
-  }
-}
-
-/// Of a session that writes.
-void PostgresEngine::prepare(PostgresConnection& connection) {
-  lock_schema(connection, false);
-  connection.execute(kWriterLimits);
-}
-
 void PostgresEngine::set_up() {
-  if (!has_newest_schema(*connection_, postgres_schema_steps())) {
-    migrate();
-  }
-  prepare(*connection_);
+  connection_->execute(kWriterLimits);
+  create_store();
   // First: a daemon that starts forgets the writers without a presence.
   presence_ = std::make_unique<PostgresPresence>(writer_, name_, [this] { return try_to_connect(); });
   connection_->transaction(Access::Write, [&] {
@@ -147,22 +124,19 @@ void PostgresEngine::set_up() {
   });
 }
 
-void PostgresEngine::migrate() {
-  try {
-    lock_schema(*connection_, true);
-  } catch (const Error&) {
-    if (has_newest_schema(*connection_, postgres_schema_steps())) {
-      return;  // by a daemon that has started at the same time
+/// Where the database is new. Daemons that start at the same time take turns.
+void PostgresEngine::create_store() {
+  connection_->transaction(Access::Write, [&] {
+    connection_->query(kLockWriters).run();
+    if (has_schema(*connection_)) {
+      return;
     }
-    throw;
-  }
-  migrate_postgres(*connection_, postgres_schema_steps(), [&] {
+    create_schema(*connection_);
     const std::string id = new_store_id();
     const std::string identity = first_text(*connection_, kIdentity);
     const std::string now = RealClock().wall_text();
     connection_->query(sql::kInsertMeta).bind(Statement::bytes(id), identity, now).run();
   });
-  connection_->query(kUnlockSchema).run();
 }
 
 void PostgresEngine::redraw_if_restored(PostgresConnection& connection) {
@@ -187,8 +161,8 @@ PostgresConnection& PostgresEngine::writing() {
     connection_.reset();
     auto connection = connect();
     try {
-      prepare(*connection);
-      require_newest_schema(*connection);
+      connection->execute(kWriterLimits);
+      require_schema(*connection);
     } catch (const Error& error) {
       throw Error(ErrorCode::Unavailable, "store", error.cause());
     }
@@ -197,13 +171,6 @@ PostgresConnection& PostgresEngine::writing() {
     log_info("store: is connected again");
   }
   return *connection_;
-}
-
-void PostgresEngine::require_newest_schema(PostgresConnection& connection) {
-  if (!has_newest_schema(connection, postgres_schema_steps())) {
-    throw Error(ErrorCode::FailedPrecondition, "store",
-                "was replaced by an older one meanwhile: start this daemon again");
-  }
 }
 
 std::optional<std::uint64_t> PostgresEngine::last_commit(PostgresConnection& connection) {
@@ -279,7 +246,7 @@ std::optional<bool> PostgresEngine::is_committed(std::uint64_t number) {
     try {
       connection_.reset();  // writing() makes the next one, and looks whether it is the same database
       const auto connection = connect();
-      prepare(*connection);
+      connection->execute(kWriterLimits);
       const std::optional<std::uint64_t> last = last_commit(*connection);
       return last ? std::optional(*last == number) : std::nullopt;
     } catch (const Error&) {

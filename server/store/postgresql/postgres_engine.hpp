@@ -19,18 +19,16 @@ namespace cubind::store {
 struct PostgresOptions {
   std::string url;                            // postgresql://, without a password
   std::string address;                        // of the daemon, for the others
-  std::chrono::milliseconds patience{2000};   // for daemons that use another version of the schema
   std::chrono::milliseconds settling{10000};  // for the answer to a COMMIT whose connection was lost
 };
 
 /// Daemons share a database. All of them write one after the other, by an advisory lock that each transaction
-/// takes: what StoreWriter reads stays as it is until it has written. The session that writes also holds a
-/// lock that says which schema it uses: shared, or exclusive while it upgrades the schema. A lost connection
-/// makes the call that needs it fail with Unavailable, and is made again for the next one.
+/// takes: what StoreWriter reads stays as it is until it has written. A lost connection makes the call that
+/// needs it fail with Unavailable, and is made again for the next one.
 class PostgresEngine final : public Engine {
  public:
-  /// Brings the schema to today's. Throws Unavailable where the server cannot be reached, and
-  /// FailedPrecondition where daemons of another version use the database or it is of no use for a store.
+  /// Makes a new database a store. Throws Unavailable where the server cannot be reached, and
+  /// FailedPrecondition where the database is of no use for a store, or another version of cubind made it.
   PostgresEngine(PostgresOptions options, DamagedRows& damaged);
 
   std::string place() const override { return options_.url; }
@@ -47,15 +45,11 @@ class PostgresEngine final : public Engine {
   std::unique_ptr<PostgresConnection> connect();
   /// Any thread.
   std::unique_ptr<PostgresConnection> try_to_connect();
-  /// For the session; `exclusive`: no other daemon has the database open.
-  void lock_schema(PostgresConnection& connection, bool exclusive);
-  void prepare(PostgresConnection& connection);
   void set_up();
-  void migrate();
+  void create_store();
   static void redraw_if_restored(PostgresConnection& connection);
   /// The writing connection, made again where it was lost.
   PostgresConnection& writing();
-  static void require_newest_schema(PostgresConnection& connection);
   /// Of this engine's transactions. Absent: it was away for days, and forgotten.
   std::optional<std::uint64_t> last_commit(PostgresConnection& connection);
   void enter_again(PostgresConnection& connection);

@@ -14,11 +14,6 @@ namespace cubind::store {
 /// Writers go on meanwhile. Throws the errors of the disk.
 UniqueFd snapshot_of(const std::filesystem::path& path);
 
-/// Copies the database to "PATH.vVERSION-DATE" before its schema is upgraded. Of such copies the latest two
-/// stay. Throws the errors of the disk, with what to do.
-std::filesystem::path keep_before_upgrade(Database& database, const std::filesystem::path& path,
-                                          std::int64_t version, const std::string& date);
-
 /// Throws FailedPrecondition where the file has more than one name: SQLite finds its journal by the name, so
 /// each name would have its own.
 void refuse_hard_link(const std::filesystem::path& path);

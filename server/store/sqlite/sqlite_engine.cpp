@@ -9,7 +9,7 @@
 #include "server/store/location.hpp"
 #include "server/store/sql.hpp"
 #include "server/store/sqlite/backup.hpp"
-#include "server/store/sqlite/migration.hpp"
+#include "server/store/sqlite/schema.hpp"
 #include "server/store/sqlite/sqlite_sql.hpp"
 #include "server/store/store_id.hpp"
 
@@ -109,23 +109,17 @@ void SqliteEngine::set_read_only(bool is_read_only) {
 
 void SqliteEngine::set_up(std::uint32_t max_pages) {
   errors_as_damage([&] {
-    if (mend_header(database_, schema_steps())) {
+    if (mend_header(database_)) {
       log_error(path_.string() + ": the numbers of its header were damaged and have been written again");
     }
-    // Checked before any other write, also of the journal's mode: a foreign file stays unchanged.
-    require_ours(database_, schema_steps(), path_.string());
+    // Checked before any other write, also of the journal's mode: a file that is refused stays unchanged.
+    require_ours(database_, path_.string());
   });
   database_.set_patience(patience_);
   database_.execute("PRAGMA journal_mode = WAL");
   database_.execute("PRAGMA synchronous = NORMAL");
   database_.execute("PRAGMA foreign_keys = ON");
-  if (const std::int64_t version = schema_version(database_);
-      version > 0 && version < std::ssize(schema_steps())) {
-    const auto kept = keep_before_upgrade(database_, path_, version, RealClock().wall_text());
-    log_info(path_.string() + " is upgraded to schema version " + std::to_string(schema_steps().size()) +
-             "; a copy as it was is " + kept.string());
-  }
-  if (!migrate(database_, schema_steps(), path_.string(), [&] { insert_meta(); })) {
+  if (!create_schema(database_, path_.string(), [&] { insert_meta(); })) {
     make_usable();
     redraw_if_restored();
   }

@@ -24,8 +24,8 @@ std::unique_ptr<Engine> open_sqlite(const StoreOptions& options, DamagedRows& da
 
 class SqliteEngine final : public Engine {
  public:
-  /// Locks the file and brings it to today's schema. The path is that of the file itself. Throws DataLoss if
-  /// the file is damaged and of no use any more.
+  /// Locks the file, and makes a new one a store. The path is that of the file itself. Throws DataLoss if the
+  /// file is damaged and of no use any more, and what require_ours() throws.
   SqliteEngine(const StoreOptions& options, DamagedRows& damaged);
 
   void keep(UniqueFd lock) { lock_ = std::move(lock); }

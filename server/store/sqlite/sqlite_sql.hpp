@@ -45,8 +45,8 @@ inline constexpr std::array kChecks{&kCheckClasses, &kCheckBlobs, &kCheckArtifac
                                     &kCheckJobs};
 /// What a daemon reads when it starts, to the last page, and by the same indexes.
 inline const std::string kAllClasses = "SELECT total(length(facts)) FROM device_classes";
-inline const std::string kAllRecords = "SELECT total(length(created_at)) FROM records";
-inline const std::string kAllJobs = "SELECT total(length(caller)) FROM jobs";
+inline const std::string kAllRecords = "SELECT total(length(sum)) FROM records";
+inline const std::string kAllJobs = "SELECT total(length(sum)) FROM jobs";
 inline constexpr std::array kWholeTables{&kAllClasses,
                                          &kAllRecords,
                                          &kAllJobs,

@@ -11,7 +11,7 @@
 #include "server/store/row_readers.hpp"
 #include "server/store/sqlite/backup.hpp"
 #include "server/store/sqlite/database.hpp"
-#include "server/store/sqlite/migration.hpp"
+#include "server/store/sqlite/schema.hpp"
 #include "server/store/sqlite/sqlite_sql.hpp"
 #include "server/store/store_reader.hpp"
 
@@ -25,14 +25,9 @@ class Check {
  public:
   explicit Check(Database& database) : database_(database), reader_(database, damaged_) {}
 
-  StoreCheck run(bool is_current) {
+  StoreCheck run() {
     guarded("integrity_check", [&] { check_pages(); });
     guarded("foreign_key_check", [&] { check_references(); });
-    if (!is_current) {
-      found_.notes.emplace_back(
-          "the schema is of an earlier cubind, so rows were not read: the daemon upgrades it");
-      return std::move(found_);
-    }
     guarded("rows", [&] { check_rows(); });
     guarded("cubins", [&] { check_cubins(); });
     guarded("records", [&] { check_records(); });
@@ -156,9 +151,8 @@ StoreCheck check_store(const std::filesystem::path& given) {
   const UniqueFd lock = store::lock_file(path, ""), database_lock = store::lock_database(path);
   const JournalFiles left_behind(path);
   Database database(path, Database::Mode::ReadOnly);
-  store::require_ours(database, store::schema_steps(), path.string());
-  const bool is_current = store::schema_version(database) == std::ssize(store::schema_steps());
-  return Check(database).run(is_current);
+  store::require_ours(database, path.string());
+  return Check(database).run();
 }
 
 }  // namespace cubind

@@ -16,7 +16,7 @@ struct StoreCheck {
 
 /// Reads everything and changes nothing: SQLite's own checks, the sum of each row, the digest of each cubin,
 /// and what rows refer to. Throws NotFound, and FailedPrecondition where a daemon has the store, another
-/// application or a newer cubind has written it, or it has several names.
+/// application or another version of cubind has written it, or it has several names.
 StoreCheck check_store(const std::filesystem::path& path);
 
 }  // namespace cubind

@@ -86,7 +86,7 @@ TEST_CASE("a damaged comparison is left out and its record answers") {
   ComparedDaemon daemon;
   REQUIRE(daemon.report(daemon.report_of(4096)).ok());
   daemon.restart(
-      [&] { daemon.damage("UPDATE records SET baselines = '[{\"library\": \"torch\", \"gain\": -1}]'"); });
+      [&] { daemon.damage("UPDATE records SET comparisons = '[{\"library\": \"torch\", \"gain\": -1}]'"); });
   const Got got = daemon.get(vector_add(4096));
   REQUIRE(got.status.ok());
   CHECK(got.reply.provenance().departures().empty());

@@ -305,7 +305,7 @@ TEST_CASE("an open job with a damaged value has failed with table and row and co
                                                                          {"key", "zeroblob(32)"},
                                                                          {"state", "'runninh'"},
                                                                          {"device_class", "x'00'"},
-                                                                         {"compile", "'7'"},
+                                                                         {"listed", "'7'"},
                                                                          {"outcomes", "'{\"fine\":1}'"}}));
   DamagedJob f("UPDATE jobs SET " + column + " = " + value);
   CHECK(f.scheduler->open_jobs().empty());

@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include "server/store/sqlite/backup.hpp"
-#include "server/store/sqlite/database.hpp"
-#include "server/store/sqlite/migration.hpp"
 #include "server/store/sqlite/store_check.hpp"
 #include "tests/unit/server/store_fixture.hpp"
 
@@ -101,42 +99,6 @@ TEST_CASE("a store with two names is refused by name") {
   std::filesystem::create_hard_link(f.path, other);
   CHECK_THROWS_WITH(Store::open({other}), Contains(other.string()) && Contains("hard links"));
   CHECK_THROWS_WITH(check_store(f.path), Contains("hard links"));
-}
-
-/// A store as a cubind with the first `versions` versions of the schema left it.
-void write_earlier_store(const std::filesystem::path& path, std::size_t versions) {
-  store::Database database(path, store::Database::Mode::Create);
-  const auto steps = store::schema_steps().first(versions);
-  store::migrate(database, steps, path.string(), [&] {
-    database.execute("INSERT INTO meta VALUES (1, zeroblob(16), 5, 'inode', '2026-01-01T00:00:00Z')");
-  });
-}
-
-TEST_CASE("a store is copied as it was before its schema is upgraded") {
-  TempDir folder;
-  const auto path = folder.path() / "store.db";
-  write_earlier_store(path, 6);
-  Store::open({path});
-  Store::open({path});  // is of today's version by now
-  const auto copies = names_in(folder.path(), "store.db.v6-");
-  REQUIRE(copies.size() == 1);
-  store::Database copy(folder.path() / copies.front(), store::Database::Mode::ReadOnly);
-  CHECK(store::schema_version(copy) == 6);
-}
-
-TEST_CASE("of the copies before upgrades the latest two stay and no other file goes") {
-  TempDir folder;
-  const auto path = folder.path() / "store.db";
-  write_earlier_store(path, 6);
-  for (const char* other :
-       {"store.db.v2-2026-01-01", "store.db.v5-2026-02-01", "store.db.version", "store.db.v-x"}) {
-    write_file_atomic(folder.path() / other, "");
-  }
-  store::Database database(path, store::Database::Mode::Create);
-  store::keep_before_upgrade(database, path, 6, "2026-03-01");
-  CHECK(names_in(folder.path(), "store.db.v") ==
-        std::vector<std::string>{"store.db.v-x", "store.db.v5-2026-02-01", "store.db.v6-2026-03-01",
-                                 "store.db.version"});
 }
 
 }  // namespace

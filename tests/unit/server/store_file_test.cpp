@@ -6,7 +6,7 @@
 
 #include "server/store/location.hpp"
 #include "server/store/sqlite/database.hpp"
-#include "server/store/sqlite/migration.hpp"
+#include "server/store/sqlite/schema.hpp"
 #include "server/store/sqlite/store_check.hpp"
 #include "tests/support/full_disk.hpp"
 #include "tests/support/shortest_of.hpp"
@@ -168,28 +168,15 @@ TEST_CASE("a full store is read-only with a reason and nothing half-written in i
   CHECK(artifacts == 0);
 }
 
-TEST_CASE("a migration that fails leaves the file as it was") {
-  TempDir folder;
-  store::Database database(folder.path() / "x.db", store::Database::Mode::Create);
-  const std::vector<std::string> first{"CREATE TABLE a (x)"};
-  CHECK(store::migrate(database, first, "x.db"));
-  const std::vector<std::string> broken{first[0], "CREATE TABLE b (x); CREATE TABLE a (y)"};
-  CHECK_THROWS_AS(store::migrate(database, broken, "x.db"), Error);
-  CHECK_THROWS_AS(database.execute("SELECT * FROM b"), Error);
-  const std::vector<std::string> good{first[0], "CREATE TABLE b (x)"};
-  CHECK_FALSE(store::migrate(database, good, "x.db"));
-  CHECK_NOTHROW(database.execute("SELECT * FROM b"));
-}
-
 TEST_CASE("a new file whose first row cannot be written stays new") {
   TempDir folder;
   store::Database database(folder.path() / "x.db", store::Database::Mode::Create);
-  const std::vector<std::string> steps{"CREATE TABLE a (x)"};
-  CHECK_THROWS_AS(store::migrate(database, steps, "x.db", [] { throw Error(ErrorCode::Internal, "", ""); }),
+  CHECK_THROWS_AS(store::create_schema(database, "x.db", [] { throw Error(ErrorCode::Internal, "", ""); }),
                   Error);
   bool filled = false;
-  CHECK(store::migrate(database, steps, "x.db", [&] { filled = true; }));
+  CHECK(store::create_schema(database, "x.db", [&] { filled = true; }));
   CHECK(filled);
+  CHECK_FALSE(store::create_schema(database, "x.db", [] { FAIL("it is a store already"); }));
 }
 
 TEST_CASE("a database of another application is refused and stays as it was") {
@@ -201,16 +188,20 @@ TEST_CASE("a database of another application is refused and stays as it was") {
   CHECK(read_file(path) == before);
 }
 
-TEST_CASE("a store of a newer cubind and a database of another application are refused") {
+TEST_CASE("a store of an older or a newer build is refused with what to do and stays as it was") {
+  const std::string version = GENERATE("10", "12");
   StoreFixture f;
   f.store.reset();
-  {
-    store::Database database(f.path, store::Database::Mode::Create);
-    database.execute("CREATE TABLE of_a_later_version (x); PRAGMA user_version = 99");
-  }
-  CHECK_THROWS_WITH(Store::open({f.path}), Contains("newer"));
-  store::Database(f.folder.path() / "other.db", store::Database::Mode::Create).execute("CREATE TABLE t (x)");
-  CHECK_THROWS_WITH(Store::open({f.folder.path() / "other.db"}), Contains("another application"));
+  store::Database(f.path, store::Database::Mode::Create)
+      .execute("CREATE TABLE of_another_version (x); PRAGMA user_version = " + version);
+  const std::string before = read_file(f.path);
+  const std::string refusal =
+      f.path.string() + ": has schema version " + version +
+      ", and this cubind uses version 11: export its records with the build that wrote it (cubindctl "
+      "export), start this one with a new file (--db), and import them there (cubindctl import)";
+  CHECK_THROWS_WITH(Store::open({f.path}), refusal);
+  CHECK_THROWS_WITH(check_store(f.path), refusal);
+  CHECK(read_file(f.path) == before);
 }
 
 /// What the files next to the store are called.
@@ -264,14 +255,6 @@ TEST_CASE("a store whose header has another version than its schema is the same 
   f.damage("PRAGMA " + number);
   CHECK(damaged_files(f).empty());
   CHECK(f.read([](StoreReader& reader) { return reader.device_classes(); }).size() == 1);
-}
-
-TEST_CASE("a store of another schema and of a version below zero is renamed aside") {
-  StoreFixture f;
-  const std::string id = f.generation().store_id;
-  f.damage("CREATE TABLE of_a_later_version (x); PRAGMA user_version = -1");
-  CHECK(damaged_files(f).size() == 1);
-  CHECK(f.generation().store_id != id);
 }
 
 TEST_CASE("a file that never was a store is refused and stays where it is") {

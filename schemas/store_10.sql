@@ -1,3 +1,0 @@
--- To schema version 10: trials that run the code of another one, which was measured for them.
-
-ALTER TABLE trials ADD COLUMN measured_as BLOB CHECK (length(measured_as) = 32);

@@ -1,0 +1,44 @@
+#include "server/store/postgresql/postgres_schema.hpp"
+
+#include <cstdint>
+
+#include "schemas/store_postgresql.hpp"
+#include "server/store/schema_version.hpp"
+
+namespace cubind::store {
+namespace {
+
+const std::string kHasPostgresVersion =
+    "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND "
+    "tablename = 'cubind_schema'";
+const std::string kPostgresTables = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()";
+const std::string kPostgresVersion = "SELECT version FROM cubind_schema";
+const std::string kInsertVersion = "INSERT INTO cubind_schema (version) VALUES (?)";
+
+std::int64_t first_number(Connection& connection, const std::string& sql) {
+  Statement query = connection.query(sql);
+  return query.step() ? query.integer() : 0;
+}
+
+}  // namespace
+
+bool has_schema(Connection& connection) {
+  if (first_number(connection, kHasPostgresVersion) == 0) {
+    if (first_number(connection, kPostgresTables) > 0) {
+      throw Error(ErrorCode::FailedPrecondition, "store",
+                  "the database holds tables of another application: give --store a database of its own");
+    }
+    return false;
+  }
+  if (const std::int64_t version = first_number(connection, kPostgresVersion); version != kSchemaVersion) {
+    throw other_schema("store", version, "a new database (--store)");
+  }
+  return true;
+}
+
+void create_schema(Connection& connection) {
+  connection.execute(std::string(kPostgresSchema));
+  connection.query(kInsertVersion).bind(kSchemaVersion).run();
+}
+
+}  // namespace cubind::store
