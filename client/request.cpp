@@ -112,8 +112,6 @@ v1::GetVariantRequest make_request(const Query& query) {
   }
   request.set_on_miss(to_wire(query.on_miss));
   request.set_tune(to_wire(query.tune));
-  request.add_plan_content(v1::GetVariantRequest::SYMBOLS);
-  request.add_plan_content(v1::GetVariantRequest::SCALAR_TYPES);
   if (query.accept) {
     accept_to_wire(*query.accept, request);
   }

@@ -7,9 +7,8 @@
 namespace cubind {
 
 // The protocol versions of agent.proto that this build speaks, as agent and as daemon.
-inline constexpr std::uint32_t kOldestAgentProtocol = 2;
-inline constexpr std::uint32_t kAgentProtocol = 3;
-inline constexpr std::uint32_t kProtocolOfLeaving = 3;            // agents say that they leave
+inline constexpr std::uint32_t kOldestAgentProtocol = 1;
+inline constexpr std::uint32_t kAgentProtocol = 1;
 inline constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;    // extents stay within 64 bits
 inline constexpr int kMaxListed = 64;                             // configurations of a Tune that lists them
 inline constexpr int kMaxRounds = 2000;                           // of their finalists

@@ -49,8 +49,6 @@ v1::GetVariantRequest request_for(const TableRecord& record, const std::string& 
   request.set_restrict_accept(true);
   request.add_accept(v1::STALE);
   request.set_tune(v1::NEVER);
-  request.add_plan_content(v1::GetVariantRequest::SYMBOLS);
-  request.add_plan_content(v1::GetVariantRequest::SCALAR_TYPES);
   return request;
 }
 

@@ -30,11 +30,11 @@ std::string winner_text(const v1::TuneEvent& event) {
          evidence_name(provenance.evidence()) + (provenance.provisional() ? ", provisional" : "");
 }
 
-// A daemon of an earlier version does not tell how the L2 was cleared.
 std::string flush_text(const v1::TuneEvent& event) {
   const std::uint32_t before = event.before().policy().flush_method();
-  const bool differs = before != 0 && before != event.job().policy().flush_method();
-  return differs ? ", the L2 cleared as in cold/" + std::to_string(before) : "";
+  return before != event.job().policy().flush_method()
+             ? ", the L2 cleared as in cold/" + std::to_string(before)
+             : "";
 }
 
 // What measuring a record again has changed.
@@ -60,7 +60,7 @@ std::string detail_of(const v1::Job& job) {
   if (job.state() == v1::Job::NO_DEVICE || job.state() == v1::Job::WAITING_FOR_IDLE_GPU) {
     return state_text(job);
   }
-  if (!has_ended(job.state()) && !job.phase().empty()) {
+  if (!has_ended(job.state()) && !job.stage().empty()) {
     return stage_of(job);
   }
   return job.note();

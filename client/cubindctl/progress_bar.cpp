@@ -97,8 +97,8 @@ std::string state_text(const v1::Job& job) {
 
 std::string stage_of(const v1::Job& job) {
   const bool in_the_midst = 0 < job.configurations_done() && job.configurations_done() < job.configurations();
-  const bool prepares = job.phase() == "compiling" || job.phase() == "verifying";
-  return job.kind() == v1::Job::TUNE && in_the_midst && prepares ? "screening" : job.phase();
+  const bool prepares = job.stage() == "compiling" || job.stage() == "verifying";
+  return job.kind() == v1::Job::TUNE && in_the_midst && prepares ? "screening" : job.stage();
 }
 
 std::optional<double> time_left_ms(const v1::Job& job, const Tally& tally) {

@@ -42,7 +42,7 @@ OutputJson json_of(const v1::Job& job) {
                   {"numerics", to_string(numerics_from_wire(job.numerics()))},
                   {"namespace", job.namespace_()},
                   {"state", state_name(job.state())},
-                  {"phase", job.phase()},
+                  {"stage", job.stage()},
                   {"configurations", job.configurations()},
                   {"configurations_done", job.configurations_done()},
                   {"nvrtc_calls", job.nvrtc_calls()},

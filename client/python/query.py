@@ -151,7 +151,6 @@ def main():
         kernel=arguments.kernel,
         problem=parse_problem(arguments.problem),
         device=cubind_pb2.Device(label=arguments.device),
-        plan_content=[cubind_pb2.GetVariantRequest.SYMBOLS, cubind_pb2.GetVariantRequest.SCALAR_TYPES],
     )
     with grpc.insecure_channel(arguments.address) as channel:
         stub = cubind_pb2_grpc.CubindStub(channel)

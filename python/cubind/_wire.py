@@ -13,7 +13,7 @@ from .errors import InvalidArgumentError
 
 Problem = dict[str, "int | str"]
 
-_SOURCES = ("buffer", "value", "caller", "tensor_map", "symbol")
+_SOURCES = ("buffer", "value", "caller", "symbol")
 _ROLES = ("none", "in", "out", "inout", "zero", "scratch")
 _SHORT = {"DEFAULT_CONFIGURATION": "default"}
 

@@ -390,9 +390,6 @@ class Client:
                 f'"{question.on_miss}" is not one of serve, wait and fail', field="on_miss"
             )
         request = messages.GetVariantRequest(kernel=kernel, namespace=question.namespace)
-        request.plan_content.extend(
-            [messages.GetVariantRequest.SYMBOLS, messages.GetVariantRequest.SCALAR_TYPES]
-        )
         _wire.set_problem(problem, request.problem)
         if question.device is None:
             try:
@@ -505,9 +502,9 @@ def _check_reply(request: Any, reply: Any, question: Question) -> None:
             raise DataLossError(
                 f"asked for {name}={value}, the answer is for {answered.get(name)}", "problem"
             )
-    if request.HasField("locked") and not (reply.locked and reply.provenance.generation == request.locked):
-        raise FailedPreconditionError(
-            "the daemon does not lock answers to a generation: upgrade it", field="locked"
+    if request.HasField("locked") and reply.provenance.generation != request.locked:
+        raise DataLossError(
+            "the answer is of another generation than the locked one", "provenance.generation"
         )
     match = _wire.match_of(reply.provenance.departures)
     if question.accept is not None:

@@ -112,7 +112,7 @@ def _progress(total: int, wanted: bool) -> Iterator[Callable[[Any, bool], None]]
 
         def show(event: Any, ended: bool) -> None:
             bar.set_postfix_str(
-                printable(f"{event.job.kernel} {_wait(event.job) or event.job.phase}"), refresh=True
+                printable(f"{event.job.kernel} {_wait(event.job) or event.job.stage}"), refresh=True
             )
             bar.update(1 if ended else 0)
 

@@ -88,7 +88,6 @@ AgentProfile profile_from_wire(const v1::Hello& hello) {
   profile.devices = devices_from_wire(hello.devices(), "hello.devices");
   check_text(hello.no_device_because(), "hello.no_device_because", kMaxReasonBytes);
   profile.no_device_because = hello.no_device_because();
-  profile.takes_lends = hello.takes_lends();
   check_count(hello.toolchains_size(), kMaxToolchains, "hello.toolchains");
   for (int i = 0; i < hello.toolchains_size(); ++i) {
     profile.toolchains.push_back(

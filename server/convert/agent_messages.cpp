@@ -387,7 +387,7 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
   to.set_architecture(lease.job.architecture);
   to.set_driver_cuda(lease.job.driver_cuda);
   to.set_only_when_idle(lease.only_when_idle);
-  to.set_nobody_waits(lease.nobody_waits);
+  to.set_background(lease.background);
   to.set_for_bucket(lease.job.for_bucket);
   to.set_max_trials(lease.job.budget.max_trials);
   to.set_max_seconds(lease.job.budget.max_seconds);

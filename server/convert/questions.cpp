@@ -87,27 +87,6 @@ void read_lock(const v1::GetVariantRequest& request, VariantQuestion& read) {
   read.may_tune = false;
 }
 
-void require_plan_content(const KernelSpec& spec, const v1::GetVariantRequest& request) {
-  const auto states = [&](v1::GetVariantRequest::PlanContent content) {
-    return std::ranges::find(request.plan_content(), content) != request.plan_content().end();
-  };
-  const auto refuse = [&](const ArgumentSpec& argument, const std::string& what) {
-    throw Error(ErrorCode::FailedPrecondition, "plan_content",
-                spec.name + " takes " + quoted(argument.name) + what + ": upgrade the client");
-  };
-  const bool knows_symbols = states(v1::GetVariantRequest::SYMBOLS);
-  const bool knows_scalars = states(v1::GetVariantRequest::SCALAR_TYPES);
-  for (const ArgumentSpec& argument : spec.arguments) {
-    const auto type = parse_scalar_type(argument.type);
-    if (!argument.symbol.empty() && !knows_symbols) {
-      refuse(argument, " in the variable " + argument.symbol + ", and this client cannot set variables");
-    }
-    if (type && !is_element_type(*type) && !knows_scalars) {
-      refuse(argument, " as a scalar " + argument.type + ", which this client does not pass");
-    }
-  }
-}
-
 }  // namespace
 
 SearchBudget budget_of(const v1::TuneRequest& request) {
@@ -149,7 +128,6 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
   check_text(request.job(), "job");
   Common common;
   common.kernel = kernels_.find(request.kernel());
-  require_plan_content(*common.kernel->spec, request);
   common.device = device(request.device(), "device");
   common.driver = driver_from_wire(request.device());
   common.power_limit_mw = request.device().facts().power_limit_mw();

@@ -129,7 +129,7 @@ void to_wire(const JobEvent& from, v1::Job& to) {
   to.set_device(from.device);
   to.set_device_class(bytes_of(job.question.device_class));
   to.set_state(to_wire(job.state));
-  to.set_phase(from.stage);
+  to.set_stage(from.stage);
   to.set_configurations(job.configurations);
   to.set_configurations_done(job.configurations_done);
   to.set_nvrtc_calls(job.nvrtc_calls);

@@ -59,7 +59,6 @@ struct AgentProfile {
   std::vector<OfferedToolchain> toolchains;  // newest first
   std::uint32_t compile_jobs = 1;
   std::string no_device_because;  // without devices
-  bool takes_lends = false;       // it heeds AgentLink::lends()
   std::string token = {};         // id of the token that it came with; empty: it needed none
 
   /// An agent cannot take the place of another token's agent by its id. An id of a token has no space.
@@ -87,7 +86,7 @@ struct Lease {
   std::vector<ArtifactRow> artifacts;
   RecordPtr incumbent;          // the measured winner so far; null: none
   bool only_when_idle = false;  // is handed back if another process uses the GPU
-  bool nobody_waits = false;    // a job that measures; AgentLink::awaited() tells when that changes
+  bool background = false;      // a job that measures; AgentLink::awaited() tells when that changes
 };
 
 /// A configuration to compile for CheckKernel; nothing of it is stored.

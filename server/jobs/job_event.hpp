@@ -16,7 +16,7 @@ namespace cubind {
 struct JobEvent {
   JobRow job;          // with the time that a running job has taken so far
   std::string device;  // label
-  std::string stage;   // as v1::Job::phase
+  std::string stage;   // as v1::Job::stage
   double best_us = 0;
   std::uint32_t waiters = 0;
   RecordPtr record;  // with the last event of a job that has found a winner

@@ -11,8 +11,7 @@ constexpr std::chrono::seconds kImpatience{60};  // afterwards
 
 bool offers(const JoinedAgent& agent, const std::string& gpu_uuid) {
   const auto& devices = agent.profile.devices;
-  return agent.profile.takes_lends &&
-         std::ranges::find(devices, gpu_uuid, &OfferedDevice::uuid) != devices.end();
+  return std::ranges::find(devices, gpu_uuid, &OfferedDevice::uuid) != devices.end();
 }
 
 }  // namespace
@@ -48,16 +47,13 @@ bool LentGpus::is_used_in_spite(const std::string& gpu_uuid, std::chrono::steady
 
 bool LentGpus::serves(std::uint64_t lend, const Digest& device_class) const {
   const auto found = lends_.find(lend);
-  return found != lends_.end() && any_device(agents_, [&](std::uint64_t agent, const OfferedDevice& device) {
-           return agents_.at(agent).profile.takes_lends && device.uuid == found->second.uuid &&
-                  device.device.digest == device_class && may_measure(device);
+  return found != lends_.end() && any_device(agents_, [&](std::uint64_t, const OfferedDevice& device) {
+           return device.uuid == found->second.uuid && device.device.digest == device_class &&
+                  may_measure(device);
          });
 }
 
 void LentGpus::tell(const JoinedAgent& agent) const {
-  if (!agent.profile.takes_lends) {
-    return;
-  }
   std::vector<LentGpu> lent;
   for (const auto& [id, one] : lends_) {
     if (offers(agent, one.uuid)) {

@@ -287,7 +287,7 @@ Lease Scheduler::describe(const OpenJob& job, const JobPlace& place, const Kerne
   lease.gpu_uuid = place.device ? place.device->uuid : "";
   lease.lease_ms = static_cast<std::uint32_t>(options_.lease.count());
   lease.only_when_idle = only_when_idle(job.row);
-  lease.nobody_waits = job.row.kind == JobKind::Tune && !job.is_awaited;
+  lease.background = job.row.kind == JobKind::Tune && !job.is_awaited;
   fill_search(lease, kernel, place.device, store_, index);
   return lease;
 }

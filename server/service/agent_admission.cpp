@@ -57,8 +57,7 @@ void check_class_count(const AgentProfile& offer, const AgentProfiles& agents) {
 }  // namespace
 
 std::uint32_t common_protocol(const v1::Hello& hello) {
-  const std::uint32_t newest = hello.protocol();
-  const std::uint32_t oldest = hello.oldest_protocol() == 0 ? newest : hello.oldest_protocol();
+  const std::uint32_t newest = hello.protocol(), oldest = hello.oldest_protocol();
   const std::uint32_t common = std::min(newest, kAgentProtocol);
   if (common < std::max(oldest, kOldestAgentProtocol)) {
     throw Error(ErrorCode::FailedPrecondition, "hello.protocol",

@@ -250,7 +250,6 @@ void VariantCall::reply_now() {
     reply.set_job_state(job_state_name(job_->job.state));
   }
   add_fingerprint(reply);
-  reply.set_locked(asked_.locked.has_value());
   reply.set_why(why());
   const auto blob = blob_of(*resolution_.answer);
   if (blob) {

@@ -388,13 +388,9 @@ std::uint64_t StoreWriter::pin_generation(const std::string& job, std::uint64_t 
   return generation;
 }
 
-// Drops wants that were counted under earlier flush methods, too.
-void StoreWriter::drop_want(RecordQuestion question) {
-  for (std::uint32_t method = 1; method <= kFlushMethod; ++method) {
-    question.policy.flush_method = method;
-    const Key key = record_key(question);
-    database_.query(sql::kDropWant).bind(key.digest).run();
-  }
+void StoreWriter::drop_want(const RecordQuestion& question) {
+  const Key key = record_key(question);
+  database_.query(sql::kDropWant).bind(key.digest).run();
 }
 
 }  // namespace cubind

@@ -86,7 +86,7 @@ class StoreWriter : public StoreReader {
   void fail_damaged_jobs();
   /// Above kMaxWants questions the one least asked for, of these the one longest ago, makes room.
   void count_want(const RecordQuestion& question, const std::string& now);
-  void drop_want(RecordQuestion question);
+  void drop_want(const RecordQuestion& question);
   /// The first pin stays: returns the job's generation.
   std::uint64_t pin_generation(const std::string& job, std::uint64_t generation);
 

@@ -59,7 +59,6 @@ v1::Hello Agent::hello() {
   hello.set_version(kVersion);
   hello.set_compile_jobs(options_.compile_jobs);
   hello.set_no_device_because(no_device_because_);
-  hello.set_takes_lends(true);
   hello.set_allows_partial_sandbox(options_.allow_partial_sandbox);
   for (const auto& place : places_) {
     *hello.add_devices() = place->device.offer;
@@ -93,10 +92,9 @@ void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
   // The stream's reader sends the first message, and waits for the daemon with it: no other thread writes
   // until the daemon has welcomed the agent, however long it was away.
   heartbeat_ = milliseconds(0);
-  protocol_ = 0;
   stream_->start();
   attend(wait, ending);
-  was_welcomed_ = was_welcomed_ || protocol_ > 0;
+  was_welcomed_ = was_welcomed_ || heartbeat_.load().count() > 0;
   if (stream_->is_refused() && !was_welcomed_) {
     throw Error(ErrorCode::FailedPrecondition, options_.address,
                 "the daemon refuses this agent: " + stream_->broken().value_or(""));
@@ -147,7 +145,6 @@ void Agent::handle(const v1::DaemonMessage& message) {
     case v1::DaemonMessage::kWelcome:
       log_info("works for the daemon at " + options_.address + ", version " +
                message.welcome().daemon_version());
-      protocol_ = std::max(message.welcome().protocol(), kOldestAgentProtocol);
       heartbeat_ = milliseconds(message.welcome().heartbeat_ms());
       return;
     case v1::DaemonMessage::kLease:
@@ -306,7 +303,7 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   options.on_device = [&](const v1::DeviceInfo& info) { offer_again(place, info); };
   if (!turn.link().is_started()) {
     v1::LeaseGrant first = lease;
-    first.set_nobody_waits(!work.channel->is_awaited());
+    first.set_background(!work.channel->is_awaited());
     // While a worker is started and opens the GPU. No slot is left to a job that runs: it is this one.
     compile_ahead(first, {CompilePriority::Tuning, options.compile_window});
   }

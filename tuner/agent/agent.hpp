@@ -92,7 +92,6 @@ class Agent {
   std::unique_ptr<LeaseStream> stream_;
   v1::LeaseGrant pages_;  // of a lease that is not complete; of the stream's thread
   std::atomic<std::chrono::milliseconds> heartbeat_{};  // as the daemon welcomed it; 0: not yet
-  std::atomic<std::uint32_t> protocol_{};               // of the stream; 0: not welcomed yet
   bool was_welcomed_ = false;                           // by this daemon or an earlier one
   std::chrono::steady_clock::time_point busy_ = std::chrono::steady_clock::now();  // until then, at least
   std::chrono::steady_clock::time_point said_{};

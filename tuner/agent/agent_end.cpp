@@ -3,7 +3,6 @@
 #include <thread>
 
 #include "base/log.hpp"
-#include "schemas/limits.hpp"
 #include "tuner/agent/agent_work.hpp"
 
 namespace cubind {
@@ -58,11 +57,9 @@ void Agent::wait_for_works(milliseconds time) {
 
 // So that the daemon does not lease to it what it hands back.
 void Agent::say_it_leaves() {
-  if (protocol_ >= kProtocolOfLeaving) {
-    v1::AgentMessage message;
-    message.mutable_leaving();
-    stream_->send(message);
-  }
+  v1::AgentMessage message;
+  message.mutable_leaving();
+  stream_->send(message);
 }
 
 }  // namespace cubind

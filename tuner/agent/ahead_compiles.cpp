@@ -35,7 +35,7 @@ AheadCompiles::AheadCompiles(CompileCache& compiles, KernelBuilds& builds, v1::L
       builds_(builds),
       job_(std::move(job)),
       device_(std::move(device)),
-      urgency_{job_.nobody_waits() ? CompilePriority::Background : urgency.priority, urgency.window},
+      urgency_{job_.background() ? CompilePriority::Background : urgency.priority, urgency.window},
       thread_([this] { work(); }) {}
 
 AheadCompiles::~AheadCompiles() {

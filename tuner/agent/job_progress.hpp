@@ -21,7 +21,7 @@ class JobProgress {
  public:
   JobProgress(JobChannel& channel, const Clock& clock);
 
-  /// The time from now on is spent at this stage (see StageTime), which callers see (v1::Job::phase):
+  /// The time from now on is spent at this stage (see StageTime), which callers see (v1::Job::stage):
   /// compiling, verifying, screening, finalists or commit.
   void stage(std::string_view stage);
   /// A stage that is only timed: opening or choosing. waits() times waiting_for_idle_gpu.

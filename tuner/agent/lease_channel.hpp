@@ -21,7 +21,7 @@ class LeaseChannel final : public JobChannel {
         lease_id_(lease.lease_id()),
         fence_(lease.fence()),
         stop_(stop),
-        awaited_(!lease.nobody_waits()) {}
+        awaited_(!lease.background()) {}
   ~LeaseChannel() override;
   LeaseChannel(const LeaseChannel&) = delete;
   LeaseChannel& operator=(const LeaseChannel&) = delete;

@@ -98,15 +98,6 @@ Dim3 dim3_from_wire(const v1::Dim3& from) {
   return {axis(from.x()), axis(from.y()), axis(from.z())};
 }
 
-void refuse_reserved(bool cluster, bool cooperative, std::string_view field) {
-  if (cluster) {
-    refuse(member_field(field, "cluster"), "not supported yet");
-  }
-  if (cooperative) {
-    refuse(member_field(field, "cooperative"), "not supported yet");
-  }
-}
-
 DType scalar_type_from_wire(std::string_view from, std::string_view field) {
   const auto type = parse_scalar_type(from);
   return type ? *type : dtype_from_wire(from, field);
@@ -261,7 +252,6 @@ LaunchPlan plan_from_wire(const v1::LaunchPlan& from, std::string_view field) {
   for (int i = 0; i < from.launches_size(); ++i) {
     const v1::Launch& launch = from.launches(i);
     const std::string place = element_field(field, "launches", i);
-    refuse_reserved(launch.has_cluster(), launch.cooperative(), place);
     Launch added{launch.entry(),
                  launch.entry_symbol(),
                  dim3_from_wire(launch.grid()),
@@ -290,7 +280,6 @@ void to_wire(const LaunchTemplate& from, v1::LaunchTemplate& to) {
 }
 
 LaunchTemplate launch_from_wire(const v1::LaunchTemplate& from, std::string_view field) {
-  refuse_reserved(from.cluster_size() > 0, from.cooperative(), field);
   LaunchTemplate to;
   to.entry = from.entry();
   to.entry_symbol = from.entry_symbol();

@@ -45,7 +45,6 @@ def _compile(client: Client, spec: Spec, device: dict[str, Any]) -> str:
     """Why it is not compiled; "": it is."""
     messages = _wire.messages()
     request = messages.GetVariantRequest(kernel=spec.name, on_miss=messages.WAIT, tune=messages.NEVER)
-    request.plan_content.extend([messages.GetVariantRequest.SYMBOLS, messages.GetVariantRequest.SCALAR_TYPES])
     _wire.set_problem(dict(PROBLEM), request.problem)
     for name, value in device["facts"].items():
         setattr(request.device.facts, name, value)

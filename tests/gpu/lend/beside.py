@@ -49,7 +49,7 @@ def job(client):
     """The only job of the client's daemon that has not ended."""
     command = [programs.program("cubindctl"), "--address", client.address, "jobs", "--json"]
     jobs = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["jobs"]
-    return {"state": "", "phase": "", "note": ""} | (jobs[0] if jobs else {})
+    return {"state": "", "stage": "", "note": ""} | (jobs[0] if jobs else {})
 
 
 @contextlib.contextmanager

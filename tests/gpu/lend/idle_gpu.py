@@ -145,7 +145,7 @@ class Idle(unittest.TestCase):
 
     def test_a_tuning_gives_way_to_a_process_that_works_again(self):
         with self.tuning(MATMUL) as done:
-            self.await_value("phase", "screening")
+            self.await_value("stage", "screening")
             works(self.other, 5)
             began = time.monotonic()
             self.await_value("state", "waiting_for_idle_gpu")

@@ -31,7 +31,6 @@ struct AgentDaemon::Server final : v1::AgentService::Service {
       if (message.has_hello()) {
         answer.mutable_welcome()->set_daemon_version("test");
         answer.mutable_welcome()->set_heartbeat_ms(200);
-        answer.mutable_welcome()->set_protocol(owner.protocol);
       }
       if (message.sequence() != 0) {
         answer.mutable_ack()->set_sequence(message.sequence());

@@ -46,8 +46,6 @@ class AgentDaemon {
 
   /// Acknowledgements are held back while this is set.
   std::atomic<bool> silent{false};
-  /// Of the welcome; 0: as an earlier daemon, which does not tell it.
-  std::atomic<std::uint32_t> protocol{0};
   /// Answers every GetArtifact with RESOURCE_EXHAUSTED and this text; set it before the first call.
   std::string artifact_refusal;
 

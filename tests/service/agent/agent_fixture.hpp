@@ -28,8 +28,7 @@ inline std::vector<std::string> agent_environment() {
 // An agent that replays the table, and the daemon that it works for.
 struct AgentFixture {
   explicit AgentFixture(const std::string& faults = "{}", std::vector<std::string> more = {},
-                        const std::string& table = replayed_table(), std::uint32_t protocol = 0) {
-    daemon.protocol = protocol;
+                        const std::string& table = replayed_table()) {
     write_file_atomic(folder.path() / "table.json", table);
     set_faults(faults);
     SubprocessOptions options;

@@ -9,7 +9,6 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "schemas/limits.hpp"
 #include "tests/service/agent/agent_fixture.hpp"
 #include "tests/support/eventually.hpp"
 #include "tuner/agent/job_channel.hpp"
@@ -62,15 +61,13 @@ TEST_CASE("SIGTERM hands the lease back and the agent ends") {
   CHECK(fixture.agent->wait().code == 0);
 }
 
-TEST_CASE("an agent says that it leaves to a daemon that knows the word and to no older one") {
-  const std::uint32_t protocol = GENERATE(0U, kOldestAgentProtocol, kAgentProtocol);
-  AgentFixture fixture(kSlow, {}, replayed_table(), protocol);
+TEST_CASE("an agent says that it leaves") {
+  AgentFixture fixture(kSlow);
   fixture.grant(fixture.lease());
   fixture.wait_for_stage("screening");
   fixture.agent->send_signal(SIGTERM);
   REQUIRE(fixture.daemon.result());
-  CHECK(std::ranges::any_of(fixture.daemon.messages(), &v1::AgentMessage::has_leaving) ==
-        (protocol >= kProtocolOfLeaving));
+  CHECK(std::ranges::any_of(fixture.daemon.messages(), &v1::AgentMessage::has_leaving));
 }
 
 // Returns when a client has come to the socket, which stays without an answer.

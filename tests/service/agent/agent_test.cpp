@@ -176,7 +176,7 @@ TEST_CASE("an agent that offers a device starts its compilers before a job comes
 TEST_CASE("compilers of a job that no caller waits for are in the idle class until one does") {
   AgentFixture fixture;
   v1::LeaseGrant lease = fixture.lease();
-  lease.set_nobody_waits(true);
+  lease.set_background(true);
   lease.mutable_spec()->mutable_files(1)->set_content(R"(
     template <int D, int X> struct Tree { static const int v = Tree<D - 1, 2 * X>::v + Tree<D - 1, 2 * X + 1>::v; };
     template <int X> struct Tree<0, X> { static const int v = X & 1; };

@@ -21,7 +21,7 @@ v1::Job job(const std::string& id) {
   job.set_kernel("scale");
   *job.mutable_problem() = sample_reply({{{"N", 8}, {"D", 8}}, {{"T", DType::F16}}, {}, ""}, "").problem();
   job.set_state(v1::Job::RUNNING);
-  job.set_phase("screening");
+  job.set_stage("screening");
   job.set_configurations(10);
   job.set_configurations_done(4);
   job.set_elapsed_ms(2340);
@@ -270,7 +270,7 @@ TEST_CASE("jobs lists what runs and with all what has ended") {
   CHECK_THAT(ctl(daemon, {"jobs"}).out,
              Catch::Contains("j1") && Catch::Contains("running") && Catch::Contains("4/10      2.3  "));
   CHECK_FALSE(all);
-  CHECK(Json::parse(ctl(daemon, {"jobs", "--all", "--json"}).out)["jobs"][0]["phase"] == "screening");
+  CHECK(Json::parse(ctl(daemon, {"jobs", "--all", "--json"}).out)["jobs"][0]["stage"] == "screening");
   CHECK(all);
 }
 

@@ -18,7 +18,7 @@ v1::TuneEvent event(const v1::Problem& problem, const std::string& id, v1::Job::
   *event.mutable_job()->mutable_problem() = problem;
   event.mutable_job()->set_device("nvidia-h200");
   event.mutable_job()->set_state(state);
-  event.mutable_job()->set_phase("screening");
+  event.mutable_job()->set_stage("screening");
   if (state == v1::Job::DONE) {
     const v1::GetVariantReply reply =
         sample_reply({{{"N", 1024}, {"D", 8}}, {{"T", DType::F16}}, {}, ""}, "");

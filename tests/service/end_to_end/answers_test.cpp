@@ -119,7 +119,7 @@ TEST_CASE("the events of a job tell its stages and its outcomes") {
   connection.tune(
       tune_request({tiny_problem(2)}),
       [&](const v1::TuneEvent& event) {
-        stages.insert(event.job().phase());
+        stages.insert(event.job().stage());
         last = event;
       },
       {}, std::nullopt);

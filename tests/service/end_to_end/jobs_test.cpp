@@ -139,7 +139,7 @@ TEST_CASE("SIGTERM hands back a running job and the next start completes it") {
     id = submit(connection, tiny_problem(2));
     REQUIRE(eventually([&] {
       const auto job = find_job(connection, id);
-      return job && job->phase() == "finalists";
+      return job && job->stage() == "finalists";
     }));
   }
   const std::vector<ProcessId> family = descendants(daemon->pid());
@@ -208,7 +208,7 @@ TEST_CASE("a device worker stays while jobs wait for its GPU and ends with the l
   std::set<pid_t> workers;
   const auto look = [&](const v1::TuneEvent& event) {
     const auto worker = find_process(daemon->pid(), "cubind-worker device");
-    if (event.job().phase() == "finalists" && worker) {
+    if (event.job().stage() == "finalists" && worker) {
       jobs.insert(event.job().id());
       workers.insert(worker->pid);
     }

@@ -32,13 +32,10 @@ class DaemonWithWeight {
     daemon_->start();
   }
 
-  v1::GetVariantReply ask(bool sets_variables = true) {
+  v1::GetVariantReply ask() {
     const Connection connection = daemon_->connect();
     v1::GetVariantRequest request = question(connection, tiny_problem(2));
     request.set_tune(v1::NEVER);
-    if (sets_variables) {
-      request.add_plan_content(v1::GetVariantRequest::SYMBOLS);
-    }
     return connection.get_variant(request, kPatience);
   }
   std::string refused_check() {
@@ -86,25 +83,6 @@ TEST_CASE("an input in a variable is tuned and served with the symbol to copy it
   CHECK(parameter.symbol() == "_Z6weightIfE");
   CHECK(parameter.extent_bytes() == 8);
   CHECK(reply.rule().launches(0).parameters(3).symbol() == "_Z6weightIfE");
-}
-
-TEST_CASE("a caller that does not set variables is asked to be upgraded") {
-  DaemonWithWeight daemon(weight("2"));
-  try {
-    daemon.ask(false);
-    FAIL("it was answered");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::FailedPrecondition);
-    CHECK_THAT(error.what(),
-               Contains("scale takes \"w\" in the variable weight<{T}>") && Contains("upgrade the client"));
-  }
-}
-
-TEST_CASE("a caller that does not pass scalars of a type is asked to be upgraded") {
-  DaemonWithWeight daemon(weight("2"), "u64");
-  CHECK(daemon.refused_check().empty());
-  CHECK_THROWS_WITH(daemon.ask(),
-                    Contains("scale takes \"N\" as a scalar u64, which this client does not pass"));
 }
 
 TEST_CASE("an input that its variable does not hold is neither measured nor served") {

@@ -53,14 +53,14 @@ TEST_CASE_METHOD(MeasuredByHand, "an agent learns whether a caller waits for its
   const Got miss = get(vector_add(4096));
   REQUIRE(miss.status.ok());
   const v1::LeaseGrant unawaited = agent.wait_for_lease();
-  CHECK(unawaited.nobody_waits());
+  CHECK(unawaited.background());
   auto call = std::async(std::launch::async, [&] { return get(waiting(4096)); });
   CHECK(agent.wait_for_awaited().lease_id() == unawaited.lease_id());
   REQUIRE(agent.tune(unawaited));
   REQUIRE(call.get().status.ok());
   call = std::async(std::launch::async, [&] { return get(waiting(64)); });
   const v1::LeaseGrant awaited = agent.wait_for_lease();
-  CHECK_FALSE(awaited.nobody_waits());
+  CHECK_FALSE(awaited.background());
   REQUIRE(agent.tune(awaited));
   REQUIRE(call.get().status.ok());
 }

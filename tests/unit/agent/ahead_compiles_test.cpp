@@ -56,7 +56,7 @@ TEST_CASE_METHOD(AheadFixture, "all that a search tries before it needs a result
 }
 
 TEST_CASE_METHOD(AheadFixture, "a job that no caller waits for is compiled in the background") {
-  world.channel.frame.set_nobody_waits(true);
+  world.channel.frame.set_background(true);
   compile_ahead(CompilePriority::Tuning);
   CHECK(world.compiler.submitted == std::vector(25, CompilePriority::Background));
 }

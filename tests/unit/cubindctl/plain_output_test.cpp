@@ -44,7 +44,7 @@ TEST_CASE("the name of a job on the progress line moves no cursor") {
   event.mutable_job()->set_id("1");
   event.mutable_job()->set_kernel("k\x1b]0;title\x07");
   event.mutable_job()->set_state(v1::Job::RUNNING);
-  event.mutable_job()->set_phase("\x1b[2J");
+  event.mutable_job()->set_stage("\x1b[2J");
   progress.event(event);
   event.mutable_job()->set_state(v1::Job::FAILED);
   event.mutable_job()->set_error("\x1b[3J");

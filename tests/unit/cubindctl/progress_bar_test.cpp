@@ -15,7 +15,7 @@ v1::TuneEvent halfway(const std::string& device = "nvidia-h200") {
   to_wire(parse_problem("N=4096,D=4096,T=bf16"), *job.mutable_problem());
   job.set_device(device);
   job.set_state(v1::Job::RUNNING);
-  job.set_phase("screening");
+  job.set_stage("screening");
   job.set_configurations(100);
   job.set_configurations_done(50);
   event.set_best_us(18.114);
@@ -69,18 +69,18 @@ TEST_CASE("no rest is shown before it can be known") {
 TEST_CASE("what a job compiles and verifies while it screens is shown as screening") {
   v1::Job job = halfway().job();
   for (const char* stage : {"compiling", "verifying", "screening"}) {
-    job.set_phase(stage);
+    job.set_stage(stage);
     job.set_configurations_done(50);
     CHECK(state_text(job) == "screening");
   }
-  job.set_phase("compiling");
+  job.set_stage("compiling");
   job.set_configurations_done(0);
   CHECK(state_text(job) == "compiling");
-  job.set_phase("verifying");  // the winner
+  job.set_stage("verifying");  // the winner
   job.set_configurations_done(100);
   CHECK(state_text(job) == "verifying");
   job.set_kind(v1::Job::COMPILE_WINNER);
-  job.set_phase("compiling");
+  job.set_stage("compiling");
   job.set_configurations_done(1);
   CHECK(state_text(job) == "compiling");
 }

@@ -19,7 +19,7 @@ v1::TuneEvent event(v1::Job::State state, const std::string& stage = "",
   *event.mutable_job()->mutable_problem() = reply.problem();
   event.mutable_job()->set_device(device);
   event.mutable_job()->set_state(state);
-  event.mutable_job()->set_phase(stage);
+  event.mutable_job()->set_stage(stage);
   event.mutable_job()->set_configurations(96);
   event.mutable_job()->set_configurations_done(48);
   event.mutable_job()->set_elapsed_ms(6100);

@@ -313,11 +313,11 @@ TEST_CASE("a lease and an announcement say whether a caller waits for the job") 
   f.scheduler->submit_tunes({awaited, {f.question(64), h200_class()}}, false);
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
   REQUIRE(f.link.announced.size() == 1);
-  CHECK(f.link.announced[0].nobody_waits);
+  CHECK(f.link.announced[0].background);
   REQUIRE(f.scheduler->finish(agent, f.link.leases.at(0).id, f.link.leases[0].fence, f.failed()));
   REQUIRE(f.link.leases.size() == 2);
-  CHECK_FALSE(f.link.leases[0].nobody_waits);
-  CHECK(f.link.leases[1].nobody_waits);
+  CHECK_FALSE(f.link.leases[0].background);
+  CHECK(f.link.leases[1].background);
 }
 
 TEST_CASE("a job that a caller waits for is granted before older ones without one") {
@@ -339,7 +339,7 @@ TEST_CASE("an agent is notified once when a caller begins to wait for a job that
   SchedulerFixture f;
   f.scheduler->agent_joined(agent_with(), f.link);
   const std::string job = f.submit().job.id;
-  REQUIRE(f.link.leases.at(0).nobody_waits);
+  REQUIRE(f.link.leases.at(0).background);
   CHECK(f.link.told_awaited.empty());
   f.scheduler->await(job);
   f.scheduler->await(job);
@@ -359,7 +359,7 @@ TEST_CASE("a job that is asked for again is awaited from then on, also under its
   f.clock.advance(1s);
   f.scheduler->agent_joined(agent_with(), f.link);
   REQUIRE(f.link.leases.size() == 2);
-  CHECK_FALSE(f.link.leases[1].nobody_waits);
+  CHECK_FALSE(f.link.leases[1].background);
 }
 
 }  // namespace

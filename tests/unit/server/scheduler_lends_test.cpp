@@ -10,7 +10,6 @@ using namespace std::chrono_literals;
 
 AgentProfile lend_agent(const std::vector<std::string>& gpus = {"GPU-1"}) {
   AgentProfile profile = agent_with();
-  profile.takes_lends = true;
   const OfferedDevice device = profile.devices.at(0);
   profile.devices.clear();
   for (const std::string& gpu : gpus) {

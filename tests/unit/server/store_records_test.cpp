@@ -144,9 +144,6 @@ TEST_CASE("a want leaves the list when a record for it is stored") {
     writer.put_device_class(h200_class());
     writer.count_want(question_of(1), "t1");
     writer.count_want(question_of(2), "t1");
-    RecordQuestion before = question_of(1);
-    before.policy.flush_method = kFlushMethod - 1;
-    writer.count_want(before, "t0");
     writer.put_record(record_row(1));
   });
   const auto wants = f.read([](StoreReader& reader) { return reader.wants(); });

@@ -125,7 +125,7 @@ class RealDaemon(unittest.TestCase):
         lender = subprocess.Popen([sys.executable, "-c", LENDER, *arguments])
         self.addCleanup(lender.wait)
         self.addCleanup(lender.kill)
-        self.assertTrue(running.eventually(lambda: any(job["phase"] == "screening" for job in self.jobs())))
+        self.assertTrue(running.eventually(lambda: any(job["stage"] == "screening" for job in self.jobs())))
         lender.send_signal(signal.SIGKILL)
         self.assertTrue(running.eventually(self.waits))
 
