@@ -77,9 +77,10 @@ void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& confi
   app.add_option("--trust", arguments.trust,
                  "file of the keys that may sign the bundle (see docs/bundles.md)");
   app.add_option("--socket", arguments.socket, "Unix socket (default: $XDG_RUNTIME_DIR/cubind/cubind.sock)");
-  app.add_option("--socket-group", arguments.socket_group,
-                 "GROUP[:ROLE]: open a second socket to this group, cubind-GROUP.sock next to the first; its callers "
-                 "are one caller, a reader (default) or tuner");
+  app.add_option(
+      "--socket-group", arguments.socket_group,
+      "GROUP[:ROLE]: open a second socket to this group, cubind-GROUP.sock next to the first; its callers "
+      "are one caller, a reader (default) or tuner");
   app.add_option(
       "--listen", arguments.listen,
       "TCP address host:port besides the socket; needs --tls-cert, --tls-key and --tokens, or --insecure");

@@ -25,10 +25,7 @@ constexpr const char* kCheckNamespace = "table-check";
 class Measuring {
  public:
   Measuring(const Table& table, const CommonOptions& common, const StopSignals& interrupt)
-      : table_(table),
-        common_(common),
-        interrupt_(interrupt),
-        connection_(resolve_address(common.address)) {
+      : table_(table), common_(common), interrupt_(interrupt), connection_(resolve_address(common.address)) {
     const v1::ListDevicesReply reply = connection_.list_devices(common.deadline());
     for (const v1::DeviceClass& device : reply.devices()) {
       if (device.offered()) {

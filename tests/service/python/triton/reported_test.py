@@ -6,6 +6,7 @@ import io
 import json
 import pathlib
 import runpy
+import subprocess
 import sys
 import tempfile
 import unittest
