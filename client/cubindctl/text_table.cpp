@@ -120,7 +120,7 @@ void TextTable::tell_left_out(std::ostream& out, const Columns& shown, const std
     }
   }
   if (!names.empty()) {
-    out << prefix << "(a wider terminal also shows " << join(names, ", ") << ")\n";
+    out << prefix << "(a wider terminal shows " << join(names, ", ") << ")\n";
   }
 }
 

@@ -88,7 +88,7 @@ TEST_CASE("lists are readable in a narrow terminal and whole in a pipe") {
     }
   }
   CHECK_THAT(run_program(in_terminal(daemon, 60, "jobs --all")).out,
-             Contains("STATE  KERNEL  PROBLEM") && Contains("(a wider terminal also shows KIND, "));
+             Contains("STATE  KERNEL  PROBLEM") && Contains("(a wider terminal shows KIND, "));
   const std::string explained =
       "explain " + std::string(kTinyKernel) + " --problem " + text_of(tiny_problem(2));
   const std::vector<std::string> lines = drawn(run_program(in_terminal(daemon, 80, explained)).out);

@@ -65,20 +65,6 @@ TEST_CASE_METHOD(MeasuredByHand, "an agent learns whether a caller waits for its
   REQUIRE(call.get().status.ok());
 }
 
-TEST_CASE_METHOD(MeasuredByHand, "a GPU that is lent to an older agent is as if it were not lent") {
-  v1::GetVariantRequest request = waiting(4096);
-  request.mutable_lent()->set_uuid(measures_only().devices(0).uuid());
-  request.mutable_lent()->set_pid(1);
-  request.mutable_lent()->set_host("here");
-  auto call = std::async(std::launch::async, [&] { return get(request); });
-  const v1::LeaseGrant lease = agent.wait_for_lease();
-  agent.send_progress(lease, "compiling", v1::Job::WAITING_FOR_IDLE_GPU);
-  const Got got = call.get();
-  REQUIRE(got.status.ok());
-  CHECK(got.reply.job_state() == "waiting_for_idle_gpu");
-  CHECK(agent.tune(lease));
-}
-
 TEST_CASE("a job that no agent can take is no_device and ends the wait with what serve would give") {
   DaemonFixture daemon;
   v1::Hello hello = compiling_hello();

@@ -77,12 +77,12 @@ TEST_CASE("in a narrow terminal columns that can be spared are left out and name
         "> JOB               KIND  DONE  DETAIL\n"
         "> 704557ea0b9abbd3  tune  4/10  no configuration\n"
         ">                               survived\n"
-        "> (a wider terminal also shows SECONDS)\n");
+        "> (a wider terminal shows SECONDS)\n");
   CHECK(printed(36) ==
         "> JOB               DETAIL\n"
         "> 704557ea0b9abbd3  no configuration\n"
         ">                   survived\n"
-        "> (a wider terminal also shows KIND, DONE, SECONDS)\n");
+        "> (a wider terminal shows KIND, DONE, SECONDS)\n");
 }
 
 TEST_CASE("where the last column has no room its cell stands beneath its row") {
