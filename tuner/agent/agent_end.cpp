@@ -57,6 +57,9 @@ void Agent::wait_for_works(milliseconds time) {
 
 // So that the daemon does not lease to it what it hands back.
 void Agent::say_it_leaves() {
+  if (heartbeat_.load().count() == 0) {
+    return;  // it is not welcomed yet: no other thread than the stream's reader writes
+  }
   v1::AgentMessage message;
   message.mutable_leaving();
   stream_->send(message);
