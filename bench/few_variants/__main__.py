@@ -23,7 +23,7 @@ from daemon import Daemon
 FASTEST = 8  # of each problem, that may serve others
 CANDIDATES = 24
 NEAR = 0.05  # what the tuning's few samples may be wrong by
-NO_BOUND = "1000"  # of today's time over the recorded one
+NO_BOUND = "100"  # of today's time over the recorded one
 DEFAULT = ""
 
 

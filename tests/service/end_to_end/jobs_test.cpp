@@ -203,7 +203,7 @@ TEST_CASE("a problem that the replayed table does not have fails its job with wh
 
 TEST_CASE("a device worker stays while jobs wait for its GPU and ends with the last of them") {
   const std::vector<Problem> problems = {tiny_problem(2), tiny_problem(3)};
-  TinyDaemon daemon({.problems = problems, .pace_us = 2000});
+  TinyDaemon daemon({.problems = problems, .pace_us = 20'000});
   std::set<std::string> jobs;
   std::set<pid_t> workers;
   const auto look = [&](const v1::TuneEvent& event) {

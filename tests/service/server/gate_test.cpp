@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/json.hpp"
+#include "schemas/agent.grpc.pb.h"
 #include "server/access/caller.hpp"
 #include "tests/service/server/any_call.hpp"
 #include "tests/service/server/team_daemon.hpp"
@@ -126,10 +127,18 @@ TEST_CASE("an agent takes the place of no other token's agent by its id") {
   TeamDaemon daemon;
   const FakeAgent first(daemon.address(), hello_with(h200_facts(), "gpu7"));
   const std::string token = daemon.issue({.name = "elsewhere", .roles = {CallerRole::Agent}});
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", "Bearer " + token);
+  const auto stub = v1::AgentService::NewStub(daemon.channel);
+  const auto stream = stub->Serve(&context);
   v1::AgentMessage message;
   *message.mutable_hello() = compiling_hello("gpu7");
-  CHECK(call(daemon.channel, method_of("Serve"), token, message.SerializeAsString()).ok());
-  CHECK(daemon.status().agents() >= 1);
+  stream->Write(message);
+  v1::DaemonMessage welcome;
+  REQUIRE(stream->Read(&welcome));
+  CHECK(welcome.has_welcome());
+  CHECK(daemon.status().agents() == 2);
+  context.TryCancel();
 }
 
 TEST_CASE("a job of a namespace that is not the caller's does not exist for it") {
