@@ -55,17 +55,17 @@ class PreparedStatement {
 
 /// Whether a parameter of this type holds the bytes itself.
 template <typename Parameter>
-constexpr bool kOwnsBytes = false;
+inline constexpr bool kOwnsBytes = false;
 template <>
-constexpr bool kOwnsBytes<std::string> = true;
+inline constexpr bool kOwnsBytes<std::string> = true;
 template <>
-constexpr bool kOwnsBytes<RawBytes> = true;
+inline constexpr bool kOwnsBytes<RawBytes> = true;
 template <>
-constexpr bool kOwnsBytes<Digest> = true;
+inline constexpr bool kOwnsBytes<Digest> = true;
 template <>
-constexpr bool kOwnsBytes<Value> = true;
+inline constexpr bool kOwnsBytes<Value> = true;
 template <typename Held>
-constexpr bool kOwnsBytes<std::optional<Held>> = kOwnsBytes<Held>;
+inline constexpr bool kOwnsBytes<std::optional<Held>> = kOwnsBytes<Held>;
 
 /// One run of a prepared statement: bind in order, step, read the columns of a row in order. Resets on
 /// destruction.
