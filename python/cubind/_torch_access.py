@@ -6,8 +6,9 @@ import functools
 from typing import Any
 
 import torch
+from torch.utils.dlpack import to_dlpack
 
-from . import _core, _torch_private
+from . import _core, _torch_private, arrays
 
 # The classes of tensors that are no subclass with a meaning of its own.
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -18,6 +19,8 @@ def fields(autocast: bool) -> dict[str, Any]:
     a watcher."""
     return {
         "exchange": _torch_private.exchange,
+        "capsule": lambda tensor: to_dlpack(tensor.detach()),
+        "stream_of": _torch_private.stream_of,
         "plain": PLAIN,
         "watchers": _torch_private.watchers(autocast),
         "forward_ad": _torch_private.forward_levels,
@@ -25,7 +28,7 @@ def fields(autocast: bool) -> dict[str, Any]:
         "current_device": _torch_private.current_device,
         "device_count": torch.cuda.device_count,
         "empty_strided": _torch_private.quick_allocation(),
-        "dtypes": {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "u8": torch.uint8},
+        "dtypes": {short: getattr(torch, long) for short, long in arrays.TORCH.items()},
     }
 
 

@@ -82,7 +82,7 @@ stream_of: Callable[[int], int] = _found("_C._cuda_getCurrentRawStream") or _pub
 current_device: Callable[[], int] = _found("_C._cuda_getDevice") or (lambda: -1)
 
 # A C interface to tensors. Without it, which torch has from 2.10 on, no call reads tensors without Python.
-exchange: Any = _found("Tensor.__dlpack_c_exchange_api__") if is_known else None
+exchange: Any = _found("Tensor.__dlpack_c_exchange_api__")
 
 
 def quick_allocation() -> tuple[Any, Any] | None:

@@ -22,7 +22,7 @@ _CANONICAL = {
     "int8": "i8",
     "uint8": "u8",
 }
-_TORCH = {short: long for long, short in _CANONICAL.items()}
+TORCH = {short: long for long, short in _CANONICAL.items()}
 _BY_TYPESTR = {"f8": "f64", "f4": "f32", "f2": "f16", "i8": "i64", "i4": "i32", "i1": "i8", "u1": "u8"}
 ITEM_BYTES = {
     "f64": 8,
@@ -148,14 +148,14 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str, zero: bool) -> Any:
     if is_torch(like):
         torch = sys.modules["torch"]
         make = torch.zeros if zero else torch.empty
-        return make(shape, dtype=getattr(torch, _TORCH[dtype]), device=like.device)
+        return make(shape, dtype=getattr(torch, TORCH[dtype]), device=like.device)
     cupy = sys.modules.get("cupy")
     if cupy is None or not isinstance(like, cupy.ndarray) or dtype in ("bf16", "e4m3", "e5m2"):
         raise InvalidArgumentError(
             f"cannot allocate an array of {dtype} next to a {type(like).__name__}: pass it", field="arguments"
         )
     with like.device:
-        return (cupy.zeros if zero else cupy.empty)(shape, dtype=_TORCH[dtype])
+        return (cupy.zeros if zero else cupy.empty)(shape, dtype=TORCH[dtype])
 
 
 def _c_strides(shape: Sequence[int], item: int) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from ._loading import load
 from .errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from ._repeats import Repeated
     from ._wire import Problem
     from .answer import Answer
     from .question import Asker, Question
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _OUTPUTS = ("out", "inout", "zero")
 _MAY_BE_NULL = ("in", "inout", "scratch")  # without elements
 _MAX_VARIANTS = 64  # of one set of types, flags and device
+_MAX_REPEATED = 64  # calls of different names or parts of the problem
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,10 +42,15 @@ class _Variant:
 class _Call:
     """One call, ready to launch."""
 
-    variant: _Variant
+    known: tuple[_Variant, ...]  # the variants of its key; the first one is launched
     dims: tuple[int, ...]
     values: list[Any]
-    made: list[Any]  # the outputs that were allocated
+    made: dict[str, Any]  # the outputs that were allocated
+
+    @property
+    def variant(self) -> _Variant:
+        """The one that is launched."""
+        return self.known[0]
 
 
 class BoundKernel:
@@ -82,8 +89,8 @@ class Kernel:
     problems, and launches on the current stream of the arrays' library (torch, CuPy), inside of a CUDA
     graph's capture too.
 
-    A call on torch tensors that repeats an earlier one, but for addresses and scalars, is launched without a
-    line of Python; it takes a few microseconds more than a bound launch.
+    A call on torch tensors that has the same names as an earlier one, and for which a variant is loaded, is
+    launched without checks in Python; it takes a few microseconds more than a bound launch.
 
     name: the kernel. dims, types: the names of its problem.
     """
@@ -100,11 +107,12 @@ class Kernel:
         self.dims = interface.dims
         self.types = interface.types
         self._interface = interface
+        self._names = interface.names
         self._client = client
         self._fixed = fixed
         self._question = question
         self._variants: dict[Any, tuple[_Variant, ...]] = {}
-        self._repeated: _core.RepeatedCalls | None = None  # from the first call on tensors of torch
+        self._repeated: dict[tuple[Any, ...], Repeated] = {}  # from the first call on tensors of torch
         self._lock = threading.Lock()
         _fork.watch(self)
 
@@ -112,7 +120,7 @@ class Kernel:
         """In the child, which has no CUDA context: what was loaded is of no use there."""
         self._lock = threading.Lock()
         self._variants = {}
-        self._repeated = None
+        self._repeated = {}
 
     def __repr__(self) -> str:
         return f"cubind.Kernel({self.name!r}, {self._fixed})"
@@ -130,8 +138,12 @@ class Kernel:
         Raises InvalidArgumentError at `argument NAME` before anything is launched, and the errors of
         Client.get().
         """
-        if self._repeated is not None:
-            result = self._repeated.launch(named, stream)
+        if self._repeated:
+            try:
+                repeated = self._repeated.get(self._key(named))
+            except TypeError:  # a part of the problem that is no value: it is refused below
+                repeated = None
+            result = repeated(stream, named) if repeated is not None else NotImplemented
             if result is not NotImplemented:
                 return result
         call = self._prepare(named)
@@ -141,7 +153,7 @@ class Kernel:
         if not call.variant.loaded.launch(call.dims, stream, *call.values):
             raise InvalidArgumentError("the rule does not cover it", "problem")  # it did a moment ago
         self._remember(named, call)
-        return _returned(call.made)
+        return _returned(list(call.made.values()))
 
     def bind(self, *, stream: int | None = None, **named: Any) -> BoundKernel:
         """The call with these `named` arguments as a prepared launch, which checks and computes everything
@@ -158,37 +170,49 @@ class Kernel:
         """The names of what the variant for a problem takes from the caller, in the order of its launches.
         named: what of the problem is not fixed."""
         problem, _ = self._split(named)
-        return _names(self._variant(problem, None)[0])
+        return _names(self._variant(problem, None)[0][0])
 
     def loaded(self, **named: Any) -> _core.Kernel:
         """The loaded variant for a problem without arrays, for launches that check nothing:
         `loaded.launch((N, D), stream, *arguments)`, False where the variant does not hold for these dims.
         named: what of the problem is not fixed."""
         problem, _ = self._split(named)
-        return self._variant(problem, None)[0].loaded
+        return self._variant(problem, None)[0][0].loaded
 
     # ---- One call ----
 
-    def _remember(self, named: dict[str, Any], call: _Call) -> None:
-        if self._repeated is None:
-            if not any(map(arrays.is_torch, call.values)):
-                return
-            from ._torch_access import access  # torch has been imported
+    # Of the calls that can be repeated by the same names, and the same parts of the problem.
+    def _key(self, named: dict[str, Any]) -> tuple[Any, ...]:
+        return (*named, *[named[name] for name in self._names.intersection(named)])
 
-            torch = access()
-            if torch is None:
-                return
-            self._repeated = _core.RepeatedCalls(torch)
-        variant = call.variant
-        self._repeated.know(named, variant.loaded, call.dims, call.values, call.made, variant.until)
+    def _remember(self, named: dict[str, Any], call: _Call) -> None:
+        if not any(map(arrays.is_torch, call.values)):
+            return
+        from ._torch_access import access  # torch has been imported
+
+        if access() is None:
+            return
+        from ._repeats import layout_of, repeated
+
+        variants = [(variant.loaded, variant.parameters) for variant in call.known]
+        until = min(variant.until for variant in call.known)
+        key = self._key(named)
+        layout = layout_of(self._interface, self._fixed, named, call.made, call.dims, variants[0][1])
+        if layout is None:
+            return
+        if len(self._repeated) >= _MAX_REPEATED:
+            self._repeated = {}
+        found = repeated(layout, variants, until, self._repeated.get(key))
+        if found is not None:
+            self._repeated[key] = found
 
     def _prepare(self, named: Mapping[str, Any]) -> _Call:
         problem, given = self._split(named)
         like = next((value for value in given.values() if arrays.is_array(value)), None)
         device = None if like is None else arrays.facts_of("", like).device
         with _on_device(like, device):
-            variant, dims, extents = self._variant(problem, device)
-        names = _names(variant)
+            known, dims, extents = self._variant(problem, device)
+        names = _names(known[0])
         unknown = set(given).difference(names)
         if unknown:
             raise InvalidArgumentError(
@@ -196,11 +220,11 @@ class Kernel:
                 f"the problem has {', '.join((*self.dims, *self.types))})",
                 f"argument {min(unknown)}",
             )
-        values, made = self._complete(variant, extents, problem, given, like, device)
-        return _Call(variant, dims, values, made)
+        values, made = self._complete(known[0], extents, problem, given, like, device)
+        return _Call(known, dims, values, made)
 
     def _split(self, named: Mapping[str, Any]) -> tuple[Problem, dict[str, Any]]:
-        of_problem = {name: value for name, value in named.items() if name in self._interface.names}
+        of_problem = {name: value for name, value in named.items() if name in self._names}
         given = {name: arrays.readable(value) for name, value in named.items() if name not in of_problem}
         problem = {**self._fixed, **_wire.parse_problem(None, of_problem)}
         return complete_problem(self._interface, problem, given), given
@@ -214,9 +238,9 @@ class Kernel:
         given: Mapping[str, Any],
         like: Any,
         device: int | None,
-    ) -> tuple[list[Any], list[Any]]:
+    ) -> tuple[list[Any], dict[str, Any]]:
         values: list[Any] = []
-        made: list[Any] = []
+        made: dict[str, Any] = {}
         for (name, source, dtype, role), extent in zip(variant.parameters, extents):
             value = given.get(name)
             if source == "buffer" and value is None and extent == 0 and role in _MAY_BE_NULL:
@@ -227,33 +251,34 @@ class Kernel:
                 shape = output_shape(self._interface, name, elements, problem, given)
                 value = arrays.empty(like, shape, dtype, role == "zero")
                 if role in _OUTPUTS:
-                    made.append(value)
+                    made[name] = value
             elif source == "buffer" and not isinstance(value, int):
                 arrays.check(name, value, dtype, extent, device)
             values.append(value)
         return values, made
 
-    # The variant with the problem's dims and its arguments' extents. A known one costs no call and no look at
-    # the client.
+    # The variants of the problem's key, that for its dims first, its dims and its arguments' extents. A known
+    # one costs no call and no look at the client.
     def _variant(
         self, problem: Problem, device: int | None
-    ) -> tuple[_Variant, tuple[int, ...], tuple[int, ...]]:
+    ) -> tuple[tuple[_Variant, ...], tuple[int, ...], tuple[int, ...]]:
         dims = tuple(int(problem[name]) for name in self.dims)
         key = (device, *(value for name, value in problem.items() if name not in self.dims))
-        for variant in self._variants.get(key, ()):
+        known = self._variants.get(key, ())
+        for variant in known:
             extents = variant.loaded.extents(dims)
             if extents is not None and variant.until > time.monotonic():
-                return variant, dims, extents
+                others = (v for v in known if v is not variant and v.until > time.monotonic())
+                return (variant, *others), dims, extents
         variant = self._load(problem, device)
         with self._lock:
             others = (v for v in self._variants.get(key, ()) if v.until > time.monotonic())
-            self._variants[key] = (variant, *others)[:_MAX_VARIANTS]
-            if self._repeated is not None:
-                self._repeated.clear()  # the new one may answer for what others answered for
+            self._variants[key] = known = (variant, *others)[:_MAX_VARIANTS]
+            self._repeated = {}  # the new one may answer for what others answered for
         extents = variant.loaded.extents(dims)
         if extents is None:
             raise InvalidArgumentError("the answer does not hold for its own question", "problem")
-        return variant, dims, extents
+        return known, dims, extents
 
     def _load(self, problem: Problem, device: int | None) -> _Variant:
         held = self._client.ask(self.name, problem, self._question, gpu=device)

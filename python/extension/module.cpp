@@ -7,7 +7,6 @@
 #include "python/extension/launcher.hpp"
 #include "python/extension/operator_types.hpp"
 #include "python/extension/python_object.hpp"
-#include "python/extension/repeated_calls.hpp"
 #include "python/extension/rule_json.hpp"
 #include "python/extension/triton_driver.hpp"
 #include "python/extension/triton_launcher.hpp"
@@ -132,7 +131,6 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core() {  //
     python::add_launcher_type(module.get());
     python::add_triton_launcher_type(module.get());
     python::add_operator_types(module.get());
-    python::add_repeated_calls_type(module.get());
     if (PyModule_AddStringConstant(module.get(), "version", CUBIND_VERSION) != 0) {
       throw python::PythonError();
     }

@@ -33,7 +33,9 @@ struct OperatorCall::Problem {
   DType type = DType::F32;
   int device = -1;
   Dims dims;
-  TensorView first;  // of the inputs
+  bool has_type = false;
+  TensorView first;    // of the inputs
+  Object first_shape;  // what the view points into
   std::array<ArgumentValue, kMaxValues> values{};
   std::array<std::int64_t, kMaxValues> strides{};  // by the numbers of the inputs with the word rows
 };
@@ -46,12 +48,15 @@ OperatorCall::OperatorCall(std::shared_ptr<const TorchAccess> torch, const Opera
       inputs_(patterns(layout.inputs, layout.dims)),
       outputs_(patterns(layout.outputs, layout.dims)) {
   strides_ = static_cast<std::size_t>(std::ranges::count_if(inputs_, &ShapePattern::has_row_stride));
-  if (dims_ > kMaxDims || inputs_.empty() || outputs_.empty() || outputs_.size() > kMaxOutputs ||
-      values() > kMaxValues) {
+  if (dims_ > kMaxDims || inputs_.empty() || outputs_.size() > kMaxOutputs || values() > kMaxValues) {
     throw Error(ErrorCode::ResourceExhausted, "operator", "too many dims or values, or no tensors");
   }
   std::ranges::for_each(inputs_, [this](const ShapePattern& pattern) { check_order(pattern); });
   std::ranges::for_each(outputs_, [this](const ShapePattern& pattern) { check_order(pattern); });
+  std::ranges::transform(outputs_, std::back_inserter(stars_),
+                         [this](const ShapePattern& pattern) { return pattern.source_of_star(inputs_); });
+  fixed_.fill(ShapePattern::kUnknown);
+  std::copy_n(layout.fixed.begin(), std::min(layout.fixed.size(), dims_), fixed_.begin());
   for (const std::string& name : layout.known) {
     const auto found = std::ranges::find(layout.dims, name);
     if (found == layout.dims.end()) {
@@ -62,10 +67,13 @@ OperatorCall::OperatorCall(std::shared_ptr<const TorchAccess> torch, const Opera
 }
 
 void OperatorCall::check_order(const ShapePattern& pattern) const {
-  const std::optional<std::size_t> as = pattern.ordered_as();
+  const std::optional<std::size_t> as = pattern.ordered_as(), in = pattern.memory_of();
   if (as && (*as >= inputs_.size() || !inputs_[*as].has_row_stride())) {
     throw Error(ErrorCode::InvalidArgument, "operator",
                 "as:" + std::to_string(*as) + " is no input with rows");
+  }
+  if (in && *in >= inputs_.size()) {
+    throw Error(ErrorCode::InvalidArgument, "operator", "in:" + std::to_string(*in) + " is no input");
   }
 }
 
@@ -97,18 +105,17 @@ void OperatorCall::check(const Variant& variant) const {
   const int values = static_cast<int>(this->values());
   const std::vector<int>& order = variant.order;
   if (order.size() != variant.kernel.arguments().size() || order.size() > kMaxValues ||
-      std::ranges::any_of(order, [values](int place) { return place < -1 || place >= values; })) {
+      std::ranges::any_of(order, [values](int place) { return place < kNothing || place >= values; })) {
     throw Error(ErrorCode::InvalidArgument, variant.kernel.rule().kernel(),
                 "its arguments are not those of the operator");
   }
 }
 
-OperatorCall::Outcome OperatorCall::launch(std::span<PyObject* const> arguments,
-                                           std::optional<std::int64_t> last, const Condition& condition,
+OperatorCall::Outcome OperatorCall::launch(std::span<PyObject* const> arguments, const Options& options,
                                            Outputs& outputs) const {
   Problem problem;
   if (variants_.empty() || arguments.size() != this->arguments() || !read(arguments, problem) ||
-      (last && *last != problem.dims[dims_ - 1])) {
+      (options.last && *options.last != problem.dims[dims_ - 1])) {
     return Outcome::NotSimple;
   }
   const std::shared_ptr<const Variants> variants =
@@ -119,7 +126,8 @@ OperatorCall::Outcome OperatorCall::launch(std::span<PyObject* const> arguments,
   if (are_missing(*variants, problem)) {
     return Outcome::Missing;
   }
-  if ((condition && !condition(problem)) || !run_any(*variants, arguments.front(), problem, outputs)) {
+  if ((options.condition && !options.condition(problem)) ||
+      !run_any(*variants, arguments, options, problem, outputs)) {
     return Outcome::NotSimple;
   }
   ++launched_;
@@ -132,13 +140,16 @@ bool OperatorCall::is_known(const Problem& problem) const {
          std::ranges::none_of(*variants, [](const Known& known) { return known.variant.yields; });
 }
 
-bool OperatorCall::is_missing(std::span<PyObject* const> arguments) const {
+std::optional<OperatorCall::Need> OperatorCall::need(std::span<PyObject* const> tensors) const {
   Problem problem;
-  if (variants_.empty() || arguments.size() != this->arguments() || !read(arguments, problem)) {
-    return false;
+  if (tensors.size() != inputs_.size() || !read_tensors(tensors, false, problem) ||
+      (problem.type != DType::Bf16 && problem.type != DType::F16 && problem.type != DType::F32)) {
+    return std::nullopt;
   }
-  const std::shared_ptr<const Variants> variants = find(problem);
-  return variants != nullptr && are_missing(*variants, problem);
+  Need need{problem.type, problem.device, {}, {problem.dims.begin(), problem.dims.begin() + dims_}};
+  std::ranges::transform(known_, std::back_inserter(need.known),
+                         [&](std::size_t dim) { return problem.dims[dim]; });
+  return need;
 }
 
 bool OperatorCall::are_missing(const Variants& variants, const Problem& problem) const {
@@ -159,20 +170,17 @@ bool OperatorCall::Known::covers(const Dims& now, std::size_t count) const {
   return covered;
 }
 
-bool OperatorCall::run_any(const Variants& variants, PyObject* like, Problem& problem,
-                           Outputs& outputs) const {
-  const std::optional<cuda::Stream> stream = torch_->stream(problem.first);
-  return stream && allocate(like, problem, outputs) && std::ranges::any_of(variants, [&](const Known& known) {
-           return run(known, like, problem, *stream);
-         });
+bool OperatorCall::run_any(const Variants& variants, std::span<PyObject* const> arguments,
+                           const Options& options, Problem& problem, Outputs& outputs) const {
+  const std::optional<cuda::Stream> stream = options.stream ? options.stream : torch_->stream(problem.first);
+  return stream && allocate(arguments, problem, outputs) &&
+         std::ranges::any_of(
+             variants, [&](const Known& known) { return run(known, arguments.front(), problem, *stream); });
 }
 
 bool OperatorCall::read(std::span<PyObject* const> arguments, Problem& problem) const {
-  problem.dims.fill(ShapePattern::kUnknown);
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (!read_tensor(arguments[i], i, problem)) {
-      return false;
-    }
+  if (!read_tensors(arguments.first(inputs_.size()), true, problem)) {
+    return false;
   }
   for (std::size_t i = 0; i < numbers_; ++i) {
     ArgumentValue& value = problem.values[inputs_.size() + outputs_.size() + i];
@@ -190,36 +198,56 @@ bool OperatorCall::read(std::span<PyObject* const> arguments, Problem& problem) 
   return true;
 }
 
-bool OperatorCall::read_tensor(PyObject* tensor, std::size_t number, Problem& problem) const {
-  const std::optional<TensorView> view = torch_->view(tensor);
-  if (!view) {
+bool OperatorCall::read_tensors(std::span<PyObject* const> tensors, bool in_order, Problem& problem) const {
+  problem.dims = fixed_;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (!read_tensor(tensors[i], i, in_order, problem)) {
+      return false;
+    }
+  }
+  // The order of these is that of others, which are known by now.
+  for (std::size_t i = 0; in_order && strides_ > 0 && i < inputs_.size(); ++i) {
+    if (inputs_[i].ordered_as() && !is_in_order(tensors[i], inputs_[i], problem)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool OperatorCall::read_tensor(PyObject* tensor, std::size_t number, bool in_order, Problem& problem) const {
+  Object keep;
+  const std::optional<TensorView> view = torch_->view(tensor, keep);
+  const std::optional<DType> type = view ? dtype_of(*view) : std::nullopt;
+  const std::optional<int> device = view ? device_of(*view) : std::nullopt;
+  if (!type || !device) {
     return false;
   }
-  const std::optional<DType> type = dtype_of(*view);
-  const std::optional<int> device = device_of(*view);
   const ShapePattern& pattern = inputs_[number];
-  if (!type || !device || !read_order(*view, pattern, number, problem)) {
-    return false;
-  }
   if (number == 0) {
-    problem.type = *type;
     problem.device = *device;
     problem.first = *view;
+    problem.first_shape = std::move(keep);
+  }
+  if (!pattern.type() && !problem.has_type) {
+    problem.type = *type;
+    problem.has_type = true;
+  }
+  if (pattern.has_row_stride()) {
+    const std::optional<std::int64_t> stride = row_stride(*view);
+    problem.strides[number] = stride.value_or(0);
+    in_order = in_order && !stride;
   }
   problem.values[number] = address_of(*view);
-  return *type == (pattern.is_float32() ? DType::F32 : problem.type) && *device == problem.device &&
+  return *type == pattern.type().value_or(problem.type) && *device == problem.device &&
+         (!in_order || pattern.ordered_as() || is_contiguous(*view)) &&
          pattern.match(shape_of(*view), problem.dims);
 }
 
-bool OperatorCall::read_order(const TensorView& view, const ShapePattern& pattern, std::size_t number,
-                              Problem& problem) {
-  if (pattern.has_row_stride()) {
-    const std::optional<std::int64_t> stride = row_stride(view);
-    problem.strides[number] = stride.value_or(0);
-    return stride.has_value();
-  }
-  const std::optional<std::size_t> as = pattern.ordered_as();
-  return as && problem.strides[*as] != 0 ? is_dense_by_rows(view) : is_contiguous(view);
+bool OperatorCall::is_in_order(PyObject* tensor, const ShapePattern& pattern, const Problem& problem) const {
+  Object keep;
+  const std::optional<TensorView> view = torch_->view(tensor, keep);
+  return view &&
+         (problem.strides[*pattern.ordered_as()] != 0 ? is_dense_by_rows(*view) : is_contiguous(*view));
 }
 
 std::shared_ptr<const OperatorCall::Variants> OperatorCall::find(const Problem& problem) const {
@@ -229,25 +257,47 @@ std::shared_ptr<const OperatorCall::Variants> OperatorCall::find(const Problem& 
   return found == variants_.end() ? nullptr : found->second;
 }
 
-bool OperatorCall::allocate(PyObject* like, Problem& problem, Outputs& outputs) const {
-  const std::span first = shape_of(problem.first);
+bool OperatorCall::allocate(std::span<PyObject* const> arguments, Problem& problem, Outputs& outputs) const {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    std::vector<std::int64_t> shape = outputs_[i].shape(problem.dims, inputs_[0], first);
-    const Object& dtype = torch_->dtype(outputs_[i].is_float32() ? DType::F32 : problem.type);
-    const std::optional<std::size_t> as = outputs_[i].ordered_as();
+    const ShapePattern& pattern = outputs_[i];
+    ArgumentValue& value = problem.values[inputs_.size() + i];
+    if (const std::optional<std::size_t> in = pattern.memory_of()) {
+      outputs[i] = Object::share(arguments[*in]);
+      value = problem.values[*in];
+      continue;
+    }
+    std::vector<std::int64_t> shape = shape_of_output(i, arguments, problem);
+    const Object& dtype = torch_->dtype(pattern.type().value_or(problem.type));
+    const std::optional<std::size_t> as = pattern.ordered_as();
     const bool by_rows = as && problem.strides[*as] != 0;
     TorchAccess::Form& form = forms_[i];
     if (form.dtype.get() != dtype.get() || form.by_rows != by_rows || form.shape != shape) {
       form = torch_->form(std::move(shape), dtype, by_rows);
     }
-    std::optional<TorchAccess::Memory> made = torch_->empty(like, problem.first, form);
+    std::optional<TorchAccess::Memory> made = torch_->empty(arguments.front(), problem.first, form);
     if (!made) {
       return false;
     }
+    if (pattern.is_zero()) {
+      torch_->clear(made->tensor);
+    }
     outputs[i] = std::move(made->tensor);
-    problem.values[inputs_.size() + i] = address_of(made->view);
+    value = made->address;
   }
   return true;
+}
+
+std::vector<std::int64_t> OperatorCall::shape_of_output(std::size_t number,
+                                                        std::span<PyObject* const> arguments,
+                                                        const Problem& problem) const {
+  const std::optional<std::size_t> source = stars_[number];
+  if (!source) {
+    return outputs_[number].shape(problem.dims, std::nullopt);
+  }
+  Object keep;
+  const std::optional<TensorView> view =
+      *source == 0 ? problem.first : torch_->view(arguments[*source], keep);
+  return outputs_[number].shape(problem.dims, inputs_[*source].leading(shape_of(view.value())));
 }
 
 bool OperatorCall::run(const Known& known, PyObject* like, const Problem& problem,
@@ -259,7 +309,7 @@ bool OperatorCall::run(const Known& known, PyObject* like, const Problem& proble
         order[i] < 0 ? ArgumentValue(cuda::DevicePtr{0}) : problem.values[static_cast<std::size_t>(order[i])];
   }
   Object scratch;  // memory that later work on the stream may have
-  if (std::ranges::find(order, -1) != order.end()) {
+  if (std::ranges::any_of(order, [](int place) { return place < 0; })) {
     const Scratch* needed = known.scratch_for(problem.dims, dims_, *torch_);
     if (needed == nullptr) {
       return false;
@@ -273,7 +323,7 @@ bool OperatorCall::run(const Known& known, PyObject* like, const Problem& proble
       scratch = std::move(made->tensor);
       for (std::size_t i = 0; i < order.size(); ++i) {
         if (offsets[i]) {
-          values[i] = address_of(made->view) + *offsets[i];
+          values[i] = made->address + *offsets[i];
         }
       }
     }
@@ -301,6 +351,9 @@ const OperatorCall::Scratch* OperatorCall::Known::scratch_for(const Dims& now, s
   Scratch made{now, {}, {}};
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < variant.order.size(); ++i) {
+    if (variant.order[i] == kNothing && extents[i] > 0) {
+      return nullptr;
+    }
     if (variant.order[i] < 0 && extents[i] > 0) {
       made.offsets[i] = bytes;
       bytes += (extents[i] + kAlignment - 1) / kAlignment * kAlignment;

@@ -22,6 +22,7 @@ struct OperatorLayout {
   std::vector<std::string> inputs, outputs;
   std::vector<std::string> known;  // the dims by which variants are told apart
   std::size_t numbers = 0;
+  std::vector<std::int64_t> fixed = {};  // the dims, kUnknown for those that tensors have; empty: all
 };
 
 /// Empty for what is no int and no float of Python.
@@ -31,7 +32,7 @@ ArgumentValue number_of(PyObject* object);
 /// its numbers, the strides of the inputs with the word rows, in this order. Used with the GIL held.
 class OperatorCall {
  public:
-  static constexpr std::size_t kMaxDims = 8, kMaxOutputs = 4, kMaxValues = 16;
+  static constexpr std::size_t kMaxDims = 8, kMaxOutputs = 8, kMaxValues = 32;
   using Outputs = std::array<Object, kMaxOutputs>;  // as many as outputs() are set
 
   /// Throws Error(InvalidArgument) for a name that is no dim, Error(ResourceExhausted) for too many of
@@ -43,9 +44,11 @@ class OperatorCall {
   std::size_t arguments() const { return inputs_.size() + numbers_; }
   const TorchAccess& torch() const { return *torch_; }
 
+  static constexpr int kScratch = -1, kNothing = -2;  // memory for one launch; a buffer without elements
+
   struct Variant {
     BoundKernel kernel;
-    std::vector<int> order;  // the value of each of the kernel's arguments, -1: scratch memory
+    std::vector<int> order;  // the value of each of the kernel's arguments, or one of these
     bool yields = false;     // torch's function is faster: the problems that this covers have no variant
   };
 
@@ -70,17 +73,26 @@ class OperatorCall {
   struct Problem;
   using Condition = std::function<bool(const Problem&)>;
 
-  /// Allocates the outputs and launches on the current stream of the tensors' GPU. Unless the outcome is
-  /// Launched, nothing was launched. `last`: the value that the last dim has to have. `condition` may be
-  /// empty; it is asked unless the outcome is Missing, and false is NotSimple.
-  Outcome launch(std::span<PyObject* const> arguments, std::optional<std::int64_t> last,
-                 const Condition& condition, Outputs& outputs) const;
+  struct Options {
+    std::optional<std::int64_t> last = {};  // the value that the last dim has to have
+    Condition condition = {};               // asked unless the outcome is Missing; false is NotSimple
+    std::optional<cuda::Stream> stream = {};
+  };
+
+  /// Allocates the outputs and launches; without a stream on the current one of the tensors' GPU. Unless the
+  /// outcome is Launched, nothing was launched.
+  Outcome launch(std::span<PyObject* const> arguments, const Options& options, Outputs& outputs) const;
 
   /// Whether there are variants for the problem's values of the known dims, of which none yields.
   bool is_known(const Problem& problem) const;
 
-  /// Whether launch() would have the outcome Missing.
-  bool is_missing(std::span<PyObject* const> arguments) const;
+  struct Need {
+    DType type;
+    int device;
+    std::vector<std::int64_t> known, dims;
+  };
+  /// What variant these tensors need, however they lie in memory. Absent for tensors that do not fit.
+  std::optional<Need> need(std::span<PyObject* const> tensors) const;
 
   /// Torch's function takes the place of a call.
   void count_missing() const { ++missing_; }
@@ -111,7 +123,8 @@ class OperatorCall {
     mutable std::optional<Scratch> scratch = {};  // of its last dims
 
     bool covers(const Dims& now, std::size_t count) const;
-    // Null if the variant does not cover the dims; valid until the next call.
+    // Null if the variant does not cover the dims, or needs a buffer that is not given; valid until the next
+    // call.
     const Scratch* scratch_for(const Dims& now, std::size_t count, const TorchAccess& torch) const;
     bool run(const Dims& now, std::size_t count, std::span<const ArgumentValue> values,
              cuda::Stream stream) const;
@@ -121,21 +134,26 @@ class OperatorCall {
   /// Whether the variants say that torch's function is to be called.
   bool are_missing(const Variants& variants, const Problem& problem) const;
   Key key_of(DType type, int device, std::span<const std::int64_t> known) const;
-  bool run_any(const Variants& variants, PyObject* like, Problem& problem, Outputs& outputs) const;
+  bool run_any(const Variants& variants, std::span<PyObject* const> arguments, const Options& options,
+               Problem& problem, Outputs& outputs) const;
   bool read(std::span<PyObject* const> arguments, Problem& problem) const;
-  bool read_tensor(PyObject* tensor, std::size_t number, Problem& problem) const;
-  static bool read_order(const TensorView& view, const ShapePattern& pattern, std::size_t number,
-                         Problem& problem);
+  bool read_tensors(std::span<PyObject* const> tensors, bool in_order, Problem& problem) const;
+  bool read_tensor(PyObject* tensor, std::size_t number, bool in_order, Problem& problem) const;
+  bool is_in_order(PyObject* tensor, const ShapePattern& pattern, const Problem& problem) const;
   void check_order(const ShapePattern& pattern) const;
   std::size_t values() const { return inputs_.size() + outputs_.size() + numbers_ + strides_; }
   std::shared_ptr<const Variants> find(const Problem& problem) const;
-  bool allocate(PyObject* like, Problem& problem, Outputs& outputs) const;
+  bool allocate(std::span<PyObject* const> arguments, Problem& problem, Outputs& outputs) const;
+  std::vector<std::int64_t> shape_of_output(std::size_t number, std::span<PyObject* const> arguments,
+                                            const Problem& problem) const;
   void check(const Variant& variant) const;
   bool run(const Known& known, PyObject* like, const Problem& problem, cuda::Stream stream) const;
 
   std::shared_ptr<const TorchAccess> torch_;
   std::size_t dims_, numbers_, strides_;
   std::vector<ShapePattern> inputs_, outputs_;
+  std::vector<std::optional<std::size_t>> stars_;  // of each output, the input whose leading sizes it has
+  Dims fixed_{};
   std::vector<std::size_t> known_;                              // numbers of dims
   mutable std::array<TorchAccess::Form, kMaxOutputs> forms_{};  // of the outputs of the last call
   std::map<Key, std::shared_ptr<const Variants>> variants_;

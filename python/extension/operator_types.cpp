@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "python/extension/argument_value.hpp"
 #include "python/extension/boxed.hpp"
 #include "python/extension/kernel_types.hpp"
 #include "python/extension/operator_call.hpp"
@@ -23,6 +24,7 @@ struct Operator {
   std::vector<std::size_t> saved;  // of the inputs and outputs
   Object also;                     // an OperatorCall that has to have a kernel too, or null
   Object constants;                // a tuple
+  std::size_t returned = 1;        // the outputs that direct() gives, with gradients
   Object to_save;                  // a name
 
   // By the numbers of a call, which are seldom others in the next one: ctx need not keep them.
@@ -97,21 +99,30 @@ int init_torch(PyObject* self, PyObject* arguments, PyObject*) {
 
 int init_operator(PyObject* self, PyObject* arguments, PyObject*) {
   PyObject *torch = nullptr, *dims = nullptr, *inputs = nullptr, *outputs = nullptr, *known = nullptr;
-  PyObject* constants = nullptr;
-  Py_ssize_t numbers = 0;
-  if (PyArg_ParseTuple(arguments, "OOOOOnO!", &torch, &dims, &inputs, &outputs, &known, &numbers,
-                       &PyTuple_Type, &constants) == 0) {
+  PyObject *constants = nullptr, *fixed = nullptr;
+  Py_ssize_t numbers = 0, returned = 0;
+  if (PyArg_ParseTuple(arguments, "OOOOOnO!nO", &torch, &dims, &inputs, &outputs, &known, &numbers,
+                       &PyTuple_Type, &constants, &returned, &fixed) == 0) {
     return -1;
   }
   return set_up(guarded([&] {
-    const OperatorLayout layout{texts_of(dims), texts_of(inputs), texts_of(outputs), texts_of(known),
-                                static_cast<std::size_t>(numbers)};
+    const OperatorLayout layout{texts_of(dims),
+                                texts_of(inputs),
+                                texts_of(outputs),
+                                texts_of(known),
+                                static_cast<std::size_t>(numbers),
+                                numbers_of<std::int64_t>(fixed)};
+    OperatorCall call(torch_access(torch), layout);
+    if (returned < 0 || static_cast<std::size_t>(returned) > call.outputs()) {
+      throw Error(ErrorCode::InvalidArgument, "returned", "there are not as many outputs");
+    }
     set_boxed(self,
-              std::make_unique<Operator>(Operator{OperatorCall(torch_access(torch), layout),
+              std::make_unique<Operator>(Operator{std::move(call),
                                                   {},
                                                   {},
                                                   {},
                                                   Object::share(constants),
+                                                  static_cast<std::size_t>(returned),
                                                   Object::take(PyUnicode_InternFromString("to_save"))}));
     return Object::share(Py_None);
   }));
@@ -203,12 +214,18 @@ PyObject* operator_differentiate(PyObject* self, PyObject* arguments) {
   });
 }
 
-Object tuple_of(const OperatorCall& call, const OperatorCall::Outputs& outputs) {
-  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(call.outputs())));
-  for (std::size_t i = 0; i < call.outputs(); ++i) {
-    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), Object(outputs[i]).release());
+// A missing one is None.
+Object first_of(const OperatorCall::Outputs& outputs, std::size_t count) {
+  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(count)));
+  for (std::size_t i = 0; i < count; ++i) {
+    Object one = i < outputs.size() && outputs[i] ? outputs[i] : Object::share(Py_None);
+    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), one.release());
   }
   return tuple;
+}
+
+Object one_or_tuple(const OperatorCall::Outputs& outputs, std::size_t count) {
+  return count == 1 ? outputs[0] : first_of(outputs, count);
 }
 
 using Outcome = OperatorCall::Outcome;
@@ -226,22 +243,44 @@ PyObject* operator_launch(PyObject* self, PyObject* const* given, Py_ssize_t cou
   return guarded([&] {
     const OperatorCall& call = unbox<Operator>(self).call;
     OperatorCall::Outputs outputs;
-    const Outcome outcome = call.launch({given, static_cast<std::size_t>(count)}, {}, {}, outputs);
-    if (outcome != Outcome::Launched) {
-      return not_launched(call, outcome);
-    }
-    return call.outputs() == 1 ? outputs[0] : tuple_of(call, outputs);
+    const Outcome outcome = call.launch({given, static_cast<std::size_t>(count)}, {}, outputs);
+    return outcome == Outcome::Launched ? one_or_tuple(outputs, call.outputs()) : not_launched(call, outcome);
   });
 }
 
-PyObject* operator_is_missing(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+bool are_plain(const TorchAccess& torch, std::span<PyObject* const> tensors) {
+  return std::ranges::all_of(tensors, [&](PyObject* tensor) { return torch.is_plain(tensor); });
+}
+
+// As a call of cubind.Kernel, which has no torch's function that could take its place.
+PyObject* operator_launch_on(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   return guarded([&] {
     const OperatorCall& call = unbox<Operator>(self).call;
-    const bool is_missing = call.is_missing({given, static_cast<std::size_t>(count)});
-    if (is_missing) {
-      call.count_missing();
+    if (count != static_cast<Py_ssize_t>(call.arguments()) + 1 ||
+        !are_plain(call.torch(), {given + 1, call.inputs()}) || !call.torch().is_quiet()) {
+      return Object::share(Py_NotImplemented);
     }
-    return Object::share(is_missing ? Py_True : Py_False);
+    OperatorCall::Options options;
+    if (given[0] != Py_None) {
+      options.stream = stream_at(given[0]);
+    }
+    OperatorCall::Outputs outputs;
+    if (call.launch({given + 1, call.arguments()}, options, outputs) != Outcome::Launched) {
+      return Object::share(Py_NotImplemented);
+    }
+    return call.outputs() == 0 ? Object::share(Py_None) : one_or_tuple(outputs, call.outputs());
+  });
+}
+
+PyObject* operator_problem(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return guarded([&] {
+    const OperatorCall& call = unbox<Operator>(self).call;
+    const auto need = call.need({given, static_cast<std::size_t>(count)});
+    if (!need) {
+      return Object::share(Py_None);
+    }
+    return Object::take(Py_BuildValue("OiNN", call.torch().dtype(need->type).get(), need->device,
+                                      tuple_of(need->known).release(), tuple_of(need->dims).release()));
   });
 }
 
@@ -299,21 +338,18 @@ Object with_gradients(Operator& op, std::span<PyObject* const> given, const Oper
   return Object::take(PyObject_Call(apply.get(), arguments.get(), nullptr));
 }
 
-bool are_plain(const TorchAccess& torch, std::span<PyObject* const> tensors) {
-  return std::ranges::all_of(tensors, [&](PyObject* tensor) { return torch.is_plain(tensor); });
-}
-
 PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   return guarded([&]() -> Object {
     Operator& op = unbox<Operator>(self);
     const TorchAccess& torch = op.call.torch();
-    if (op.call.is_empty() || count != static_cast<Py_ssize_t>(op.call.arguments()) + 1) {
+    if (op.call.is_empty() || !torch.is_fast() || count != static_cast<Py_ssize_t>(op.call.arguments()) + 1) {
       return Object::share(Py_None);
     }
     const std::span<PyObject* const> arguments(given + 1, op.call.arguments());
     const std::span<PyObject* const> tensors = arguments.first(op.call.inputs());
-    const std::optional<std::int64_t> last = only_size(given[0]);
-    if ((given[0] != Py_None && !last) || !are_plain(torch, tensors)) {
+    OperatorCall::Options options;
+    options.last = only_size(given[0]);
+    if ((given[0] != Py_None && !options.last) || !are_plain(torch, tensors)) {
       return Object::share(Py_None);
     }
     bool needs_gradients = false;
@@ -325,12 +361,13 @@ PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t cou
       return !needs_gradients ||
              (op.differentiated && (!op.also || unbox<Operator>(op.also.get()).call.is_known(problem)));
     };
+    options.condition = std::ref(is_direct);
     OperatorCall::Outputs outputs;
-    const Outcome outcome = op.call.launch(arguments, last, std::ref(is_direct), outputs);
+    const Outcome outcome = op.call.launch(arguments, options, outputs);
     if (outcome != Outcome::Launched) {
       return not_launched(op.call, outcome);
     }
-    return needs_gradients ? with_gradients(op, arguments, outputs) : outputs[0];
+    return needs_gradients ? with_gradients(op, arguments, outputs) : one_or_tuple(outputs, op.returned);
   });
 }
 
@@ -356,33 +393,33 @@ PyObject* operator_forward(PyObject* self, PyObject* const* given, Py_ssize_t co
     if (PyObject_SetAttr(given[0], op.to_save.get(), saved.get()) != 0) {
       throw PythonError();
     }
-    return outputs[0];
+    return one_or_tuple(outputs, op.returned);
   });
 }
 
-// The outputs are the gradients. Torch's function, where it takes their place, is called and counted by the
-// longer way.
+// The outputs are the gradients of the first tensors. Torch's function, where it takes their place, is called
+// and counted by the longer way.
 PyObject* operator_gradients(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   return guarded([&]() -> Object {
     const OperatorCall& call = unbox<Operator>(self).call;
     const TorchAccess& torch = call.torch();
-    if (call.is_empty() || count != static_cast<Py_ssize_t>(call.arguments()) + 1 ||
-        size_of(given[0]) != call.outputs()) {
+    if (call.is_empty() || !torch.is_fast() || count != static_cast<Py_ssize_t>(call.arguments()) + 1 ||
+        size_of(given[0]) < call.outputs()) {
       return Object::share(Py_None);
     }
     const std::span<PyObject* const> arguments(given + 1, call.arguments());
     OperatorCall::Outputs outputs;
     if (torch.records_gradients() || !are_plain(torch, arguments.first(call.inputs())) || !torch.is_quiet() ||
-        call.launch(arguments, {}, {}, outputs) != Outcome::Launched) {
+        call.launch(arguments, {}, outputs) != Outcome::Launched) {
       return Object::share(Py_None);
     }
     for (std::size_t i = 0; i < call.outputs(); ++i) {
       const Object needed = Object::take(PySequence_GetItem(given[0], static_cast<Py_ssize_t>(i)));
       if (needed.get() != Py_True) {
-        outputs[i] = Object::share(Py_None);
+        outputs[i] = Object();
       }
     }
-    return tuple_of(call, outputs);
+    return first_of(outputs, size_of(given[0]));
   });
 }
 
@@ -420,23 +457,29 @@ void add_operator_types(PyObject* module) {
       {"launch", fast_method(operator_launch), METH_FASTCALL,
        "launch(*arguments): the output, or a tuple of them; NotImplemented if there is no kernel; None if "
        "the call is not as simple."},
-      {"is_missing", fast_method(operator_is_missing), METH_FASTCALL,
-       "is_missing(*arguments): whether launch() would give NotImplemented."},
+      {"launch_on", fast_method(operator_launch_on), METH_FASTCALL,
+       "launch_on(stream, *arguments): the same, None without outputs; NotImplemented: nothing was launched. "
+       "stream: None for the current one."},
+      {"problem", fast_method(operator_problem), METH_FASTCALL,
+       "problem(*tensors): (dtype, device, known, dims) of the kernel for them, however they lie in memory; "
+       "None if they do not fit."},
       {"direct", fast_method(operator_direct), METH_FASTCALL,
-       "direct(sizes, *arguments): the first output, with gradients; NotImplemented and None as launch(), "
+       "direct(sizes, *arguments): the returned outputs, with gradients; NotImplemented and None as "
+       "launch(), "
        "None also if a tensor is not plain or a dispatch mode is active. sizes: a sequence that has to be "
        "that of the last dim, or None."},
       {"forward", fast_method(operator_forward), METH_FASTCALL,
        "forward(ctx, *tensors): that of direct()'s autograd.Function."},
       {"gradients", fast_method(operator_gradients), METH_FASTCALL,
-       "gradients(needed, *arguments): the outputs, a tuple with None for those that are not needed. None: "
+       "gradients(needed, *arguments): the outputs, in a tuple as long as `needed`, with None for those that "
+       "are not needed. None: "
        "not launched, for a reason of direct()'s, or since gradients are recorded here too."},
       {nullptr, nullptr, 0, nullptr}};
   torch_type = boxed_type<TorchPointer>(module, "cubind._core.Torch", torch_methods, init_torch,
                                         "Torch(fields): what operators ask torch for");
-  operator_type =
-      boxed_type<Operator>(module, "cubind._core.OperatorCall", methods, init_operator,
-                           "OperatorCall(torch, dims, inputs, outputs, known, numbers, constants)");
+  operator_type = boxed_type<Operator>(
+      module, "cubind._core.OperatorCall", methods, init_operator,
+      "OperatorCall(torch, dims, inputs, outputs, known, numbers, constants, returned, fixed)");
 }
 
 }  // namespace cubind::python

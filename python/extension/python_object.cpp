@@ -62,6 +62,15 @@ Object text(std::string_view value) {
   return Object::take(PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size())));
 }
 
+Object tuple_of(std::span<const std::int64_t> values) {
+  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i),
+                    Object::take(PyLong_FromLongLong(values[i])).release());
+  }
+  return tuple;
+}
+
 std::size_t size_of(PyObject* sequence) {
   const Py_ssize_t size = PySequence_Size(sequence);
   if (size < 0) {

@@ -5,7 +5,9 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <cstdint>
 #include <exception>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,6 +70,7 @@ std::string text_of(PyObject* object);
 /// Throws PythonError for what is no int of 64 bits.
 long long integer_of(PyObject* object);
 Object text(std::string_view value);
+Object tuple_of(std::span<const std::int64_t> values);
 /// Of a sequence; throws PythonError for what is none.
 std::size_t size_of(PyObject* sequence);
 

@@ -1,18 +1,31 @@
 #include "python/extension/tensor_view.hpp"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 
 namespace cubind::python {
 
 std::optional<DType> dtype_of(const TensorView& view) {
-  constexpr std::uint8_t kFloat = 2, kBfloat = 4;
-  if (view.lanes == 1 && view.type_code == kBfloat && view.type_bits == 16) {
-    return DType::Bf16;
-  }
-  if (view.lanes == 1 && view.type_code == kFloat && (view.type_bits == 16 || view.type_bits == 32)) {
-    return view.type_bits == 16 ? DType::F16 : DType::F32;
-  }
-  return std::nullopt;
+  struct Known {
+    std::uint8_t code, bits;
+    DType type;
+  };
+  constexpr std::uint8_t kInt = 0, kUint = 1, kFloat = 2, kBfloat = 4, kE4m3fn = 10, kE5m2 = 12;
+  constexpr std::array<Known, 10> kTypes{{{kBfloat, 16, DType::Bf16},
+                                          {kFloat, 16, DType::F16},
+                                          {kFloat, 32, DType::F32},
+                                          {kFloat, 64, DType::F64},
+                                          {kInt, 64, DType::I64},
+                                          {kInt, 32, DType::I32},
+                                          {kInt, 8, DType::I8},
+                                          {kUint, 8, DType::U8},
+                                          {kE4m3fn, 8, DType::E4m3},
+                                          {kE5m2, 8, DType::E5m2}}};
+  const auto* const found = std::ranges::find_if(kTypes, [&](const Known& one) {
+    return view.lanes == 1 && one.code == view.type_code && one.bits == view.type_bits;
+  });
+  return found == kTypes.end() ? std::nullopt : std::optional(found->type);
 }
 
 std::optional<int> device_of(const TensorView& view) {

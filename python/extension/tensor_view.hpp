@@ -42,7 +42,7 @@ struct TensorExchange {
   int (*current_stream)(std::int32_t device_type, std::int32_t device_id, void** out) = nullptr;
 };
 
-/// Absent for a type that no operator takes.
+/// Absent for a type that no kernel takes.
 std::optional<DType> dtype_of(const TensorView& view);
 
 /// The number of the GPU, -1 for the CPU, absent for any other device.

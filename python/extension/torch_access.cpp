@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "python/extension/argument_value.hpp"
+
 namespace cubind::python {
 namespace {
 
@@ -42,15 +44,6 @@ bool is_true(const Object& callable) {
 
 Object interned(const char* name) { return Object::take(PyUnicode_InternFromString(name)); }
 
-Object tuple_of(std::span<const std::int64_t> values) {
-  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i),
-                    Object::take(PyLong_FromLongLong(values[i])).release());
-  }
-  return tuple;
-}
-
 // Of C order, or of a [B, heads, rows, D] that lies as [B, rows, heads, D].
 Object strides_of(std::span<const std::int64_t> shape, bool by_rows) {
   if (by_rows) {
@@ -81,6 +74,8 @@ TorchAccess::TorchAccess(PyObject* fields)
     : exchange_(exchange_of(field(fields, "exchange"))),
       plain_(items(field(fields, "plain"))),
       watchers_(items(field(fields, "watchers"))),
+      capsule_(field(fields, "capsule")),
+      stream_of_(field(fields, "stream_of")),
       forward_ad_(field(fields, "forward_ad")),
       is_grad_enabled_(field(fields, "is_grad_enabled")),
       current_device_(field(fields, "current_device")),
@@ -88,13 +83,14 @@ TorchAccess::TorchAccess(PyObject* fields)
       current_level_(interned("_current_level")),
       requires_grad_(interned("requires_grad")),
       new_empty_(interned("new_empty")),
-      dtype_(interned("dtype")) {
+      dtype_(interned("dtype")),
+      zero_(interned("zero_")) {
   const Object quick = field(fields, "empty_strided"), dtypes = field(fields, "dtypes");
   if (quick.get() != Py_None) {
     empty_strided_ = array_of<2>(quick);
   }
-  for (const DType type : {DType::Bf16, DType::F16, DType::F32, DType::U8}) {
-    dtypes_[static_cast<std::size_t>(type)] = field(dtypes.get(), std::string(to_string(type)).c_str());
+  for (const std::string& name : dtype_names()) {
+    dtypes_[static_cast<std::size_t>(*parse_dtype(name))] = field(dtypes.get(), name.c_str());
   }
 }
 
@@ -116,34 +112,39 @@ bool TorchAccess::needs_gradients(std::span<PyObject* const> tensors) const {
          });
 }
 
-std::optional<TensorView> TorchAccess::view(PyObject* tensor) const {
+// A capsule holds a DLManagedTensor, which begins with its DLTensor.
+std::optional<TensorView> TorchAccess::view(PyObject* tensor, Object& keep) const {
   TensorView view;
-  if (exchange_ == nullptr) {
-    return std::nullopt;
+  if (exchange_ != nullptr && exchange_->view(tensor, &view) == 0) {
+    return view;
   }
-  if (exchange_->view(tensor, &view) != 0) {
-    PyErr_Clear();
-    return std::nullopt;
+  PyObject* capsule =
+      exchange_ == nullptr ? PyObject_CallFunctionObjArgs(capsule_.get(), tensor, nullptr) : nullptr;
+  const auto* found = capsule == nullptr
+                          ? nullptr
+                          : static_cast<const TensorView*>(PyCapsule_GetPointer(capsule, "dltensor"));
+  if (capsule != nullptr) {
+    keep = Object::take(capsule);
   }
-  return view;
+  PyErr_Clear();
+  return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 std::optional<cuda::Stream> TorchAccess::stream(const TensorView& view) const {
   void* stream = nullptr;
-  if (view.device_type == TensorExchange::kCuda &&
-      exchange_->current_stream(view.device_type, view.device_id, &stream) != 0) {
+  if (view.device_type != TensorExchange::kCuda) {
+    return static_cast<cuda::Stream>(stream);
+  }
+  if (exchange_ == nullptr) {
+    const Object device = Object::take(PyLong_FromLong(view.device_id));
+    return stream_at(
+        Object::take(PyObject_CallFunctionObjArgs(stream_of_.get(), device.get(), nullptr)).get());
+  }
+  if (exchange_->current_stream(view.device_type, view.device_id, &stream) != 0) {
     PyErr_Clear();
     return std::nullopt;
   }
   return static_cast<cuda::Stream>(stream);
-}
-
-Object TorchAccess::dtype_of(PyObject* tensor) const {
-  return Object::take(PyObject_GetAttr(tensor, dtype_.get()));
-}
-
-bool TorchAccess::is_dtype(PyObject* object) const {
-  return Py_TYPE(object) == Py_TYPE(dtype(DType::F32).get());
 }
 
 TorchAccess::Form TorchAccess::form(std::vector<std::int64_t> shape, Object dtype, bool by_rows) const {
@@ -164,8 +165,13 @@ std::optional<TorchAccess::Memory> TorchAccess::empty(PyObject* like, const Tens
   if (!tensor) {
     tensor = new_empty(like, size, dtype);
   }
-  const std::optional<TensorView> view = this->view(tensor.get());
-  return view ? std::optional(Memory{std::move(tensor), *view}) : std::nullopt;
+  Object keep;
+  const std::optional<TensorView> view = this->view(tensor.get(), keep);
+  return view ? std::optional(Memory{std::move(tensor), address_of(*view)}) : std::nullopt;
+}
+
+void TorchAccess::clear(const Object& tensor) const {
+  Object::take(PyObject_CallMethodObjArgs(tensor.get(), zero_.get(), nullptr));
 }
 
 // Null where the tensor would lie elsewhere: the functions take no device.

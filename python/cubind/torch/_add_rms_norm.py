@@ -5,28 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling, is_dynamo_compiling
 from torch.nn import functional
 
 from .. import _torch_private as private
-from .._switch import IS_OFF
-from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, statistics, stream_of, wide
-from ._operator import Operator, is_there
-from ._rms_norm import backward_formula, backward_need, launch_backward, rms_norm
-from ._variants import has_kernel
+from ._dispatch import Dispatched, Gradients
+from ._operator import Operator
+from ._rms_norm import backward_call, backward_formula, rms_norm
+from ._tensors import contiguous_like, wide
 
-_forward = Operator(
-    "rmsnorm_fused_forward",
-    ("N", "D"),
-    ("x", "residual", "w", "y", "sum", "rstd", "eps"),
-    ("RESIDUAL", "RSTD"),
-)
-_INPUTS = ("N* D", "N* D", "D")
-_call = _forward.call(_INPUTS, ("N* D", "N* D", "N* f32"), known=("D",), numbers=1, flags=(1, 1))
+_forward = Operator("rmsnorm_fused_forward", ("N", "D"), ("RESIDUAL", "RSTD"))
+_INPUTS = {"x": "N* D", "residual": "N* D", "w": "D"}
+_OUTPUTS = {"y": "N* D", "sum": "N* D"}
+_EPS = {"eps": 1e-6}
+_call = _forward.call(_INPUTS, {**_OUTPUTS, "rstd": "N* f32"}, _EPS, flags=(1, 1), returned=2)
 # Without gradients.
-_bare_call = _forward.call(
-    _INPUTS, ("N* D", "N* D"), known=("D",), numbers=1, flags=(1, 0), without=("rstd",)
-)
+_bare_call = _forward.call(_INPUTS, _OUTPUTS, _EPS, flags=(1, 0), returned=2)
 
 Two = tuple[torch.Tensor, torch.Tensor]
 Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -41,36 +34,6 @@ def _formula(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps:
     return functional.rms_norm(total, weight.shape, weight, eps), total, rstd
 
 
-def _launch(
-    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float, has_rstd: bool
-) -> Three | None:
-    if x.shape != residual.shape or not has_kernel(x, residual, weight):
-        return None
-    x, residual, weight = x.contiguous(), residual.contiguous(), weight.contiguous()
-    y, total, rstd = torch.empty_like(x), torch.empty_like(x), statistics(x)
-    features, device = weight.shape[0], x.get_device()
-    key = (x.dtype, device, (1, int(has_rstd)), (features,))
-    # 0: what a flag leaves out is not written
-    arguments = (x, residual, weight, y, total, rstd if has_rstd else 0, eps)
-    dims = (x.numel() // features, features)
-    return (y, total, rstd) if _forward.launch(key, dims, stream_of(device), arguments) else None
-
-
-def _forward_cuda(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> Three:
-    outputs = _call.launch(x, residual, weight, eps)
-    if outputs is None:
-        outputs = _launch(x, residual, weight, eps, True)
-    return outputs if isinstance(outputs, tuple) else _formula(x, residual, weight, eps)
-
-
-def _bare_cuda(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> Two:
-    outputs = _bare_call.launch(x, residual, weight, eps)
-    if outputs is None:
-        outputs = _launch(x, residual, weight, eps, False)
-    y, total, *_ = outputs if isinstance(outputs, tuple) else _formula(x, residual, weight, eps)
-    return y, total
-
-
 # The sum goes to the norm and on to the next addition: its gradient is that of both.
 def _backward_formula(
     dy: torch.Tensor, dsum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
@@ -82,21 +45,11 @@ def _backward_formula(
 def _backward_cuda(
     dy: torch.Tensor, dsum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
 ) -> Two:
-    gradients = launch_backward(dy, total, weight, rstd)
+    gradients = backward_call.run(total, weight, dy, rstd)
     if gradients is None or dsum.dtype != total.dtype:
         return _backward_formula(dy, dsum, total, weight, rstd)
     dx, dw = gradients
     return dx.add_(dsum), dw
-
-
-def _fake(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> Three:
-    return contiguous_like(x), contiguous_like(x), statistics(x)
-
-
-def _backward_fake(
-    dy: torch.Tensor, dsum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
-) -> Two:
-    return contiguous_like(total), contiguous_like(weight)
 
 
 def _gradients(ctx: Any, dy: torch.Tensor, dsum: torch.Tensor) -> Gradients:
@@ -105,21 +58,20 @@ def _gradients(ctx: Any, dy: torch.Tensor, dsum: torch.Tensor) -> Gradients:
     return tuple(g if needed else None for g, needed in zip(given, ctx.needs_input_grad))
 
 
-_operator = Dispatched(
-    "add_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps) -> (Tensor, Tensor, Tensor)",
-    _forward_cuda,
-    _formula,
-    _fake,
-    tensors=3,
-)
 _backward_operator = Dispatched(
     "add_rms_norm_backward(Tensor dy, Tensor dsum, Tensor sum, Tensor weight, Tensor rstd) -> (Tensor, Tensor)",
-    _backward_cuda,
+    (),
     _backward_formula,
-    _backward_fake,
-    tensors=5,
+    cuda=_backward_cuda,
+    fake=lambda dy, dsum, total, weight, rstd: (contiguous_like(total), contiguous_like(weight)),
 )
-_operator.differentiate((4, 2, 5), _gradients, outputs=2)
+_operator = Dispatched(
+    "add_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps) -> (Tensor, Tensor, Tensor)",
+    (_call,),
+    _formula,
+)
+_operator.differentiate((4, 2, 5), _gradients, outputs=2, ahead=lambda need, _: [backward_call.at(need)])
+_bare_call.op = _operator
 
 
 def add_rms_norm(
@@ -133,38 +85,14 @@ def add_rms_norm(
 
     input + residual and rms_norm() of it are used as rms_norm() says. DTensors are accepted.
     """
-    tensors = (input, residual, weight)
-    if (
-        _may_be_there(tensors, eps)
-        and input.shape == residual.shape
-        and input.dtype == residual.dtype
-        and input.shape[-1:] == weight.shape
-    ):
+    if input.shape == residual.shape:
+        needs = torch.is_grad_enabled() and (
+            input.requires_grad or residual.requires_grad or weight.requires_grad
+        )
         used_eps = torch.finfo(input.dtype).eps if eps is None else eps
-        direct = not is_dynamo_compiling() and is_direct(*tensors)
-        needs = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-        if (direct or applies(*tensors)) and (is_compiling() or _is_there(*tensors, needs or not direct)):
-            if direct and not needs:
-                return _bare_cuda(*tensors, used_eps)
-            results = _operator.direct(True, *tensors, used_eps) if direct else _operator(*tensors, used_eps)
-            return results[0], results[1]
+        both = (_call if needs else _bare_call)(None, input, residual, weight, used_eps)
+        if both is not NotImplemented:
+            found: Two = both
+            return found
     total = input + residual
     return rms_norm(total, weight.shape, weight, eps), total
-
-
-# False: it is known that there is no kernel.
-def _may_be_there(tensors: tuple[torch.Tensor, ...], eps: float | None) -> bool:
-    if IS_OFF or is_dynamo_compiling():
-        return not IS_OFF
-    needs = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    return not (_call if needs else _bare_call).is_missing(*tensors, 0.0 if eps is None else eps)
-
-
-# has_rstd: by the kernel that stores the rows' scales too.
-def _is_there(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, has_rstd: bool) -> bool:
-    if not has_kernel(x, residual, weight):
-        return False
-    features = weight.shape[0]
-    key = (x.dtype, x.get_device(), (1, int(has_rstd)), (features,))
-    dims = (x.numel() // features, features)
-    return is_there(has_rstd, (_forward, key, dims), backward_need(x, features))

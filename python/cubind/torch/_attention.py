@@ -12,206 +12,68 @@ from torch.nn import functional
 
 from .._switch import IS_OFF
 from ._access import PLAIN
-from ._attention_formula import (
-    Three,
-    backward_formula,
-    empty_as,
-    formula,
-    lse_like,
-    ordered_as,
-    row_stride,
-)
-from ._dispatch import (
-    HALF,
-    Backward,
-    Dispatched,
-    Gradients,
-    applies,
-    is_direct,
-    stream_of,
-)
+from ._attention_formula import backward_formula, formula
+from ._dispatch import Dispatched
 from ._dtensor import are_distributed, run_locally
-from ._operator import Operator, is_there
+from ._operator import Operator
+from ._tensors import HALF
 
-_DIMS = ("B", "HQ", "HKV", "SQ", "SK", "D")
+_DIMS, _KNOWN = ("B", "HQ", "HKV", "SQ", "SK", "D"), ("HQ", "HKV", "D")
 _HEAD_SIZES = (64, 80, 96, 128)
-_ROWS = ("q_row", "k_row", "v_row")
-FORWARD_ATTENTION = _forward = Operator(
-    "flash_attention_forward", _DIMS, ("q", "k", "v", "o", "lse", "scale", *_ROWS), ("CAUSAL",)
-)
-_backward = Operator(
-    "flash_attention_backward",
-    _DIMS,
-    ("q", "k", "v", "o", "d_o", "lse", "dq", "dk", "dv", "scale", *_ROWS),
-    ("CAUSAL",),
-)
+FORWARD = Operator("flash_attention_forward", _DIMS, ("CAUSAL",), _KNOWN)
+_backward = Operator("flash_attention_backward", _DIMS, ("CAUSAL",), _KNOWN)
 _Q, _KV, _LSE = "B HQ SQ D", "B HKV SK D", "B HQ SQ f32"
-_INPUTS = f"{_Q} rows", f"{_KV} rows", f"{_KV} rows"
-_AS_Q, _AS_K, _AS_V = f"{_Q} as:0", f"{_KV} as:1", f"{_KV} as:2"
+_INPUTS = {"q": f"{_Q} rows", "k": f"{_KV} rows", "v": f"{_KV} rows"}
+
+
+def _has_kernel(q: torch.Tensor, *_: torch.Tensor) -> bool:
+    return q.dtype in HALF and q.shape[-1] in _HEAD_SIZES
+
+
 _calls = {
-    causal: _forward.call(
-        _INPUTS, (_AS_Q, _LSE), ("HQ", "HKV", "D"), numbers=1, flags=(int(causal),), constants=(causal,)
-    )
-    for causal in (False, True)
-}
-_backward_calls = {
-    causal: _backward.call(
-        (*_INPUTS, _AS_Q, _AS_Q, _LSE),
-        (_AS_Q, _AS_K, _AS_V),
-        ("HQ", "HKV", "D"),
-        numbers=1,
+    causal: FORWARD.call(
+        _INPUTS,
+        {"o": f"{_Q} as:0", "lse": _LSE},
+        {"scale": 0.125},
         flags=(int(causal),),
+        constants=(causal,),
+        takes=_has_kernel,
     )
     for causal in (False, True)
 }
-
-
-def _has_kernel(q: torch.Tensor, *others: torch.Tensor) -> bool:
-    same = all(t.dtype == q.dtype and t.device == q.device and t.numel() > 0 for t in others)
-    return q.dtype in HALF and same and q.numel() > 0 and q.shape[-1] in _HEAD_SIZES
-
-
-def _problem(q: torch.Tensor, k: torch.Tensor, causal: bool) -> tuple[Any, tuple[int, ...]]:
-    B, HQ, SQ, D = q.shape
-    HKV, SK = k.shape[1:3]
-    return (q.dtype, q.get_device(), (int(causal),), (HQ, HKV, D)), (B, HQ, HKV, SQ, SK, D)
-
-
-# As the kernels read it: where it is no such view, or vectors cannot be read from its address, a copy.
-def _readable(t: torch.Tensor) -> torch.Tensor:
-    row = row_stride(t)
-    return t.clone(memory_format=torch.contiguous_format) if row is None or (row and t.data_ptr() % 16) else t
-
-
-def _forward_cuda(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    outputs = _calls[causal].launch(q, k, v, scale)
-    if outputs is not None and outputs is not NotImplemented:
-        return outputs
-    if outputs is None and _has_kernel(q, k, v):
-        given = _readable(q), _readable(k), _readable(v)
-        o, lse = empty_as(given[0]), lse_like(q)
-        key, dims = _problem(q, k, causal)
-        arguments = (*given, o, lse, scale, *map(row_stride, given))
-        if _forward.launch(key, dims, stream_of(q.get_device()), arguments):
-            return ordered_as(o, q), lse
-    return formula(q, k, v, causal, scale)
-
-
-def _backward_cuda(
-    d_o: torch.Tensor,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    o: torch.Tensor,
-    lse: torch.Tensor,
-    causal: bool,
-    scale: float,
-) -> Three:
-    gradients = _backward_calls[causal].launch(q, k, v, o, d_o, lse, scale)
-    if gradients is not None and gradients is not NotImplemented:
-        return gradients
-    if gradients is None and _has_kernel(q, k, v, o, d_o):
-        given = _readable(q), _readable(k), _readable(v)
-        saved = ordered_as(o, given[0]), ordered_as(d_o, given[0]), lse.contiguous()
-        made = empty_as(given[0]), empty_as(given[1]), empty_as(given[2])
-        key, dims = _problem(q, k, causal)
-        arguments = (*given, *saved, *made, scale, *map(row_stride, given))
-        if _backward.launch(key, dims, stream_of(q.get_device()), arguments):
-            return ordered_as(made[0], q), ordered_as(made[1], k), ordered_as(made[2], v)
-    return backward_formula(d_o, q, k, v, o, lse, causal, scale)
-
-
-def _fake(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    return empty_as(q), lse_like(q)
-
-
-def _backward_fake(
-    d_o: torch.Tensor,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    o: torch.Tensor,
-    lse: torch.Tensor,
-    causal: bool,
-    scale: float,
-) -> Three:
-    return empty_as(q), empty_as(k), empty_as(v)
-
-
-def _gradients(ctx: Any, d_o: torch.Tensor) -> Gradients:
-    given = _backward_operator(d_o, *ctx.saved_tensors, *ctx.others)
-    return tuple(g if needed else None for g, needed in zip(given, ctx.needs_input_grad))
-
-
-_operator = Dispatched(
-    "attention(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> (Tensor, Tensor)",
-    _forward_cuda,
-    formula,
-    _fake,
-    tensors=3,
-)
+_backward_calls = [
+    _backward.call(
+        {"d_o": f"{_Q} as:1", **_INPUTS, "o": f"{_Q} as:1", "lse": _LSE},
+        {"dq": f"{_Q} as:1", "dk": f"{_KV} as:2", "dv": f"{_KV} as:3"},
+        {"scale": 0.125},
+        flags=(int(causal),),
+        constants=(causal,),
+        takes=_has_kernel,
+    )
+    for causal in (False, True)
+]
 _backward_operator = Dispatched(
     "attention_backward(Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal, float scale)"
     " -> (Tensor, Tensor, Tensor)",
-    _backward_cuda,
+    _backward_calls,
     backward_formula,
-    _backward_fake,
-    tensors=6,
 )
-_operator.differentiate(
-    (0, 1, 2, 3, 4),
-    _gradients,
-    *(
-        (_calls[causal], Backward(by, (0, 1, 2, 3, -1, 4), needed=True))
-        for causal, by in _backward_calls.items()
-    ),
+_operator = Dispatched(
+    "attention(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> (Tensor, Tensor)",
+    _calls.values(),
+    formula,
 )
+_operator.differentiate((0, 1, 2, 3, 4), _backward_operator, needs_kernels=True)
 
 
-# What the kernels compute, and torch means the same by it. With a causal mask torch aligns the first query
-# with the first key, the kernels the last with the last.
-def _is_ours(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool, enable_gqa: bool) -> bool:
-    return (
-        q.dim() == k.dim() == v.dim() == 4
-        and q.dtype in HALF
-        and q.numel() * k.numel() > 0
-        and q.shape[3] in _HEAD_SIZES
-        and k.shape == v.shape
-        and (q.shape[0], q.shape[3]) == (k.shape[0], k.shape[3])
-        and (q.shape[1] == k.shape[1] or (enable_gqa and q.shape[1] % k.shape[1] == 0))
-        and (not is_causal or q.shape[2] == k.shape[2])
-    )
-
-
-def _is_there(q: torch.Tensor, k: torch.Tensor, is_causal: bool, needs_gradients: bool) -> bool:
-    key, dims = _problem(q, k, is_causal)
-    if not is_there(needs_gradients, (_forward, key, dims), (_backward, key, dims)):
-        return False
-    return not (needs_gradients and torch.is_grad_enabled()) or _backward.available(key, dims)
-
-
-# As many queries as keys, and as many heads of them or a multiple.
-def _is_square(q: torch.Size, k: torch.Size, enable_gqa: bool) -> bool:
+# Whether torch means the same by it: with a causal mask it aligns the first query with the first key, the
+# kernels the last with the last.
+def _is_ours(q: torch.Size, k: torch.Size, is_causal: bool, enable_gqa: bool) -> bool:
     return q == k or (
-        enable_gqa and len(k) == 4 and (q[0], *q[2:]) == (k[0], *k[2:]) and k[1] > 0 and q[1] % k[1] == 0
+        len(q) == len(k) == 4
+        and (q[1] == k[1] or (enable_gqa and k[1] > 0 and q[1] % k[1] == 0))
+        and (not is_causal or q[2] == k[2])
     )
-
-
-# As many queries as keys, by kernels that are known; None where they are not.
-def _plain(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool, scale: float | None, enable_gqa: bool
-) -> torch.Tensor | None:
-    if type(q) not in PLAIN or q.is_nested:
-        return None
-    shape = q.shape
-    if len(shape) != 4 or not _is_square(shape, k.shape, enable_gqa):
-        return None
-    factor = 1 / math.sqrt(shape[3]) if scale is None else scale
-    return _calls[is_causal].direct(None, q, k, v, factor)
 
 
 def scaled_dot_product_attention(
@@ -256,31 +118,21 @@ def attend(
 ) -> Any:
     """scaled_dot_product_attention() without a mask and dropout. NotImplemented: torch's own function takes
     its place."""
-    if IS_OFF:
+    if IS_OFF or is_compiling():
         return NotImplemented
-    o = None if is_compiling() else _plain(query, key, value, is_causal, scale, enable_gqa)
-    if o is not None:
-        return o
-    needs = query.requires_grad or key.requires_grad or value.requires_grad
     if (
-        is_compiling()
-        or not applies(query, key, value)
-        or not _is_ours(query, key, value, is_causal, enable_gqa)
-        or not _is_there(query, key, is_causal, needs)
+        type(query) in PLAIN
+        and not query.is_nested
+        and _is_ours(query.shape, key.shape, is_causal, enable_gqa)
     ):
-        if not are_distributed(query, key, value):
-            return NotImplemented
-        call = functools.partial(
-            scaled_dot_product_attention, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
-        )
-        heads = {"query": query, "key": key, "value": value}
-        return run_locally("scaled_dot_product_attention", call, heads, 2, features=value.shape[-1])
-    factor = 1 / math.sqrt(query.shape[3]) if scale is None else scale
-    if is_direct(query, key, value):
-        o = _calls[is_causal].direct(None, query, key, value, factor)
-        return (
-            o
-            if isinstance(o, torch.Tensor)
-            else _operator.direct(needs, query, key, value, is_causal, factor)[0]
-        )
-    return _operator(query, key, value, is_causal, factor)[0]
+        factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+        o = _calls[is_causal](None, query, key, value, factor)
+        if o is not NotImplemented:
+            return o
+    if not are_distributed(query, key, value):
+        return NotImplemented
+    call = functools.partial(
+        scaled_dot_product_attention, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+    heads = {"query": query, "key": key, "value": value}
+    return run_locally("scaled_dot_product_attention", call, heads, 2)

@@ -1,4 +1,4 @@
-"""What attention's kernels compute, by torch's functions, and how the tensors [B, heads, S, D] lie."""
+"""What attention's kernels compute, by torch's functions."""
 
 from __future__ import annotations
 
@@ -7,49 +7,9 @@ import math
 import torch
 
 from .. import _torch_private as private
-from ._dispatch import contiguous_like, wide
+from ._tensors import ordered_as, wide
 
 Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-_LARGEST = 2**31 - 1
-
-
-def row_stride(t: torch.Tensor) -> int | None:
-    """0 in C order; for a view of [B, S, heads, D] the elements from one token to the next. None: the kernels
-    do not read it. As python/extension/tensor_view.hpp has it."""
-    if t.is_contiguous():
-        return 0
-    B, heads, S, D = t.shape
-    batch, head, token, element = t.stride()
-    row = token if S > 1 else batch
-    fits = (
-        element == 1
-        and (heads == 1 or head == D)
-        and heads * D <= row <= _LARGEST
-        and row % 8 == 0
-        and (B == 1 or batch == S * row)
-    )
-    return row if fits else None
-
-
-def empty_as(t: torch.Tensor) -> torch.Tensor:
-    """An empty tensor of the same shape, dense and in the same order: as [B, S, heads, D] if t is a view of
-    that, else in C order."""
-    if not row_stride(t):
-        return contiguous_like(t)
-    B, heads, S, D = t.shape
-    return t.new_empty((B, S, heads, D)).transpose(1, 2)
-
-
-def ordered_as(values: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-    """The values as empty_as(t) lies, copied if they lie otherwise."""
-    if not row_stride(t):
-        return values.contiguous()
-    return values.transpose(1, 2).contiguous().transpose(1, 2)
-
-
-def lse_like(q: torch.Tensor) -> torch.Tensor:
-    """An empty [B, HQ, SQ] for the logsumexp of each row, in float32 or the wider type of q."""
-    return q.new_empty(q.shape[:-1], dtype=torch.promote_types(q.dtype, torch.float32))
 
 
 # k or v with a head for each head of the queries.

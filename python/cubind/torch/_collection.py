@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._variants import Need
+
 
 class Collection:
-    """needs: (operator, key, dims), in the order of the calls. backward: also those of a backward pass, which
+    """needs: in the order of the calls. backward: also those of a backward pass, which
     is not run."""
 
     def __init__(self, backward: bool) -> None:
         self.backward = backward
-        self.needs: dict[tuple[Any, Any, tuple[int, ...]], None] = {}
+        self.needs: dict[Need, None] = {}
 
     def add(self, operator: Any, key: Any, dims: tuple[int, ...]) -> None:
         """Each once."""
-        self.needs[operator, key, dims] = None
+        self.needs[Need(operator, key, dims)] = None
 
 
 class Current:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling
 from torch.nn import functional
 
-from .._switch import IS_OFF
-from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, statistics, stream_of, wide
-from ._operator import Operator, is_there
-from ._variants import has_kernel
+from ._dispatch import Dispatched
+from ._operator import Operator
+from ._tensors import wide
 
-_forward = Operator("cross_entropy_forward", ("N", "D"), ("x", "target", "loss", "lse", "ignored"))
-_backward = Operator("cross_entropy_backward", ("N", "D"), ("x", "target", "lse", "dloss", "dx", "ignored"))
+_DIMS = ("N", "D")
+_ROW, _TARGET = "N* f32", "N* i64"
+_IGNORED = {"ignored": -100}
+_call = Operator("cross_entropy_forward", _DIMS).call(
+    {"x": "N* D", "target": _TARGET}, {"loss": _ROW, "lse": _ROW}, _IGNORED
+)
+_backward_call = Operator("cross_entropy_backward", _DIMS).call(
+    {"dloss": _ROW, "x": "N* D", "target": _TARGET, "lse": _ROW}, {"dx": "N* D"}, _IGNORED
+)
 
 Two = tuple[torch.Tensor, torch.Tensor]
 
@@ -43,55 +48,21 @@ def backward_formula(
     return slopes.to(x.dtype).contiguous()
 
 
-def key_of(x: torch.Tensor) -> tuple[Any, tuple[int, int]]:
-    """(key, dims) of a kernel on these rows."""
-    classes = x.shape[-1]
-    return (x.dtype, x.get_device(), (), (classes,)), (x.numel() // classes, classes)
+_backward_operator = Dispatched(
+    "cross_entropy_backward(Tensor dloss, Tensor x, Tensor target, Tensor lse, int ignored) -> Tensor",
+    (_backward_call,),
+    backward_formula,
+)
+_operator = Dispatched(
+    "cross_entropy(Tensor x, Tensor target, int ignored) -> (Tensor, Tensor)", (_call,), formula
+)
+_operator.differentiate((0, 1, 3), _backward_operator)
 
 
 def forward_cuda(x: torch.Tensor, target: torch.Tensor, ignored: int) -> Two:
     """formula(), by the kernel if it is there."""
-    if has_kernel(x) and target.get_device() == x.get_device():
-        x, target = x.contiguous(), target.contiguous()
-        loss, lse = statistics(x), statistics(x)
-        key, dims = key_of(x)
-        if _forward.launch(key, dims, stream_of(key[1]), (x, target, loss, lse, ignored)):
-            return loss, lse
-    return formula(x, target, ignored)
-
-
-def _backward_cuda(
-    dloss: torch.Tensor, x: torch.Tensor, target: torch.Tensor, lse: torch.Tensor, ignored: int
-) -> torch.Tensor:
-    if has_kernel(x) and target.get_device() == x.get_device():
-        x, target, dloss = x.contiguous(), target.contiguous(), dloss.contiguous()
-        dx = torch.empty_like(x)
-        key, dims = key_of(x)
-        given = (x, target, lse.contiguous(), dloss, dx, ignored)
-        if _backward.launch(key, dims, stream_of(key[1]), given):
-            return dx
-    return backward_formula(dloss, x, target, lse, ignored)
-
-
-def _gradients(ctx: Any, dloss: torch.Tensor) -> Gradients:
-    return _backward_operator(dloss, *ctx.saved_tensors, *ctx.others), None
-
-
-_operator = Dispatched(
-    "cross_entropy(Tensor x, Tensor target, int ignored) -> (Tensor, Tensor)",
-    forward_cuda,
-    formula,
-    lambda x, target, _: (statistics(x), statistics(x)),
-    tensors=2,
-)
-_backward_operator = Dispatched(
-    "cross_entropy_backward(Tensor dloss, Tensor x, Tensor target, Tensor lse, int ignored) -> Tensor",
-    _backward_cuda,
-    backward_formula,
-    lambda dloss, x, target, lse, _: contiguous_like(x),
-    tensors=4,
-)
-_operator.differentiate((0, 1, 3), _gradients)
+    found: Two = _call.run(x, target, ignored) or formula(x, target, ignored)
+    return found
 
 
 def cross_entropy(
@@ -118,10 +89,11 @@ def cross_entropy(
     if (
         weight is None
         and label_smoothing == 0
+        and input.dim() == 2
         and reduction in ("mean", "sum", "none")
         and dtype in (None, torch.float32, input.dtype)
     ):
-        losses = _losses(input, target, ignore_index)
+        losses = _call(None, input, target, ignore_index)
     if losses is NotImplemented:
         return functional.cross_entropy(
             input if dtype is None else input.to(dtype),
@@ -137,20 +109,3 @@ def cross_entropy(
         losses = losses / (target != ignore_index).sum()
     result: torch.Tensor = losses.to(input.dtype if dtype is None else dtype)
     return result
-
-
-# Of each row. NotImplemented: torch's own function takes their place.
-def _losses(input: torch.Tensor, target: torch.Tensor, ignored: int) -> Any:
-    if IS_OFF or input.dim() != 2 or target.shape != input.shape[:1] or target.dtype != torch.int64:
-        return NotImplemented
-    direct, needs = is_direct(input, target), input.requires_grad
-    if (direct or applies(input, target)) and (is_compiling() or _is_there(input, needs)):
-        given = (input, target, ignored)
-        return (_operator.direct(needs, *given) if direct else _operator(*given))[0]
-    return NotImplemented
-
-
-def _is_there(x: torch.Tensor, needs_gradients: bool) -> bool:
-    if not has_kernel(x):
-        return False
-    return is_there(needs_gradients, (_forward, *key_of(x)), (_backward, *key_of(x)))

@@ -1,71 +1,21 @@
-"""Operators of PyTorch's dispatcher, when they apply, and the shorter way to their kernels."""
+"""Operators of PyTorch's dispatcher, and their gradients."""
 
 from __future__ import annotations
 
-import dataclasses
-import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
 
 from .. import _torch_private as private
-from ..errors import InvalidArgumentError
-from ._access import PLAIN, access
-from ._variants import Call
+from ._access import access
+from ._call import Call, Tensors, are_plain
+from ._variants import Need
 
 library = torch.library.Library("cubind", "DEF")
 
-HALF = (torch.bfloat16, torch.float16)
-
-stream_of = private.stream_of
-
-
-def wide(tensor: torch.Tensor) -> torch.Tensor:
-    """In float32 where it is narrower: what a formula computes in."""
-    return tensor.float() if tensor.dtype in HALF else tensor
-
-
-def contiguous_like(tensor: torch.Tensor) -> torch.Tensor:
-    """An empty tensor of the same shape, in C order."""
-    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
-
-
-def statistics(x: torch.Tensor) -> torch.Tensor:
-    """An empty tensor with one value for each row, in float32 or the wider type of x."""
-    return x.new_empty(x.shape[:-1], dtype=torch.promote_types(x.dtype, torch.float32))
-
-
-def applies(*tensors: torch.Tensor | None) -> bool:
-    """Whether the operators are for these: plain tensors in GPU memory (no DTensor, no other subclass), and
-    neither autocast, which has rules of its own for torch's operators, nor forward-mode gradients or a
-    transform of torch.func. Raises InvalidArgumentError for tensors of several devices."""
-    if not (_are_plain(tensors) and not torch.is_autocast_enabled("cuda")):
-        return False
-    if torch.compiler.is_compiling():  # which looks at the devices itself
-        return True
-    check_one_device(tensors)
-    return not private.is_transformed()
-
-
-def _are_plain(tensors: tuple[torch.Tensor | None, ...]) -> bool:
-    for tensor in tensors:
-        if tensor is not None and not (type(tensor) in PLAIN and tensor.is_cuda):
-            return False
-    return True
-
-
-def check_one_device(tensors: tuple[torch.Tensor | None, ...]) -> None:
-    """Raises InvalidArgumentError unless they lie on one device."""
-    devices = {tensor.device for tensor in tensors if tensor is not None}
-    if len(devices) > 1:
-        found = " and ".join(sorted(map(str, devices)))
-        raise InvalidArgumentError(
-            f"they lie on {found}, an operator runs on one device: move them with .to()", "tensors"
-        )
-
-
-# ---- The shorter way ----
+Gradients = tuple[torch.Tensor | None, ...]
+Ahead = Callable[[Need, Tensors], Iterable[Need]]
 
 
 def is_quiet() -> bool:
@@ -73,29 +23,6 @@ def is_quiet() -> bool:
     autocast, dispatch mode, transform or tracer is active. The dispatcher takes more host time than the
     launch."""
     return not torch.compiler.is_compiling() and access.is_quiet()
-
-
-def is_direct(*tensors: torch.Tensor | None) -> bool:
-    """is_quiet(), and the operators are for these tensors. Raises InvalidArgumentError for tensors of several
-    devices."""
-    if not (is_quiet() and _are_plain(tensors)):
-        return False
-    check_one_device(tensors)
-    return True
-
-
-Gradients = tuple[torch.Tensor | None, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Backward:
-    """The kernel whose outputs are the gradients of a call, all of them, which a backward pass calls without
-    the dispatcher. call: it takes the last numbers of that call. places: of each of its tensors among the
-    saved ones, and -1 for the slope. needed: no call with gradients is direct unless this kernel is there."""
-
-    call: Call
-    places: tuple[int, ...]
-    needed: bool = False
 
 
 def no_derivative(what: str) -> NotImplementedError:
@@ -106,29 +33,45 @@ def no_derivative(what: str) -> NotImplementedError:
 
 
 class Dispatched:
-    """An operator of the dispatcher, and a call of it by the shorter way where that is the same."""
+    """An operator of the dispatcher.
+
+    schema: its tensors first, then the constants of its calls, then their numbers. calls: of its kernel, told
+    apart by the number of tensors (the last may be optional) and the constants. formula: what it computes, by
+    torch's functions. distributed: the name of a function and those of its tensors, if DTensors may be given.
+    cuda, fake: what it does on a GPU and what its results look like, if the calls do not say so.
+    """
 
     def __init__(
         self,
         schema: str,
-        cuda: Callable[..., Any],
+        calls: Iterable[Call],
         formula: Callable[..., Any],
-        fake: Callable[..., Any],
-        tensors: int,
+        *,
+        distributed: tuple[str, ...] = (),
+        cuda: Callable[..., Any] | None = None,
+        fake: Callable[..., Any] | None = None,
     ) -> None:
-        """What it does on a GPU and on the CPU, and what its results look like. tensors: how many of its
-        inputs are some."""
-        name = schema.partition("(")[0]
-        library.define(schema)
-        library.impl(name, cuda, "CUDA")
-        library.impl(name, formula, "CPU")
-        torch.library.register_fake(f"cubind::{name}", fake, lib=library)
+        name, _, arguments = schema.partition(" ->")[0].partition("(")
+        self.tensors = arguments.count("Tensor")
+        self.others = arguments.count(",") + 1 - self.tensors
+        self.formula = formula
+        self.distributed = distributed
+        self.needs_kernels = False
         self._name = f"cubind::{name}"
-        self._cuda = cuda
-        self._formula = formula
-        self._tensors = tensors
+        self._calls = {(call.inputs, *call.constants): call for call in calls}
+        self._constants = 0
+        for call in self._calls.values():
+            call.op = self
+            self._constants = len(call.constants)
+        self._cuda = cuda or self._by_call
+        self._ahead: Ahead | None = None
+        self._by: Dispatched | None = None
         self._save: Callable[..., None] = self._save_inputs
         self._backward: Callable[..., Gradients] = self._refuse
+        library.define(schema)
+        library.impl(name, self._cuda, "CUDA")
+        library.impl(name, formula, "CPU")
+        torch.library.register_fake(self._name, fake or self._fake, lib=library)
         torch.library.register_autograd(
             self._name,
             self._run_backward,
@@ -136,13 +79,111 @@ class Dispatched:
             lib=library,
         )
         self._operator = getattr(torch.ops.cubind, name).default
-        self._apply: Callable[..., Any] = cuda
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Through the dispatcher, unless the kernel itself does the same and no gradients are needed."""
+        if not torch.is_grad_enabled() and is_quiet() and are_plain(inputs[: self.tensors]):
+            return self._cuda(*inputs)
+        return self._operator(*inputs)
+
+    # ---- By its calls ----
+
+    # The call, and what it is given.
+    def _call_of(self, inputs: tuple[Any, ...]) -> tuple[Call, tuple[Any, ...]]:
+        tensors = tuple(tensor for tensor in inputs[: self.tensors] if tensor is not None)
+        numbers = self.tensors + self._constants
+        call = self._calls[(len(tensors), *inputs[self.tensors : numbers])]
+        return call, (*tensors, *inputs[numbers:])
+
+    def _by_call(self, *inputs: Any) -> Any:
+        call, given = self._call_of(inputs)
+        outputs = call.run(*given)
+        return self.formula(*inputs) if outputs is None else outputs
+
+    def _fake(self, *inputs: Any) -> Any:
+        call, given = self._call_of(inputs)
+        return call.fake(*given[: call.inputs])
+
+    # ---- Gradients ----
 
     def differentiate_by_formula(self) -> None:
         """Gives an operator that computes gradients the derivatives of its formula, for a backward pass that
         is differentiated too. Its inputs must have gradients: a saved result without them, like the scale of
         a row, would leave a term out. By default such a pass raises NotImplementedError."""
         self._backward = self._differentiate_formula
+
+    def differentiate(
+        self,
+        saved: tuple[int, ...],
+        gradients: Dispatched | Callable[..., Gradients],
+        *,
+        outputs: int = 1,
+        ahead: Ahead | None = None,
+        needs_kernels: bool = False,
+    ) -> None:
+        """Gives it and its calls gradients: those of the first outputs, as many as are said; the others have
+        none.
+
+        saved: which of the input and output tensors the backward pass needs. gradients: the operator that
+        computes them from the slopes, the saved tensors and the inputs that are no tensors, as many as it
+        takes; or a function of (ctx, *slopes), with ctx.saved_tensors and ctx.others, that returns a gradient
+        for each tensor. ahead: the kernels that the backward pass will need; None: that of the operator.
+        needs_kernels: without them the forward pass is torch's own too.
+        """
+        self._by = gradients if isinstance(gradients, Dispatched) else None
+        self._ahead = ahead
+        self.needs_kernels = needs_kernels
+        compute = gradients._gradients if isinstance(gradients, Dispatched) else gradients
+
+        def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            results = output if isinstance(output, tuple) else (output,)
+            tensors = (*inputs[: self.tensors], *results)
+            ctx.save_for_backward(*(tensors[i] for i in saved))
+            ctx.others = inputs[self.tensors :]
+            ctx.mark_non_differentiable(*results[outputs:])
+
+        def backward(ctx: Any, *slopes: Any) -> Gradients:
+            return _padded(compute(ctx, *slopes[:outputs]), self.tensors + self.others)
+
+        self._save, self._backward = save, backward
+        if private.is_known:  # else no call is direct
+            for call in self._calls.values():
+                self._differentiate_call(call, saved, compute)
+
+    def ahead(self, call: Call, need: Need, tensors: Tensors) -> list[Need]:
+        """The kernels of the backward pass of a call, whose own kernel is `need`."""
+        if self._ahead is not None:
+            return list(self._ahead(need, tensors))
+        kernel = self._kernel_of(call)
+        return [] if kernel is None else [kernel.at(need)]
+
+    # The kernel whose outputs are the gradients of a call, all of them.
+    def _kernel_of(self, call: Call) -> Call | None:
+        calls = self._by._calls.values() if self._by is not None else ()
+        return next((one for one in calls if one.constants == call.constants), None)
+
+    # Of another operator, whose backward pass this one is.
+    def _gradients(self, ctx: Any, *slopes: Any) -> Gradients:
+        found = self(*slopes, *ctx.saved_tensors, *ctx.others[: self.others])
+        given = found if isinstance(found, tuple) else (found,)
+        return tuple(g if needed else None for g, needed in zip(given, ctx.needs_input_grad))
+
+    def _differentiate_call(
+        self, call: Call, saved: tuple[int, ...], gradients: Callable[..., Gradients]
+    ) -> None:
+        kernel = self._kernel_of(call)
+
+        def backward(ctx: Any, *slopes: Any) -> Gradients:
+            return _padded(gradients(ctx, *slopes), call.inputs)
+
+        # From a call's constants and numbers to a Function's apply(), whose inputs are the call's tensors.
+        def differentiated(others: tuple[Any, ...]) -> Callable[..., Any]:
+            quick = None if kernel is None else _by_kernel(kernel, others, backward)
+            return private.applied(self._name, call.native.forward, backward, others, quick)
+
+        own = tuple(i if i < self.tensors else i - self.tensors + call.inputs for i in saved)
+        needed = kernel.native if kernel is not None and self.needs_kernels else None
+        call.native.differentiate(differentiated, own, needed)
 
     # Registered once, by the constructor: differentiate() comes later.
     def _run_save(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -152,8 +193,8 @@ class Dispatched:
         return self._backward(ctx, *slopes)
 
     def _save_inputs(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(*inputs[: self._tensors])
-        ctx.others = inputs[self._tensors :]
+        ctx.save_for_backward(*inputs[: self.tensors])
+        ctx.others = inputs[self.tensors :]
 
     def _refuse(self, ctx: Any, *slopes: Any) -> Gradients:
         raise no_derivative(f"{self._name} has no derivative")
@@ -163,7 +204,7 @@ class Dispatched:
         with torch.enable_grad():
             # The saved tensors may depend on each other, views of them do not.
             given = [tensor.view_as(tensor) for tensor in ctx.saved_tensors]
-            found = self._formula(*given, *ctx.others)
+            found = self.formula(*given, *ctx.others)
         results = found if isinstance(found, tuple) else (found,)
         outputs, theirs = zip(*((y, slope) for y, slope in zip(results, slopes) if y.requires_grad))
         needed = [tensor for tensor in given if tensor.requires_grad]
@@ -173,76 +214,9 @@ class Dispatched:
             *(None for _ in ctx.others),
         )
 
-    def differentiate(
-        self,
-        saved: tuple[int, ...],
-        gradients: Callable[..., Gradients],
-        *calls: tuple[Call, Backward | None],
-        outputs: int = 1,
-    ) -> None:
-        """Gives it and the calls of its kernel gradients: those of the first outputs, as many as are said
-        (calls: of the first alone); the others have none. saved: which of the input and output tensors
-        gradients(ctx, *slopes) finds in ctx.saved_tensors; the inputs that are no tensors are in ctx.others.
-        It returns a gradient for each tensor. A call may lack the operator's last tensors."""
 
-        def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            results = output if isinstance(output, tuple) else (output,)
-            tensors = (*inputs[: self._tensors], *results)
-            ctx.save_for_backward(*(tensors[i] for i in saved))
-            ctx.others = inputs[self._tensors :]
-            ctx.mark_non_differentiable(*results[outputs:])
-
-        def forward(ctx: Any, *inputs: Any) -> Any:
-            output = self._cuda(*inputs)
-            save(ctx, inputs, output)
-            return output
-
-        def backward(ctx: Any, *slopes: Any) -> Gradients:
-            return (*gradients(ctx, *slopes[:outputs]), *(None for _ in ctx.others))
-
-        self._save, self._backward = save, backward
-        if not private.is_known:  # then no call is direct
-            return
-        self._apply = private.applied(self._name, forward, backward)
-        for call, kernel in calls:
-            self.differentiate_call(call, saved, gradients, kernel)
-
-    def differentiate_call(
-        self,
-        call: Call,
-        saved: tuple[int, ...],
-        gradients: Callable[..., Gradients],
-        kernel: Backward | None = None,
-    ) -> None:
-        """Gives a call gradients of its own, as differentiate() says; by the kernel where it is there."""
-        if private.is_known:  # else no call is direct
-            own = tuple(i if i < self._tensors else i - self._tensors + call.inputs for i in saved)
-            also = kernel.call.native if kernel is not None and kernel.needed else None
-            call.native.differentiate(_differentiated(self._name, call, gradients, kernel), own, also)
-
-    def __call__(self, *inputs: Any) -> Any:
-        """Through the dispatcher, unless the kernel itself does the same and no gradients are needed."""
-        if not torch.is_grad_enabled() and is_direct(*inputs[: self._tensors]):
-            return self._cuda(*inputs)
-        return self._operator(*inputs)
-
-    def direct(self, needs_gradients: bool, *inputs: Any) -> Any:
-        """The same where is_direct() holds for its tensors."""
-        return self._apply(*inputs) if needs_gradients and torch.is_grad_enabled() else self._cuda(*inputs)
-
-
-# From a call's constants and numbers to a Function's apply(), whose inputs are the operator's first ones.
-def _differentiated(
-    name: str, call: Call, gradients: Callable[..., Gradients], kernel: Backward | None
-) -> Callable[[tuple[Any, ...]], Callable[..., Any]]:
-    def backward(ctx: Any, slope: torch.Tensor) -> Gradients:
-        return gradients(ctx, slope)[: call.inputs]
-
-    def differentiated(others: tuple[Any, ...]) -> Callable[..., Any]:
-        quick = None if kernel is None else _by_kernel(kernel, others, backward)
-        return private.applied(name, call.native.forward, backward, others, quick)
-
-    return differentiated
+def _padded(gradients: Gradients, count: int) -> Gradients:
+    return (*gradients[:count], *(None,) * (count - len(gradients)))
 
 
 class _Unpacked(NamedTuple):
@@ -255,14 +229,13 @@ class _Unpacked(NamedTuple):
 
 # The backward pass by its kernel; by `longer` where that is not known, or not the same.
 def _by_kernel(
-    kernel: Backward, others: tuple[Any, ...], longer: Callable[..., Gradients]
+    kernel: Call, others: tuple[Any, ...], longer: Callable[..., Gradients]
 ) -> Callable[..., Gradients]:
-    launch, in_order = kernel.call.native.gradients, operator.itemgetter(*kernel.places)
-    numbers = others[len(others) - kernel.call.numbers :]
+    launch, numbers = kernel.native.gradients, others[len(others) - len(kernel.numbers) :]
 
     def quick(ctx: Any, slope: torch.Tensor) -> Gradients:
         saved, needed = ctx.saved_tensors, ctx.needs_input_grad
-        found = launch(needed, *in_order((*saved, slope)), *numbers)
+        found = launch(needed, slope, *saved, *numbers)
         return longer(_Unpacked(saved, needed, others), slope) if found is None else found
 
     return quick

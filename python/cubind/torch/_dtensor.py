@@ -25,14 +25,13 @@ def run_locally(
     call: Callable[..., torch.Tensor],
     inputs: Mapping[str, torch.Tensor],
     whole: int,
-    parameters: Mapping[str, torch.Tensor | None] | None = None,
-    features: int | None = None,
+    parameters: Mapping[str, torch.Tensor] | None = None,
 ) -> torch.Tensor:
     """call(*inputs, *parameters) on each rank's own, as a DTensor with the placements of the inputs.
 
     inputs: placed alike, on each mesh dim as Replicate() or as Shard() of a dim before the last `whole` ones.
-    parameters: Replicate() on each mesh dim; their gradients are summed over the ranks. features: the last
-        size of the result; None: as the first input's.
+    parameters: Replicate() on each mesh dim; their gradients are summed over the ranks. The result has the
+        first sizes of the inputs, but for the last `whole` ones.
 
     Raises InvalidArgumentError at the argument that is placed otherwise.
     """
@@ -41,18 +40,15 @@ def run_locally(
     mesh, placements = _check_inputs(operator, inputs, whole)
     # A rank that has a share of the rows has a share of the sum that a parameter's gradient is.
     shares = [Replicate() if p.is_replicate() else Partial() for p in placements]
-    local: list[torch.Tensor | None] = [_dtensor(tensor).to_local() for tensor in inputs.values()]
+    local: list[torch.Tensor] = [_dtensor(tensor).to_local() for tensor in inputs.values()]
     for name, tensor in (parameters or {}).items():
-        if tensor is None:
-            local.append(None)
-            continue
         _check_parameter(operator, name, tensor, mesh)
         # As it lies already; but its gradient is put together again.
         replicated = _dtensor(tensor).redistribute(placements=[Replicate()] * mesh.ndim)
         local.append(replicated.to_local(grad_placements=shares))
     result = call(*local).contiguous()
-    first = next(iter(inputs.values()))
-    shape = torch.Size((*first.shape[:-1], first.shape[-1] if features is None else features))
+    rows = next(iter(inputs.values())).shape[:-whole]
+    shape = torch.Size((*rows, *result.shape[len(rows) :]))
     stride = torch.empty(shape, device="meta").stride()
     return DTensor.from_local(result, mesh, placements, run_check=False, shape=shape, stride=stride)
 

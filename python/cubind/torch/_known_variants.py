@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ._variants import Call, Key, Loaded
+from ._call import Call
+from ._variants import Key, Loaded
 
 
 class KnownVariants:
@@ -11,7 +12,7 @@ class KnownVariants:
 
     def __init__(self) -> None:
         self.by_key: dict[Key, tuple[Loaded, ...]] = {}
-        self.calls: dict[tuple[int, ...], list[Call]] = {}
+        self.calls: dict[tuple[int, ...], Call] = {}
         self._yielding: set[Key] = set()  # a variant yields to torch's function
 
     def covering(self, key: Key, dims: tuple[int, ...]) -> Loaded | None:
@@ -55,16 +56,15 @@ class KnownVariants:
             self._yielding.add(key)
         else:
             self._yielding.discard(key)
-        for call in self.calls.get(key[2], ()):
-            call.know(key, variants)
+        if key[2] in self.calls:
+            self.calls[key[2]].know(key, variants)
 
     def untell(self, key: Key) -> None:
         """Calls look again whether there is a kernel."""
-        for call in self.calls.get(key[2], ()):
-            call.forget(key)
+        if key[2] in self.calls:
+            self.calls[key[2]].forget(key)
 
     def clear_calls(self) -> None:
         """The same for all keys."""
-        for calls in self.calls.values():
-            for call in calls:
-                call.native.clear()
+        for call in self.calls.values():
+            call.native.clear()

@@ -13,12 +13,14 @@ from .. import _torch_private as private
 from .._switch import IS_OFF
 from . import _cross_entropy as rows
 from ._access import PLAIN
-from ._dispatch import Dispatched, Gradients, contiguous_like, no_derivative, statistics, stream_of
+from ._dispatch import Dispatched, Gradients, no_derivative
 from ._operator import Operator
-from ._variants import has_kernel
+from ._tensors import contiguous_like, statistics
 
 _LOGITS_BYTES = 1 << 28  # of the rows that are taken at once
-_fused = Operator("cross_entropy", ("N", "D"), ("x", "target", "scale", "loss", "dx", "ignored"))
+_call = Operator("cross_entropy", ("N", "D")).call(
+    {"x": "N D", "target": "N i64", "scale": "1 f32"}, {"loss": "N f32", "dx": "N D in:0"}, {"ignored": -100}
+)
 
 Two = tuple[torch.Tensor, torch.Tensor]
 Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -33,13 +35,7 @@ def _judge(logits: torch.Tensor, target: torch.Tensor, scale: torch.Tensor, igno
 
 def judge_cuda(logits: torch.Tensor, target: torch.Tensor, scale: torch.Tensor, ignored: int) -> Two:
     """The losses, and their gradient times the scale, which takes the memory of the logits."""
-    if has_kernel(logits):
-        loss = statistics(logits)
-        key, dims = rows.key_of(logits)
-        given = (logits, target, scale, loss, logits, ignored)
-        if _fused.launch(key, dims, stream_of(key[1]), given):
-            return loss, logits
-    return _judge(logits, target, scale, ignored)
+    return _call.run(logits, target, scale, ignored) or _judge(logits, target, scale, ignored)
 
 
 def _rows_at_once(weight: torch.Tensor) -> int:
@@ -110,10 +106,10 @@ def _gradients(ctx: Any, dloss: torch.Tensor) -> Gradients:
 _operator = Dispatched(
     "linear_cross_entropy(Tensor hidden, Tensor weight, Tensor target, Tensor scale, int ignored, bool of_hidden,"
     " bool of_weight) -> (Tensor, Tensor, Tensor)",
-    _cuda,
+    (),
     _formula,
-    _fake,
-    tensors=4,
+    cuda=_cuda,
+    fake=_fake,
 )
 _operator.differentiate((5, 6), _gradients)
 

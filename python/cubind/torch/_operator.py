@@ -7,10 +7,8 @@ import contextlib
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
-
-import torch
 
 from .. import _core, _fork, _wire
 from .._asking import Asker, Lookup, warn
@@ -18,23 +16,16 @@ from .._connection import import_grpc
 from .._loading import load
 from .._switch import IS_OFF
 from .._wire import Problem
-from ..errors import (
-    CubindError,
-    DataLossError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    UnavailableError,
-)
+from ..errors import CubindError, DataLossError, FailedPreconditionError, UnavailableError
 from ..question import Question
-from ._access import access
+from ._call import Call
 from ._collection import Collection, current
 from ._gpu import is_capturing, on_device
 from ._known_variants import KnownVariants
 from ._renewals import Renewals
-from ._variants import TYPES, Call, Found, Key, Loaded, settings
+from ._variants import TYPES, Found, Key, Loaded, Need, settings
 
 _MAX_VARIANTS = 64  # of one key
-_ALIGNED = 16  # bytes: what no kernel asks more than
 _RETRY_AFTER = 1.0  # seconds from one step() that asks again for what was missing to the next
 
 
@@ -44,24 +35,26 @@ if not IS_OFF:
 
 
 class Operator:
-    """Launches one kernel. dims, flags: the spec's names. arguments: the spec's names in the order in which
-    launch() is given them, a tensor first; scratch buffers are none of them. Safe on many threads.
+    """One kernel, which its calls launch. dims, flags: the spec's names. known: the dims that are not
+    bucketed, by which variants are told apart; None: all but the first. Safe on many threads.
 
     A key is asked for once. Unless settings.raises, the background thread asks, and the variant is loaded by
     the first call after the answer; a variant in use is replaced by step() and wait() alone.
     """
 
     def __init__(
-        self, kernel: str, dims: tuple[str, ...], arguments: tuple[str, ...], flags: tuple[str, ...] = ()
+        self,
+        kernel: str,
+        dims: tuple[str, ...],
+        flags: tuple[str, ...] = (),
+        known: tuple[str, ...] | None = None,
     ) -> None:
         self.name = kernel
+        self.dims = dims
+        self.known = dims[1:] if known is None else known
+        self.flags = flags
         self.asked = 0  # questions
-        self.launches = 0  # those that took Python
         self.fallbacks = 0  # calls that torch's own function took, with a look here
-        self._dims = dims
-        self._flags = flags
-        self._arguments = arguments
-        self._known = dims[1:]  # those in its keys
         self._variants = KnownVariants()
         self._start_over()
         _operators.add(self)
@@ -82,23 +75,18 @@ class Operator:
 
     def call(
         self,
-        inputs: tuple[str, ...],
-        outputs: tuple[str, ...],
-        known: tuple[str, ...],
-        numbers: int = 0,
+        inputs: Mapping[str, str],
+        outputs: Mapping[str, str],
+        numbers: Mapping[str, float] | None = None,
+        *,
         flags: tuple[int, ...] = (),
         constants: tuple[Any, ...] = (),
-        without: tuple[str, ...] = (),
+        returned: int = 1,
+        takes: Callable[..., bool] | None = None,
     ) -> Call:
-        """A call of its variants with these flags, for the operator's arguments but those that it does
-        without. inputs, outputs: the tensors' shapes in the kernel's dims. known: the dims in its keys.
-        numbers: how many arguments follow the tensors.
-        constants: what the backward pass has to know besides."""
-        arguments = tuple(name for name in self._arguments if name not in without)
-        native = _core.OperatorCall(access, self._dims, inputs, outputs, known, numbers, constants)
-        call = Call(native, len(inputs), numbers, arguments)
-        self._known = known
-        self._variants.calls.setdefault(flags, []).append(call)
+        """The call of its variants with these flags: see Call."""
+        call = Call(self, inputs, outputs, numbers or {}, flags, constants, returned, takes)
+        self._variants.calls[flags] = call
         return call
 
     def after_fork(self) -> None:
@@ -106,26 +94,14 @@ class Operator:
         self._start_over()
         self._variants.replace({})
 
-    # ---- Launching ----
-
-    def launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
-        """Launches on the stream. False if there is no kernel for it, or none yet; with settings.raises it
-        raises why."""
-        try:
-            return self._launch(key, dims, stream, arguments)
-        except InvalidArgumentError:
-            # A view may begin at an address that vectors cannot be read from; a copy of it does not.
-            aligned = tuple(map(_aligned, arguments))
-            if all(a is b for a, b in zip(aligned, arguments)):
-                raise
-            return self._launch(key, dims, stream, aligned)
+    # ---- Asking ----
 
     def knows(self, key: Key) -> bool:
         """Whether variants of the key are loaded, and torch's function is called for none of them."""
         return self._variants.never_yields(key)
 
     def available(self, key: Key, dims: tuple[int, ...]) -> bool:
-        """Whether there is a kernel for it now; raises as launch() does."""
+        """Whether there is a kernel for it now; with settings.raises it raises why there is none."""
         found = self._variants.covering(key, dims)
         if found is None:
             found = self._find(key, dims)  # perhaps for other dims, of which another call has asked
@@ -145,28 +121,6 @@ class Operator:
             return
         if dims not in self._passed_over.get(key, ()):
             self._submit(key, dims)
-
-    def _launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
-        for loaded in self._variants.by_key.get(key, ()):
-            if loaded.yields and loaded.extents(dims) is not None:
-                self.fallbacks += 1
-                return False
-            if self._launch_by(loaded, dims, stream, arguments):
-                return True
-        found = self._find(key, dims)
-        if found is not None and self._launch_by(found, dims, stream, arguments):
-            return True
-        self.fallbacks += 1
-        return False
-
-    def _launch_by(
-        self, loaded: Loaded, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]
-    ) -> bool:
-        ordered = None if loaded.yields else loaded.arguments_for(dims, arguments)
-        if ordered is None or not loaded.launch(dims, stream, *ordered):
-            return False
-        self.launches += 1
-        return True
 
     # ---- Finding a variant ----
 
@@ -215,26 +169,28 @@ class Operator:
     def problem(self, key: Key, dims: tuple[int, ...]) -> Problem:
         """The kernel's problem, as the daemon is asked."""
         dtype, _, flags, _ = key
-        return {**dict(zip(self._dims, dims)), "T": TYPES[dtype], **dict(zip(self._flags, flags))}
+        return {**dict(zip(self.dims, dims)), "T": TYPES[dtype], **dict(zip(self.flags, flags))}
 
     def need_of(self, problem: Problem, device: int) -> Need | None:
         """The inverse on a GPU; None for a problem that the operator does not have."""
         dtype = next((one for one, name in TYPES.items() if name == problem.get("T")), None)
         others = {name: value for name, value in problem.items() if name != "T"}
         dims, flags, known = (
-            tuple(int(others.get(name, 0)) for name in names)
-            for names in (self._dims, self._flags, self._known)
+            tuple(int(others.get(name, 0)) for name in names) for names in (self.dims, self.flags, self.known)
         )
-        calls = self._variants.calls
         # A flag that the operator does not have is 0 wherever it asks.
-        has_more = any(others[name] for name in others.keys() - {*self._dims, *self._flags})
-        if dtype is None or has_more or (calls and flags not in calls):
+        has_more = any(others[name] for name in others.keys() - {*self.dims, *self.flags})
+        if dtype is None or has_more or flags not in self._variants.calls:
             return None
-        return self, (dtype, device, flags, known), dims
+        return Need(self, (dtype, device, flags, known), dims)
+
+    def call_of(self, key: Key) -> Call:
+        """The call with the flags of the key."""
+        return self._variants.calls[key[2]]
 
     def variant(self, key: Key, dims: tuple[int, ...], found: Found) -> Loaded:
         """The answer as a variant, which is not used yet."""
-        return Loaded(load(found.held.answer, key[1]), self._arguments, found, dims)
+        return Loaded(load(found.held.answer, key[1]), self.call_of(key).names, found, dims)
 
     def _ask(self, key: Key, dims: tuple[int, ...]) -> Found:
         client = settings.connected()
@@ -423,8 +379,8 @@ class Operator:
 
     def counts(self) -> tuple[int, int]:
         """(launches, calls that torch's own function took)."""
-        counts = [call.native.counts() for calls in self._variants.calls.values() for call in calls]
-        return self.launches + sum(c[0] for c in counts), self.fallbacks + sum(c[1] for c in counts)
+        counts = [call.native.counts() for call in self._variants.calls.values()]
+        return sum(c[0] for c in counts), self.fallbacks + sum(c[1] for c in counts)
 
     def yielding(self) -> list[str]:
         """The problems for which torch's function is called since it is faster."""
@@ -444,29 +400,7 @@ class Operator:
         return str(asker.failure) if asker.failure is not None else "the daemon has not answered yet"
 
 
-def _aligned(argument: Any) -> Any:
-    is_misaligned = isinstance(argument, torch.Tensor) and argument.data_ptr() % _ALIGNED
-    return argument.clone() if is_misaligned else argument
-
-
 _operators: weakref.WeakSet[Operator] = weakref.WeakSet()
-
-# (operator, key, dims): a kernel that a call needs.
-Need = tuple[Operator, Key, tuple[int, ...]]
-
-
-def is_there(needs_gradients: bool, forward: Need, *backward: Need) -> bool:
-    """Whether the kernel of a forward pass is there. If gradients are needed, those of the backward pass are
-    asked for at the same time."""
-    operator, key, dims = forward
-    needs_gradients = needs_gradients and torch.is_grad_enabled()
-    if current.collection is not None:
-        needs_gradients = current.collection.backward
-    if needs_gradients and not operator.knows(key):
-        operator.ask_ahead(key, dims)
-        for other, other_key, other_dims in backward:
-            other.ask_ahead(other_key, other_dims)
-    return operator.available(key, dims)
 
 
 def operators() -> list[Operator]:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling, is_dynamo_compiling
+from torch.compiler import is_compiling
 from torch.nn import functional
 
 from .. import _torch_private as private
-from .._switch import IS_OFF
-from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, library, stream_of, wide
-from ._dtensor import are_distributed, run_locally
-from ._operator import Need, Operator, is_there
-from ._variants import TYPES, has_kernel
+from ._dispatch import Dispatched, library
+from ._operator import Operator
+from ._tensors import contiguous_like, wide
 
-_forward = Operator("rmsnorm_forward", ("N", "D"), ("x", "w", "y", "eps"))
-_backward = Operator("rmsnorm_backward", ("N", "D"), ("x", "w", "dy", "rstd", "dx", "dw"))
-_call = _forward.call(("N* D", "D"), ("N* D",), known=("D",), numbers=1)
-_backward_call = _backward.call(("N* D", "D", "N* D", "N* f32"), ("N* D", "D"), known=("D",))
-_DEFAULT_EPS = {dtype: torch.finfo(dtype).eps for dtype in TYPES}
+_DIMS = ("N", "D")
+_call = Operator("rmsnorm_forward", _DIMS).call({"x": "N* D", "w": "D"}, {"y": "N* D"}, {"eps": 1e-6})
+backward_call = Operator("rmsnorm_backward", _DIMS).call(
+    {"x": "N* D", "w": "D", "dy": "N* D", "rstd": "N* f32"}, {"dx": "N* D", "dw": "D"}
+)
+_EPS = {
+    dtype: torch.finfo(dtype).eps for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+}
 
 
 def _formula(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
@@ -49,68 +50,14 @@ def backward_formula(
 
 
 # The backward pass reads the rows' scales once more: the forward kernel does not store them.
-def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    y = _call.launch(x, weight, eps)
-    if y is not None and y is not NotImplemented:
-        return y
-    if y is None and has_kernel(x, weight):
-        x, weight = x.contiguous(), weight.contiguous()
-        y = torch.empty_like(x)
-        features, device = weight.shape[0], x.get_device()
-        key, dims = (x.dtype, device, (), (features,)), (x.numel() // features, features)
-        if _forward.launch(key, dims, stream_of(device), (x, weight, y, eps)):
-            return y
-    return _formula(x, weight, eps)
-
-
 def _backward_cuda(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    if not (has_kernel(x, weight) and dy.dtype == x.dtype):
+    if _call.need(x, weight) is None:
         return _backward_formula(dy, x, weight, eps)
-    x = x.contiguous()
     norm = torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
     rstd = norm.square_().div_(weight.shape[0]).add_(eps).rsqrt_()
-    gradients = launch_backward(dy, x, weight, rstd)
-    return gradients if gradients is not None else backward_formula(dy, x, weight, rstd)
-
-
-def launch_backward(
-    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """dx and dw by the kernel; None if there is none. rstd: one for each row, in float32."""
-    gradients = _backward_call.launch(x, weight, dy, rstd)
-    if gradients is not None:
-        return gradients if gradients is not NotImplemented else None
-    if not (has_kernel(x, weight) and dy.dtype == x.dtype):
-        return None
-    dy, x, weight, rstd = dy.contiguous(), x.contiguous(), weight.contiguous(), rstd.contiguous()
-    dx, dw = torch.empty_like(x), torch.empty_like(weight)
-    features, device = weight.shape[0], x.get_device()
-    key, dims = (x.dtype, device, (), (features,)), (x.numel() // features, features)
-    launched = _backward.launch(key, dims, stream_of(device), (x, weight, dy, rstd, dx, dw))
-    return (dx, dw) if launched else None
-
-
-def backward_need(x: torch.Tensor, features: int) -> Need:
-    """The kernel of launch_backward()."""
-    return _backward, (x.dtype, x.get_device(), (), (features,)), (x.numel() // features, features)
-
-
-def _fake(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    return contiguous_like(x)
-
-
-def _backward_fake(
-    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    return contiguous_like(x), contiguous_like(weight)
-
-
-def _gradients(ctx: Any, dy: torch.Tensor) -> Gradients:
-    x, weight = ctx.saved_tensors
-    dx, dw = _backward_operator(dy, x, weight, *ctx.others)
-    return dx if ctx.needs_input_grad[0] else None, dw if ctx.needs_input_grad[1] else None
+    return backward_call.run(x, weight, dy, rstd) or backward_formula(dy, x, weight, rstd)
 
 
 # Further rows of x cost nothing; a batch of weights is another formula.
@@ -124,18 +71,21 @@ def _vmap(info: Any, in_dims: tuple[Any, ...], x: torch.Tensor, weight: torch.Te
     return functional.rms_norm(x, weight.shape[-1:], None, eps) * weight.reshape(shape), 0
 
 
-_operator = Dispatched(
-    "rms_norm(Tensor x, Tensor weight, float eps) -> Tensor", _forward_cuda, _formula, _fake, tensors=2
-)
-_operator.differentiate((0, 1), _gradients, (_call, None))
 _backward_operator = Dispatched(
     "rms_norm_backward(Tensor dy, Tensor x, Tensor weight, float eps) -> (Tensor, Tensor)",
-    _backward_cuda,
+    (),
     _backward_formula,
-    _backward_fake,
-    tensors=3,
+    cuda=_backward_cuda,
+    fake=lambda dy, x, weight, eps: (contiguous_like(x), contiguous_like(weight)),
 )
 _backward_operator.differentiate_by_formula()
+_operator = Dispatched(
+    "rms_norm(Tensor x, Tensor weight, float eps) -> Tensor",
+    (_call,),
+    _formula,
+    distributed=("rms_norm", "input", "weight"),
+)
+_operator.differentiate((0, 1), _backward_operator, ahead=lambda need, _: [backward_call.at(need)])
 torch.library.register_vmap("cubind::rms_norm", _vmap, lib=library)
 
 
@@ -158,51 +108,8 @@ def rms_norm(
     A DTensor gives one with its placements: each rank runs on its own rows. Raises InvalidArgumentError if
     the last dim or a weight is sharded, and for tensors of several GPUs.
     """
-    y: Any = NotImplemented if IS_OFF else None
-    if y is None and not is_dynamo_compiling():
-        given = _DEFAULT_EPS.get(input.dtype) if eps is None and weight is not None else eps
-        y = _call.direct(normalized_shape, input, weight, given)
-    if y is None:
-        y = _longer(input, normalized_shape, weight, eps)
+    y = _call(normalized_shape, input, weight, _EPS.get(input.dtype) if eps is None else eps)
     return y if y is not NotImplemented else functional.rms_norm(input, normalized_shape, weight, eps)
-
-
-# NotImplemented: torch's own function takes its place.
-def _longer(
-    input: torch.Tensor,
-    normalized_shape: list[int] | tuple[int, ...] | torch.Size,
-    weight: torch.Tensor | None,
-    eps: float | None,
-) -> Any:
-    if (
-        weight is None
-        or len(normalized_shape) != 1
-        or weight.shape != tuple(normalized_shape)
-        or input.shape[-1:] != weight.shape
-    ):
-        return NotImplemented
-    direct = is_direct(input, weight)
-    if not direct and not applies(input, weight):
-        if not are_distributed(input, weight):
-            return NotImplemented
-        return run_locally(
-            "rms_norm", lambda x, w: rms_norm(x, w.shape, w, eps), {"input": input}, 1, {"weight": weight}
-        )
-    needs = input.requires_grad or weight.requires_grad
-    if not (is_compiling() or _is_there(input, weight, needs)):
-        return NotImplemented
-    used_eps = torch.finfo(input.dtype).eps if eps is None else eps
-    if not direct:
-        return _operator(input, weight, used_eps)
-    return _operator.direct(needs, input, weight, used_eps)
-
-
-def _is_there(x: torch.Tensor, weight: torch.Tensor, needs_gradients: bool) -> bool:
-    if not has_kernel(x, weight):
-        return False
-    features = weight.shape[0]
-    key, dims = (x.dtype, x.get_device(), (), (features,)), (x.numel() // features, features)
-    return is_there(needs_gradients, (_forward, key, dims), backward_need(x, features))
 
 
 class RMSNorm(torch.nn.RMSNorm):

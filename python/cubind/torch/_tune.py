@@ -14,10 +14,10 @@ from .._switch import IS_OFF
 from ..comparison import Comparison
 from ..tuning import TuneResult
 from ._gpu import on_device
-from ._operator import Need, collecting, operators
+from ._operator import collecting, operators
 from ._steps import wait
 from ._transformers import has_own_loss
-from ._variants import settings
+from ._variants import Need, settings
 from ._worth import compare_all
 
 

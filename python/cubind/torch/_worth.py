@@ -14,8 +14,8 @@ from ..comparison import Comparison
 from ..errors import CubindError
 from ..question import Question
 from ._gpu import on_device
-from ._operator import Need, collecting
-from ._variants import LIBRARY, Found, Loaded, comparison_with_torch, settings
+from ._operator import collecting
+from ._variants import LIBRARY, Found, Loaded, Need, comparison_with_torch, settings
 from ._worth_cases import case_of, forward_of
 
 # Of no training job: the job's first question pins what its ranks get, and that is to know the comparisons.
@@ -95,8 +95,6 @@ def _measured(variants: list[tuple[Need, Loaded]]) -> Comparison | None:
     need = variants[0][0]
     operator = need[0]
     case = case_of(need)
-    if case is None:
-        return None
     ours = _with([(each, (one,)) for each, one in variants], case.ours)
     theirs = _with([(each, ()) for each, _ in variants], case.theirs)
     before = operator.counts()[0]

@@ -8,17 +8,11 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional
 
-from ._add_rms_norm import add_rms_norm
-from ._attention import FORWARD_ATTENTION, scaled_dot_product_attention
+from ._attention import FORWARD, scaled_dot_product_attention
 from ._cross_entropy import cross_entropy
-from ._layer_norm import layer_norm
-from ._linear import linear
 from ._linear_cross_entropy import judge_cuda
-from ._operator import Need
-from ._rms_norm import rms_norm
 from ._rotary import rotary
-from ._softmax import softmax
-from ._weighted_sum import weighted_sum
+from ._variants import Need
 
 _EPS = 1e-6
 _IGNORED = -100
@@ -36,19 +30,26 @@ class Case:
     theirs: Run
 
 
-def case_of(need: Need) -> Case | None:
-    """On the current GPU; None for a kernel that is none of an operator's."""
+def case_of(need: Need) -> Case:
+    """On the current GPU. Where nothing is said, torch's function is the operator's formula."""
     operator, key, dims = need
-    make = _CASES.get(operator.name)
     inputs = _Inputs(key[0], "cpu" if key[1] < 0 else "cuda")
-    made = make(inputs, key[2], dims) if make is not None else None
+    make = _CASES.get(operator.name)
+    made = _by_patterns(inputs, need) if make is None else make(inputs, key[2], dims)
     return Case(made, made) if callable(made) else made
+
+
+def _by_patterns(inputs: _Inputs, need: Need) -> Run:
+    call = need.operator.call_of(need.key)
+    sizes = dict(zip(need.operator.dims, need.dims))
+    tensors = [inputs.of(pattern.dtype, [sizes[axis] for axis in pattern.axes]) for pattern in call.patterns]
+    return lambda: call.either(*tensors, *call.numbers)
 
 
 def forward_of(need: Need) -> Need | None:
     """The forward pass that a backward pass is compared together with, of the same problem."""
     operator, key, dims = need
-    return (FORWARD_ATTENTION, key, dims) if operator.name == "flash_attention_backward" else None
+    return Need(FORWARD, key, dims) if operator.name == "flash_attention_backward" else None
 
 
 class _Inputs:
@@ -60,6 +61,10 @@ class _Inputs:
 
     def __call__(self, *shape: int) -> torch.Tensor:
         return torch.randn(shape, dtype=self._dtype, device=self._device)
+
+    def of(self, dtype: torch.dtype | None, shape: list[int]) -> torch.Tensor:
+        """The same; positive ones of another type."""
+        return self(*shape) if dtype is None else torch.rand(shape, dtype=dtype, device=self._device) + 0.5
 
     def rows(self, count: int) -> torch.Tensor:
         """A positive float32 for each row."""
@@ -74,37 +79,9 @@ _Make = Callable[[_Inputs, Dims, Dims], "Run | Case"]
 ops = torch.ops.cubind
 
 
-def _rows(call: Callable[..., object], *wide: bool) -> _Make:
-    """A function of [N, D] (wide) and [D]."""
-
-    def make(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
-        given = [inputs(*dims) if one else inputs(dims[1]) for one in wide]
-        return lambda: call(*given)
-
-    return make
-
-
-def _add_rms_norm(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
+def _rms_norm_backward(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
     given = inputs(*dims), inputs(*dims), inputs(dims[1])
-    if flags == (1, 1):
-        return lambda: ops.add_rms_norm(*given, _EPS)
-    return lambda: add_rms_norm(*given, _EPS)
-
-
-def _layer_norm_backward(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
-    N, D = dims
-    given = inputs(N, D), inputs(N, D), inputs(D), inputs.rows(N), inputs.rows(N)
-    return lambda: ops.layer_norm_backward(*given)
-
-
-def _activation(name: str, slopes: int) -> _Make:
-    def make(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
-        number, gate = flags
-        given = [inputs(*dims) for _ in range(slopes + 1 + gate)]
-        run = getattr(ops, f"gated_{name}" if gate else name)
-        return lambda: run(*given, number)
-
-    return make
+    return lambda: ops.rms_norm_backward(*given, _EPS)
 
 
 def _rotary(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
@@ -114,12 +91,6 @@ def _rotary(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
     if flags == (1,):
         return lambda: ops.rotary(q, k, *tables, True)
     return lambda: rotary(q.transpose(1, 2), k.transpose(1, 2), *tables)
-
-
-def _weighted_sum_backward(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
-    N, D = dims
-    given = inputs(N), inputs(N, D), inputs(D)
-    return lambda: ops.weighted_sum_backward(*given)
 
 
 def _cross_entropy_forward(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
@@ -151,24 +122,6 @@ def _loss_and_gradient(inputs: _Inputs, flags: Dims, dims: Dims) -> Case:
         torch.autograd.grad(loss, leaf, torch.ones_like(loss))
 
     return Case(lambda: judge_cuda(x, target, scale, _IGNORED), theirs)
-
-
-def _matmul(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
-    M, N, K = dims
-    turned_a, turned_b, has_bias = map(bool, flags)
-    a = inputs(*((K, M) if turned_a else (M, K)))
-    b = inputs(*((N, K) if turned_b else (K, N)))
-    bias = inputs(N) if has_bias else None
-    if turned_b and not turned_a:
-        return lambda: linear(a, b, bias)
-    return lambda: ops.matmul(a, b, bias, turned_a, turned_b)
-
-
-def _layer_norm_linear(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
-    M, N, K = dims
-    given = inputs(M, K), inputs(K), inputs(K), inputs(N, K)
-    bias = inputs(N) if flags[1] else None
-    return lambda: ops.layer_norm_linear(*given, bias, _EPS)
 
 
 def _heads(inputs: _Inputs, dims: Dims) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -206,23 +159,11 @@ def _attention_backward(inputs: _Inputs, flags: Dims, dims: Dims) -> Case | Run:
 
 
 _CASES: dict[str, _Make] = {
-    "rmsnorm_forward": _rows(lambda x, w: rms_norm(x, w.shape, w, _EPS), True, False),
-    "rmsnorm_backward": _rows(lambda dy, x, w: ops.rms_norm_backward(dy, x, w, _EPS), True, True, False),
-    "rmsnorm_fused_forward": _add_rms_norm,
-    "layernorm_forward": _rows(lambda x, w, b: layer_norm(x, w.shape, w, b, _EPS), True, False, False),
-    "layernorm_backward": _layer_norm_backward,
-    "layernorm_linear": _layer_norm_linear,
-    "softmax_forward": _rows(lambda x: softmax(x, -1), True),
-    "softmax_backward": _rows(ops.softmax_backward, True, True),
-    "activation_forward": _activation("activation", 0),
-    "activation_backward": _activation("activation_backward", 1),
+    "rmsnorm_backward": _rms_norm_backward,
     "rotary": _rotary,
-    "weighted_sum_forward": _rows(weighted_sum, True, False),
-    "weighted_sum_backward": _weighted_sum_backward,
     "cross_entropy_forward": _cross_entropy_forward,
     "cross_entropy_backward": _cross_entropy_backward,
     "cross_entropy": _loss_and_gradient,
-    "matmul": _matmul,
     "flash_attention_forward": _attention,
     "flash_attention_backward": _attention_backward,
 }

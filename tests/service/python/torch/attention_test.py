@@ -79,13 +79,13 @@ class Launches(torch_launches.OnFakeDriver):
         q, k, v = (t.detach() for t in of_own_projections(6, 6))
         odd = torch.randn(B, S, 6 * D + 4, dtype=q.dtype)[..., : 6 * D].view(B, S, 6, D).transpose(1, 2)
         late = torch.randn(1 + q.numel(), dtype=q.dtype)[1:].view(B, S, 6, D).transpose(1, 2)
-        for other in (odd, late, q[:, :, 1:]):
+        for other, row in ((odd, 0), (late, 6 * D), (q[:, :, 1:], 0)):
             k = v = other
             with self.subTest(str(other.stride())):
                 (o, _), (launch,) = self.launches_of(
                     lambda k=k, v=v: on_gpu("attention", q, k, v, False, 0.1), 13
                 )
-                self.assertEqual((launch.parameters[0], launch.parameters[11] % 2**32), (q.data_ptr(), 0))
+                self.assertEqual((launch.parameters[0], launch.parameters[11] % 2**32), (q.data_ptr(), row))
                 self.assertNotEqual(launch.parameters[1], other.data_ptr())
                 self.assertTrue(o.transpose(1, 2).is_contiguous())
 

@@ -17,31 +17,41 @@ import torch_launches
 from torch_calls import SIZE, Quiet, calls, described, ones, placed, run, several
 from torch_launches import as_if_on_gpu, directly, on_gpu
 
-# A torch that has no quicker way to memory.
-SLOW_ALLOCATION = """
+# A torch without one of its quicker ways.
+OLDER = """
 import runpy, sys, torch
-del torch._C._dynamo.guards._empty_strided_cpu
-sys.argv = [sys.argv[1], "Calls.test_every_call_launches_what_the_longer_way_does"]
+del {missing}
+sys.argv = [sys.argv[1], "Calls.test_a_few_calls_launch_what_the_longer_way_does"]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
 class Calls(torch_launches.OnFakeDriver):
-    def test_every_call_launches_what_the_longer_way_does(self):
+    def check(self, *names):
         for name, inputs in calls().items():
+            if name not in names:
+                continue
             with self.subTest(name):
                 tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
                 expected, first = self.launches_of(lambda name=name, inputs=inputs: run(name, inputs), 3)
                 with directly():
                     result, launches = self.launches_of(lambda name=name, inputs=inputs: run(name, inputs), 3)
+                self.assertTrue(launches)
                 self.assertEqual(described(result), described(expected))
                 self.assertEqual(
                     [placed(one, (*tensors, *several(result))) for one in launches],
                     [placed(one, (*tensors, *several(expected))) for one in first],
                 )
 
-    def test_memory_comes_from_the_tensor_where_torch_has_no_quicker_way(self):
-        running.run_python(SLOW_ALLOCATION, __file__)
+    def test_every_call_launches_what_the_longer_way_does(self):
+        self.check(*calls())
+
+    def test_a_few_calls_launch_what_the_longer_way_does(self):
+        self.check("layer_norm", "weighted_sum_backward", "rotary")
+
+    def test_a_torch_without_its_quicker_ways_launches_the_same(self):
+        for missing in ("_C._dynamo.guards._empty_strided_cpu", "Tensor.__dlpack_c_exchange_api__"):
+            running.run_python(OLDER.format(missing=f"torch.{missing}"), __file__)
 
     def rms_norm(self, x, w):
         return self.launches_of(lambda: on_gpu("rms_norm", x, w, 1e-6), 4)
@@ -260,6 +270,8 @@ class Functions(torch_launches.OnFakeDriver):
         tall, matrix = ones(16, SIZE, requires_grad=True), ones(SIZE, SIZE, requires_grad=True)
         q = ones(1, 32, 128, 128, requires_grad=True)
         k, v = (ones(1, 8, 128, 128, requires_grad=True) for _ in range(2))
+        heads, turns = ones(2, 32, 4, 128, requires_grad=True), ones(32, 128)
+        target = torch.zeros(SIZE, dtype=torch.int64)
         functions = {
             "layer_norm": (lambda: operators.layer_norm(x, (SIZE,), w, w), (x, w)),
             "softmax": (lambda: operators.softmax(x), (x,)),
@@ -268,6 +280,13 @@ class Functions(torch_launches.OnFakeDriver):
             "linear of three dims": (lambda: operators.linear(tall.view(2, 8, SIZE), matrix, w), (tall, matrix, w)),
             "weighted_sum": (lambda: operators.weighted_sum(x, w), (x, w)),
             "add_rms_norm": (lambda: operators.add_rms_norm(x, x, w, 1e-6)[0], (x, w)),
+            "add_rms_norm, the sum": (lambda: operators.add_rms_norm(x, x, w, 1e-6)[1], (x,)),
+            "rotary": (
+                lambda: operators.rotary(heads.transpose(1, 2), heads.transpose(1, 2), turns, turns)[1],
+                (heads,),
+            ),
+            "swiglu": (lambda: operators.swiglu(x, x), (x,)),
+            "cross_entropy": (lambda: operators.cross_entropy(x, target, dtype=torch.float32), (x,)),
             "layer_norm_linear": (lambda: operators.layer_norm_linear(tall, w, w, matrix), (tall, w, matrix)),
             "layer_norm_linear with a bias": (
                 lambda: operators.layer_norm_linear(tall, w, w, matrix, w), (tall, w, matrix)
@@ -284,7 +303,8 @@ class Functions(torch_launches.OnFakeDriver):
             run(name, inputs)
         for name, (function, inputs) in functions.items():
             with self.subTest(name):
-                y, launches = self.launches_of(function, 1)
+                with directly():
+                    y, launches = self.launches_of(function, 1)
                 self.assertTrue(1 <= len(launches) <= 3)
                 gradients = torch.autograd.grad(y, inputs, torch.ones_like(y))
                 self.assertEqual([g.shape for g in gradients], [t.shape for t in inputs])

@@ -18,8 +18,9 @@ import cubind.torch as operators
 import running
 import torch
 from cubind import _connected, _core
-from cubind.torch import _operator, _rms_norm, _steps, _variants
+from cubind.torch import _operator, _steps, _variants
 from torch.nn import functional
+from torch_launches import kernel
 from torch_serving import KEY, SIZE, Serving
 
 sys.path.append(str(running.SOURCE / "bench/common"))
@@ -31,8 +32,8 @@ TIMEOUT = 4.0
 OFF = """
 import sys, cubind, cubind.torch as operators, torch
 assert "grpc" not in sys.modules
-from cubind.torch import _dispatch, _operator
-_dispatch._are_plain = lambda tensors: True
+from cubind.torch import _call, _operator
+_call.are_plain = lambda tensors: True
 cubind.connect = _operator.asker.submit = None  # they must not be called
 operators.strict()
 x, w = torch.randn(4, 8, requires_grad=True), torch.ones(8)
@@ -56,8 +57,8 @@ print(done.replaced, done.kept, operators.wait(), operators.report())
 REPORT = """
 import sys, cubind.torch as operators, torch
 assert "grpc" in sys.modules  # its import by another thread would hold up the first call
-from cubind.torch import _dispatch
-_dispatch._are_plain = lambda tensors: True
+from cubind.torch import _call
+_call.are_plain = lambda tensors: True
 operators.softmax(torch.randn(4, 8))
 print("done", flush=True)
 """
@@ -180,7 +181,7 @@ class Harmless(Serving):
 
     def test_wait_loads_the_kernels_of_both_passes(self):
         self.serve()
-        self.assertTrue(_rms_norm._forward.knows(KEY) and _rms_norm._backward.knows(KEY))
+        self.assertTrue(all(kernel(f"rmsnorm_{way}").knows(KEY) for way in ("forward", "backward")))
         self.assertRegex(
             operators.report(), r"rmsnorm_forward: asked \d+, launched \d+, torch's own \d+(\n|$)"
         )
@@ -218,7 +219,7 @@ class Harmless(Serving):
                 self.assertTrue(self.call(SIZE)[1])
                 self.assertFalse(operators.wait(running.PATIENCE))
             self.assertIn("nothing for", operators.report())
-            _rms_norm._forward._retried_at = 0.0  # as if a second had passed
+            kernel("rmsnorm_forward")._retried_at = 0.0  # as if a second had passed
             operators.step()
             x, w = self.tensors(SIZE)
             x = x.repeat(100, 1)
@@ -255,7 +256,7 @@ class Harmless(Serving):
             operators.strict(False)
         self.assertEqual(self.client.calls, 0)
         self.call(SIZE)
-        lookups = _rms_norm._forward._lookups
+        lookups = kernel("rmsnorm_forward")._lookups
         self.assertTrue(running.eventually(lambda: all(one.answer for one, _ in lookups.values())))
         if lookups:  # not loaded within 50 ms
             modules = self.driver.modules()

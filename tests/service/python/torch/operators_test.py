@@ -242,7 +242,7 @@ class Registrations(unittest.TestCase):
             ops.cross_entropy: (x, target, -100),
             ops.cross_entropy_backward: (y[:, 0], plain, target, mean, -100),
             ops.linear_cross_entropy: (x, matrix, target, plain[0, :1], -100, True, False),
-            ops.rotary: (q, k, *angles(4, 8, torch.float32), False),
+            ops.rotary: (q, q, *angles(4, 8, torch.float32), False),
             ops.attention: (q, k, v, True, 0.3),
             ops.attention_backward: (
                 torch.randn_like(o), *(t.detach() for t in (q, k, v)), o, lse, True, 0.3,

@@ -13,22 +13,25 @@ import cubind
 import cubind.torch as operators
 import running
 from cubind import _asking
-from cubind.torch import _operator, _rms_norm, _variants
+from cubind.torch import _operator, _variants
+from torch_launches import kernel
 from torch_serving import KEY, SIZE, Serving
+
+FORWARD, BACKWARD = kernel("rmsnorm_forward"), kernel("rmsnorm_backward")
 
 
 class Renewals(Serving):
     def test_a_variant_in_use_is_replaced_between_steps_and_stays_without_a_daemon(self):
         self.serve()
-        first = _rms_norm._forward._variants.by_key[KEY]
+        first = FORWARD._variants.by_key[KEY]
         old = mock.patch.object(_variants.Loaded, "is_current", False)
         with old:
             operators.step()
             self.assertTrue(_operator.asker.wait(running.PATIENCE))
             self.call(SIZE)
-            self.assertEqual(_rms_norm._forward._variants.by_key[KEY], first)
+            self.assertEqual(FORWARD._variants.by_key[KEY], first)
         operators.step()
-        self.assertNotEqual(_rms_norm._forward._variants.by_key[KEY], first)
+        self.assertNotEqual(FORWARD._variants.by_key[KEY], first)
         self.daemon.process.kill()
         self.daemon.process.wait(running.PATIENCE)
         self.client._answers.clear()
@@ -42,7 +45,7 @@ class Renewals(Serving):
 
     def test_a_renewal_with_an_error_of_its_own_is_asked_again_after_a_while_alone(self):
         self.serve()
-        forward, asked = _rms_norm._forward, []
+        forward, asked = FORWARD, []
 
         def refuse(kernel, *_, **__):
             asked.append(kernel)
@@ -71,7 +74,7 @@ class Renewals(Serving):
         broken = mock.patch.object(_operator, "load", side_effect=cubind.DataLossError("no cubin"))
         old = mock.patch.object(_variants.Loaded, "is_current", False)
         with old, mock.patch.object(_operator, "_RETRY_AFTER", 600), broken as load:
-            for operator in (_rms_norm._forward, _rms_norm._backward):
+            for operator in (FORWARD, BACKWARD):
                 operator._retried_at = time.monotonic()
             with warnings.catch_warnings(action="ignore"):
                 for _ in range(4):
@@ -82,7 +85,7 @@ class Renewals(Serving):
 
     def test_a_renewal_that_is_answered_while_they_are_taken_is_taken_later(self):
         self.serve()
-        forward = _rms_norm._forward
+        forward = FORWARD
         (known,) = forward._variants.by_key[KEY]
         found = dataclasses.replace(known.found)
 
@@ -106,7 +109,7 @@ class Renewals(Serving):
 
     def test_another_thread_may_load_a_variant_during_a_step(self):
         self.serve()
-        forward, threads = _rms_norm._forward, []
+        forward, threads = FORWARD, []
         self.addCleanup(
             lambda: [forward._variants.by_key.pop((KEY[0], -1, (), (n,)), None) for n in range(9)]
         )

@@ -5,6 +5,7 @@ driver, which reads no memory. Needs torch."""
 import contextlib
 import gc
 import json
+import math
 import multiprocessing
 import os
 import pathlib
@@ -48,6 +49,11 @@ COUNT = {
     "reference": "default",
     "tolerance": {"f32": {"rtol": 1e-6, "atol": 0}},
 }
+FLAT = {
+    **COUNT,
+    "name": "flat",
+    "arguments": {**COUNT["arguments"], "y": {"buffer": "T", "extent": "N", "role": "out"}},
+}
 COUNT_SOURCE = """
 template <typename T>
 __global__ void count(const T* x, T* y, long long N) {
@@ -72,7 +78,8 @@ class Repeated(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
-        (folder / "count.json").write_text(json.dumps(COUNT))
+        for spec in (COUNT, FLAT):
+            (folder / f"{spec['name']}.json").write_text(json.dumps(spec))
         (folder / "count.cu").write_text(COUNT_SOURCE)
         cls.daemon = cls.enterClassContext(running.Daemon("--kernels", folder))
 
@@ -163,7 +170,6 @@ class Repeated(unittest.TestCase):
             "another order": {"w": self.w, **named},
             "another size": {**named, **half},
             "another type": {**{k: v.half() for k, v in named.items() if k != "eps"}, "eps": EPS},
-            "more axes": {**named, "x": self.x.view(1, N, D)},
             "another subclass": {**named, "x": self.x.as_subclass(type("Own", (torch.Tensor,), {}))},
             "a tensor for a scalar": {**named, "eps": torch.tensor(EPS)},
             "an address for a tensor": {**named, "y": 0x10000},
@@ -234,12 +240,36 @@ class Repeated(unittest.TestCase):
                     self.kernel(**named)
             self.assertEqual(self.client.calls, calls + longer_ways)
 
-    def test_a_new_variant_ends_what_was_known(self):
-        named = {"x": self.x, "w": self.w, "eps": EPS}
-        self.kernel(**named)
-        self.kernel(x=self.x[:1], w=self.w, eps=EPS)  # of another bucket
-        with self.longer_ways(1):
-            self.kernel(**named)
+    def test_sizes_and_variants_take_turns(self):
+        shapes = (N, D), (2, N // 2, D), (N - 7, D), (1, D)  # the last one of another bucket
+        given = [self.x.flatten()[: math.prod(shape)].view(shape) for shape in shapes]
+        expected = [self.launch(x=x, w=self.w, eps=EPS) for x in given]
+        with self.longer_ways(0):
+            for x, (y, first) in zip(given, expected):
+                again, launch = self.launch(x=x, w=self.w, eps=EPS)
+                self.assertEqual((again.shape, launch.grid[:]), (y.shape, first.grid[:]))
+                self.assertEqual((again.shape, launch.parameters[3]), (x.shape, x.numel() // D))
+                self.assertEqual(launch.parameters[2], again.data_ptr())
+
+    def test_types_take_turns(self):
+        x, w = torch.ones(7, 1000), torch.ones(1000)
+        for dtype in (torch.float32, torch.float16, torch.float32, torch.float16):
+            self.kernel(x=x.to(dtype), w=w.to(dtype), eps=EPS)
+        with self.longer_ways(0):
+            for dtype in (torch.float32, torch.float16):
+                y, _ = self.launch(x=x.to(dtype), w=w.to(dtype), eps=EPS)
+                self.assertEqual(y.dtype, dtype)
+
+    def test_without_shapes_in_the_spec_the_same_sizes_repeat(self):
+        kernel = self.client.kernel("flat")
+        for size in (1000, 1001):
+            named = {"x": torch.ones(size), "N": size}
+            kernel(**named)
+            with self.longer_ways(0, kernel):
+                y, launch = self.launch(3, kernel, **named)
+            self.assertEqual((y.shape, list(launch.parameters[1:3])), ((size,), [y.data_ptr(), size]))
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, "argument x"):
+            kernel(x=torch.ones(8), N=1001)
 
     def test_a_launch_goes_to_the_stream_that_is_named(self):
         named = {"x": self.x, "w": self.w, "y": self.y, "eps": EPS}
@@ -271,15 +301,14 @@ class Repeated(unittest.TestCase):
         with self.longer_ways(0), torch.inference_mode():
             self.assertTrue(self.kernel(**named).is_inference())
 
-    def test_only_so_many_calls_are_kept_and_the_last_ones_are(self):
+    def test_only_so_many_kinds_of_calls_are_kept(self):
         def launch(rows):
-            self.kernel(x=self.x[:rows], w=self.w, y=self.y[:rows], eps=EPS)
+            self.kernel(x=self.x[:rows], w=self.w, y=self.y[:rows], eps=EPS, N=rows)
 
-        for rows in range(2000, 2100):
+        for rows in range(2000, 2065):
             launch(rows)
         with self.longer_ways(0):
-            for rows in range(2099, 2099 - 64, -1):
-                launch(rows)
+            launch(2064)
         with self.longer_ways(1):
             launch(2000)
 
@@ -315,7 +344,7 @@ class Repeated(unittest.TestCase):
         fork = multiprocessing.get_context("fork")
 
         def work():
-            os._exit(0 if self.kernel._repeated is None else 1)
+            os._exit(1 if self.kernel._repeated else 0)
 
         child = fork.Process(target=work)
         child.start()

@@ -15,7 +15,8 @@ def calls():
     """An operator and its inputs each, for run()."""
     x, w, rows = ones(SIZE, SIZE), ones(SIZE), torch.ones(SIZE)
     q, k, lse = ones(1, 32, 128, 128), ones(1, 8, 128, 128), torch.ones(1, 32, 128)
-    tall = ones(16, SIZE)
+    tall, tokens, turns = ones(16, SIZE), ones(2, 32, 4, 128), ones(32, 128)
+    target = torch.zeros(SIZE, dtype=torch.int64)
     return {
         "rms_norm": (x, w, 1e-6),
         "rms_norm_backward": (x, x, w, 1e-6),
@@ -32,6 +33,13 @@ def calls():
         "layer_norm_linear with a bias": (tall, w, w, x, w, 1e-5),
         "attention": (q, k, k, True, 0.1),
         "attention_backward": (q, q, k, k, q, lse, True, 0.1),
+        "activation": (x, 1),
+        "activation_backward": (x, x, 3),
+        "gated_activation": (x, x, 2),
+        "gated_activation_backward": (x, x, x, 2),
+        "rotary": (tokens, tokens, turns, turns, False),
+        "cross_entropy": (x, target, -100),
+        "cross_entropy_backward": (rows, x, target, rows, -100),
     }
 
 

@@ -10,7 +10,7 @@ import cubind
 import cubind.torch as operators
 import running
 import torch
-from cubind.torch import _dispatch, _linear_cross_entropy, _model_attention, _operator
+from cubind.torch import _call, _dispatch, _linear_cross_entropy, _model_attention, _operator
 
 _CUDA = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 
@@ -20,9 +20,19 @@ def on_gpu(name, *inputs):
     return getattr(torch.ops.cubind, name).default.redispatch(_CUDA, *inputs)
 
 
+def kernel(name):
+    """What cubind.torch knows of a kernel."""
+    return next(one for one in _operator.operators() if one.name == name)
+
+
+@contextlib.contextmanager
 def as_if_on_gpu():
     """Meanwhile cubind.torch takes tensors of the CPU for tensors in GPU memory."""
-    return mock.patch.object(_dispatch, "_are_plain", lambda tensors: True)
+    with (
+        mock.patch.object(_call, "are_plain", lambda tensors: True),
+        mock.patch.object(_dispatch, "are_plain", lambda tensors: True),
+    ):
+        yield
 
 
 @contextlib.contextmanager
@@ -31,7 +41,7 @@ def directly():
     longer = {"side_effect": AssertionError("the longer way")}
     with (
         mock.patch.object(_dispatch.Dispatched, "__call__", **longer),
-        mock.patch.object(_operator.Operator, "launch", **longer),
+        mock.patch.object(_operator.Operator, "available", **longer),
     ):
         yield
 

@@ -16,8 +16,11 @@ import torch
 import torch_launches
 from cubind import comparison
 from cubind.torch import __main__ as command
-from cubind.torch import _attention, _operator, _rms_norm, _softmax, _tune, _variants, _worth, _worth_cases
+from cubind.torch import _operator, _tune, _variants, _worth, _worth_cases
 from cubind.torch._variants import LIBRARY
+from torch_launches import directly, kernel, on_gpu
+
+FORWARD, BACKWARD = kernel("rmsnorm_forward"), kernel("rmsnorm_backward")
 
 SLOWER, FASTER = [0.5] * 9, [1.5] * 9
 
@@ -34,12 +37,12 @@ def measured(ratios):
 class Compared(torch_launches.OnFakeDriver):
     def rms_norm(self, rows, features):
         x, w = torch.ones(rows, features, dtype=torch.bfloat16), torch.ones(features, dtype=torch.bfloat16)
-        y, launches = self.launches_of(lambda: _rms_norm._forward_cuda(x, w, 1e-6), 1)
+        y, launches = self.launches_of(lambda: on_gpu("rms_norm", x, w, 1e-6), 1)
         self.assertEqual(y.shape, x.shape)
         return len(launches)
 
     def compare(self, rows, features, ratios):
-        need = need_of(_rms_norm._forward, N=rows, D=features)
+        need = need_of(FORWARD, N=rows, D=features)
         with measured(ratios):
             return _worth.compare(need)
 
@@ -50,11 +53,10 @@ class Compared(torch_launches.OnFakeDriver):
         self.assertEqual(self.rms_norm(4000, 4096), 0)
         self.assertEqual(self.rms_norm(128, 4096), 1)  # another bucket, of the same key
         x, w = torch.ones(4000, 4096, dtype=torch.bfloat16), torch.ones(4096, dtype=torch.bfloat16)
-        with mock.patch.object(_operator.Operator, "launch", side_effect=AssertionError("the longer way")):
-            self.assertIs(_rms_norm._call.launch(x, w, 1e-6), NotImplemented)
-            self.assertTrue(_rms_norm._call.is_missing(x, w, 1e-6))
-            self.assertIsInstance(_rms_norm._call.launch(x[:128], w, 1e-6), torch.Tensor)
-        self.assertFalse(_rms_norm._forward.knows((torch.bfloat16, -1, (), (4096,))))
+        with directly():
+            self.assertEqual(self.launches_of(lambda: on_gpu("rms_norm", x, w, 1e-6), 1)[1], [])
+            self.assertEqual(self.rms_norm(128, 4096), 1)
+        self.assertFalse(FORWARD.knows((torch.bfloat16, -1, (), (4096,))))
 
         said = (
             "rmsnorm_forward N=4096,D=4096,T=bf16: "
@@ -77,7 +79,7 @@ class Compared(torch_launches.OnFakeDriver):
         self.assertEqual(self.rms_norm(16, 8192), 1)
 
     def test_what_is_known_is_not_measured_again_and_every_client_knows_it(self):
-        need = need_of(_rms_norm._forward, N=16, D=5120)
+        need = need_of(FORWARD, N=16, D=5120)
         with measured(FASTER):
             first = _worth.compare(need)
         operators.use(self.other_client())
@@ -87,10 +89,8 @@ class Compared(torch_launches.OnFakeDriver):
         self.assertEqual(answer.over_library, (first,))
 
     def test_a_comparison_with_another_build_of_torch_says_nothing(self):
-        need = need_of(_rms_norm._forward, N=1, D=2048)
-        held = self.client.ask(
-            "rmsnorm_forward", _rms_norm._forward.problem(*need[1:]), _worth.QUESTION, gpu=-1
-        )
+        need = need_of(FORWARD, N=1, D=2048)
+        held = self.client.ask("rmsnorm_forward", FORWARD.problem(*need[1:]), _worth.QUESTION, gpu=-1)
         other = comparison.Comparison("torch 0.1", 0.5, 0.5, 0.5, 9)
         self.client.report_comparison(held.answer, other, _worth.QUESTION, gpu=-1)
         self.assertEqual(self.rms_norm(1, 2048), 1)
@@ -105,7 +105,7 @@ class Compared(torch_launches.OnFakeDriver):
 
     def test_both_run_as_the_operator_would_run_them(self):
         seen = []
-        before = _rms_norm._forward._variants.by_key.get((torch.bfloat16, -1, (), (4096,)))
+        before = FORWARD._variants.by_key.get((torch.bfloat16, -1, (), (4096,)))
 
         def measure(ours, theirs):
             for run in (ours, theirs):
@@ -114,19 +114,19 @@ class Compared(torch_launches.OnFakeDriver):
             return FASTER
 
         with mock.patch.object(_worth, "measure", measure):
-            _worth.compare(need_of(_rms_norm._forward, N=128, D=4096))
+            _worth.compare(need_of(FORWARD, N=128, D=4096))
         self.assertEqual(seen, [1, 0])
-        self.assertEqual(_rms_norm._forward._variants.by_key.get((torch.bfloat16, -1, (), (4096,))), before)
+        self.assertEqual(FORWARD._variants.by_key.get((torch.bfloat16, -1, (), (4096,))), before)
 
     def test_a_backward_pass_may_be_compared_together_with_its_forward_pass(self):
         seen = []
         N, D = 1024, 4096
-        need = need_of(_rms_norm._backward, N=N, D=D)
-        forward = need_of(_rms_norm._forward, N=N, D=D)
+        need = need_of(BACKWARD, N=N, D=D)
+        forward = need_of(FORWARD, N=N, D=D)
         x, w = torch.randn(N, D).bfloat16(), torch.randn(D).bfloat16()
 
         def both():
-            _rms_norm._backward_cuda(_rms_norm._forward_cuda(x, w, 1e-6), x, w, 1e-6)
+            on_gpu("rms_norm_backward", on_gpu("rms_norm", x, w, 1e-6), x, w, 1e-6)
 
         def measure(ours, theirs):
             for run in (ours, theirs):
@@ -147,16 +147,18 @@ class Compared(torch_launches.OnFakeDriver):
 
     def test_attention_in_training_is_judged_by_both_passes(self):
         sizes = {"B": 1, "HQ": 4, "HKV": 2, "SQ": 8, "SK": 8, "D": 64, "T": "bf16", "CAUSAL": 1}
-        forward, backward = (one.need_of(sizes, -1) for one in (_attention._forward, _attention._backward))
+        forward, backward = (
+            kernel(f"flash_attention_{way}").need_of(sizes, -1) for way in ("forward", "backward")
+        )
         self.assertEqual(_worth_cases.forward_of(backward), forward)
         self.assertIsNone(_worth_cases.forward_of(forward))
 
     def test_a_problem_without_a_record_is_not_compared(self):
         with mock.patch.object(_worth, "measure", side_effect=AssertionError("measured")):
-            self.assertIsNone(_worth.compare(need_of(_rms_norm._forward, N=64, D=96)))
+            self.assertIsNone(_worth.compare(need_of(FORWARD, N=64, D=96)))
 
     def test_tune_compares_and_its_results_say_so(self):
-        need = need_of(_rms_norm._forward, N=1, D=8192)
+        need = need_of(FORWARD, N=1, D=8192)
         result = cubind.TuneResult(
             "rmsnorm_forward", {"N": 1, "D": 8192, "T": "bf16"}, "gpu", "done", {}, 1.0, False, ""
         )
@@ -224,11 +226,10 @@ class Cases(unittest.TestCase):
         self.enterContext(warnings.catch_warnings(action="ignore"))
         sizes = {"N": 8, "D": 64, "M": 4, "K": 16, "HQ": 4, "HKV": 2, "C": 4, "B": 2, "SQ": 8, "SK": 8}
         for operator in _operator.operators():
-            flags = list(operator._variants.calls) or [()]
-            for values in flags:
+            for values in operator._variants.calls:
                 problem = {
-                    **{name: sizes[name] for name in operator._dims},
-                    **dict(zip(operator._flags, values)),
+                    **{name: sizes[name] for name in operator.dims},
+                    **dict(zip(operator.flags, values)),
                 }
                 need = operator.need_of({**problem, "T": "bf16"}, -1)
                 with self.subTest(operator.name, flags=values), _worth._undisturbed():
@@ -238,9 +239,9 @@ class Cases(unittest.TestCase):
                     case.theirs()
 
     def test_a_problem_of_another_kernel_is_none_of_an_operator_s(self):
-        other = operators._add_rms_norm._forward
+        other = kernel("rmsnorm_fused_forward")
         self.assertIsNone(other.need_of({"N": 8, "D": 64, "RESIDUAL": 0, "RSTD": 1, "T": "bf16"}, -1))
-        self.assertIsNone(_softmax._forward.need_of({"N": 8, "D": 64, "T": "f64"}, -1))
+        self.assertIsNone(kernel("softmax_forward").need_of({"N": 8, "D": 64, "T": "f64"}, -1))
 
 
 class Summary(unittest.TestCase):
