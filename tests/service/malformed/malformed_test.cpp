@@ -6,28 +6,21 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "tests/fakes/program_run.hpp"
-#include "tests/support/paths.hpp"
+#include "tests/support/malformed.hpp"
 #include "tests/support/tiny_daemon.hpp"
 
 namespace cubind::test {
 namespace {
 
-struct Case {
-  std::string name;
-  std::string where;  // file and pointer
-  std::string cause;
-};
-
 std::filesystem::path golden() { return source_dir() / "tests/golden/malformed"; }
 
-// A manifest next to the folder of its files: specs.json and specs/.
-std::vector<Case> cases_of(const std::string& kind) {
-  const std::filesystem::path manifest = golden() / (kind + ".json");
-  std::vector<Case> cases;
-  for (const Json& entry : Json::parse(read_file(manifest))) {
-    cases.push_back({(golden() / kind / entry.at("file")).string(), entry.at("where"), entry.at("cause")});
+std::vector<MalformedFile> shape_lists() {
+  std::vector<MalformedFile> files;
+  for (const Json& entry : Json::parse(read_file(golden() / "shapes.json"))) {
+    files.push_back(
+        {(golden() / "shapes" / entry.at("file")).string(), entry.at("where"), entry.at("cause")});
   }
-  return cases;
+  return files;
 }
 
 // One daemon for all: it has to survive each input.
@@ -56,14 +49,14 @@ ProgramResult ctl(Shared& shared, std::vector<std::string> arguments) {
 }
 
 // The place of a file is its name with the pointer.
-void check_file(Shared& shared, const Case& input, std::vector<std::string> arguments) {
-  arguments.push_back(input.name);
+void check_file(Shared& shared, const MalformedFile& input, std::vector<std::string> arguments) {
+  arguments.push_back(input.path);
   const ProgramResult result = ctl(shared, std::move(arguments));
-  INFO(input.name << ": " << result.err);
+  INFO(input.path << ": " << result.err);
   CHECK(result.exit_code == 2);
   CHECK(result.out.empty());
   // A cause that the place itself has words of says nothing.
-  const std::string file = std::filesystem::path(input.name).filename();
+  const std::string file = std::filesystem::path(input.path).filename();
   const std::string& place = input.where.empty() ? file : input.where;
   const std::size_t at = result.err.find(place);
   REQUIRE(at != std::string::npos);
@@ -76,14 +69,16 @@ void check_file(Shared& shared, const Case& input, std::vector<std::string> argu
 
 TEST_CASE("malformed specs and shape lists and tables are refused with place and cause and disturb nothing") {
   Shared shared;
-  const std::vector<Case> specs = cases_of("specs"), shapes = cases_of("shapes"), tables = cases_of("tables");
-  for (const Case& input : specs) {
+  const TempDir spec_folder, table_folder;
+  const auto specs = write_malformed("specs", spec_folder.path()), shapes = shape_lists(),
+             tables = write_malformed("tables", table_folder.path());
+  for (const MalformedFile& input : specs) {
     check_file(shared, input, {"kernels", "check"});
   }
-  for (const Case& input : shapes) {
+  for (const MalformedFile& input : shapes) {
     check_file(shared, input, {"tune", kTinyKernel, "--shapes"});
   }
-  for (const Case& input : tables) {
+  for (const MalformedFile& input : tables) {
     check_file(shared, input, {"import"});
   }
   CHECK(std::min({specs.size(), shapes.size(), tables.size()}) >= 10);
@@ -94,7 +89,7 @@ TEST_CASE("malformed specs and shape lists and tables are refused with place and
 
 TEST_CASE("the table that the malformed ones were made from is accepted") {
   Shared shared;
-  CHECK(ctl(shared, {"import", (golden() / "valid_table.json").string()}).exit_code == 0);
+  CHECK(ctl(shared, {"import", (golden() / "tables/valid.json").string()}).exit_code == 0);
 }
 
 }  // namespace cubind::test

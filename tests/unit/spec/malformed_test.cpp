@@ -1,11 +1,8 @@
+#include "tests/support/malformed.hpp"
+
 #include <catch2/catch.hpp>
-#include <fstream>
-#include <set>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/json.hpp"
-#include "tests/support/paths.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind::test {
@@ -30,30 +27,16 @@ Refusal refusal_of(const std::string& path) {
 }  // namespace
 
 TEST_CASE("every malformed spec is refused at its place with its cause") {
-  const auto folder = test::source_dir() / "tests/golden/malformed";
-  const Json cases = Json::parse(read_file(folder / "specs.json"));
-  REQUIRE(cases.size() >= 15);
-  for (const Json& expected : cases) {
-    const std::string path = (folder / "specs" / expected.at("file").get<std::string>()).string();
-    const std::string pointer = expected.at("where").get<std::string>();
-    const Refusal refusal = refusal_of(path);
-    INFO(path << "\n  " << refusal.where << ": " << refusal.cause);
-    CHECK(refusal.where == (pointer.empty() ? path : path + " " + pointer));
-    CHECK_THAT(refusal.cause, Catch::Contains(expected.at("cause").get<std::string>()));
+  const TempDir folder;
+  const std::vector<MalformedFile> files = write_malformed("specs", folder.path());
+  REQUIRE(files.size() >= 15);
+  for (const MalformedFile& file : files) {
+    const Refusal refusal = refusal_of(file.path);
+    INFO(file.path << "\n  " << refusal.where << ": " << refusal.cause);
+    CHECK(refusal.where == (file.where.empty() ? file.path : file.path + " " + file.where));
+    CHECK_THAT(refusal.cause, Catch::Contains(file.cause));
   }
-}
-
-TEST_CASE("every malformed spec on disk is in the manifest") {
-  const auto folder = test::source_dir() / "tests/golden/malformed";
-  std::set<std::string> listed;
-  for (const Json& expected : Json::parse(read_file(folder / "specs.json"))) {
-    listed.insert(expected.at("file"));
-  }
-  for (const auto& entry : std::filesystem::directory_iterator(folder / "specs")) {
-    if (entry.path().extension() == ".json") {
-      CHECK(listed.contains(entry.path().filename().string()));
-    }
-  }
+  CHECK(refusal_of((folder.path() / "valid.json").string()).cause.empty());
 }
 
 }  // namespace cubind::test

@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/json_schema.hpp"
+#include "tests/support/malformed.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 
@@ -125,12 +126,12 @@ TEST_CASE("what the published schema refuses, the readers refuse") {
 TEST_CASE("each malformed spec that the published schema refuses is refused by the readers") {
   const JsonSchema schema = published_schema();
   std::size_t refused = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(source_dir() / "tests/golden/malformed/specs")) {
-    const auto document = entry.path().extension() == ".json" ? document_of(entry.path()) : std::nullopt;
-    if (document && !schema.violations(*document, entry.path().string()).empty()) {
+  const TempDir folder;
+  for (const MalformedFile& file : write_malformed("specs", folder.path())) {
+    const auto document = document_of(file.path);
+    if (document && !schema.violations(*document, file.path).empty()) {
       ++refused;
-      CHECK_THROWS_AS(load_kernel_spec(entry.path().string()), Error);
+      CHECK_THROWS_AS(load_kernel_spec(file.path), Error);
     }
   }
   CHECK(refused > 10);
