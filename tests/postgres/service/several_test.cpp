@@ -7,11 +7,11 @@ namespace cubind::test {
 namespace {
 
 TEST_CASE("three daemons tune each cold key once and give all callers the same bytes") {
-  check_cold_keys(24, 96);
+  check_cold_keys(8, 32);
 }
 
 TEST_CASE("daemons that are killed and a database that goes away lose and double nothing") {
-  check_blows(24, {.kills = 8, .restarts = 2, .cut_off = std::chrono::seconds(3)}, 1);
+  check_blows(8, {.kills = 4, .restarts = 2, .cut_off = std::chrono::seconds(3)}, 1);
 }
 
 TEST_CASE("status names the other daemons and how far behind them this one is") {
