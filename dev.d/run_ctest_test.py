@@ -79,7 +79,7 @@ class Runs(unittest.TestCase):
 
 
 # Raise it with new cases; lower it only in the commit that removes some.
-PYTHON_CASES = 643
+PYTHON_CASES = 642
 
 
 class PythonCases(unittest.TestCase):

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest.mock
 
@@ -192,6 +193,24 @@ def calls():
         yield found
     finally:
         sys.setprofile(None)
+
+
+@contextlib.contextmanager
+def waits(asker):
+    """The seconds for which this thread waits meanwhile for answers of a cubind._asking.Asker, each wait no
+    longer than it was to be: what goes beyond is the machine's."""
+    changed, found, thread = asker._changed, [], threading.current_thread()
+    wait_for = changed.wait_for
+
+    def timed(predicate, timeout):
+        start = time.monotonic()
+        result = wait_for(predicate, timeout)
+        if threading.current_thread() is thread:
+            found.append(min(time.monotonic() - start, timeout))
+        return result
+
+    with unittest.mock.patch.object(changed, "wait_for", timed):
+        yield found
 
 
 def eventually(question, seconds=PATIENCE):

@@ -38,10 +38,10 @@ class Renewals(Serving):
         with old, warnings.catch_warnings(action="ignore"):
             for _ in range(3):
                 operators.step()
-                self.assertFalse(self.call(SIZE)[1])
+                self.assertFalse(self.call(SIZE))
             self.assertTrue(running.eventually(lambda: _operator.asker.failure is not None))
             operators.step()
-            self.assertFalse(self.call(SIZE)[1])
+            self.assertFalse(self.call(SIZE))
 
     def test_a_renewal_with_an_error_of_its_own_is_asked_again_after_a_while_alone(self):
         self.serve()
@@ -67,7 +67,7 @@ class Renewals(Serving):
             self.assertEqual(steps(), 1)
             forward._retried_at -= 600
             self.assertEqual(steps(), 2)
-            self.assertFalse(self.call(SIZE)[1])
+            self.assertFalse(self.call(SIZE))
 
     def test_a_renewal_that_cannot_be_loaded_is_not_loaded_at_every_step(self):
         self.serve()
@@ -81,7 +81,7 @@ class Renewals(Serving):
                     operators.step()
                     self.assertTrue(_operator.asker.wait(running.PATIENCE))
             self.assertEqual(load.call_count, 2)  # for each pass
-            self.assertFalse(self.call(SIZE)[1])
+            self.assertFalse(self.call(SIZE))
 
     def test_a_renewal_that_is_answered_while_they_are_taken_is_taken_later(self):
         self.serve()

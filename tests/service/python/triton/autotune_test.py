@@ -4,10 +4,7 @@ else stays as it is in Triton."""
 import copy
 import os
 import pickle
-import sys
 import threading
-import time
-import types
 import unittest
 import unittest.mock
 import warnings
@@ -326,20 +323,6 @@ class Patch(Case):
             warnings.simplefilter("ignore")
             self.call(tuned(refuses))
 
-    def test_a_known_choice_costs_little(self):
-        """Up to the launch, which is nothing here. On an idle machine it is below a microsecond."""
-        kernel = tuned()
-        self.install(1)
-        self.call(kernel)
-        kernel.fn = types.SimpleNamespace(run=lambda *args, **kwargs: None)
-        asking = _seconds(lambda: self.call(kernel))
-        known = dict(kernel.cache)
-        cubind.triton.uninstall()
-        kernel.cache = known
-        plain = _seconds(lambda: self.call(kernel))
-        print(f"a known choice costs {1e9 * (asking - plain):.0f} ns of {1e9 * plain:.0f}", file=sys.stderr)
-        self.assertLess(asking - plain, plain / 4)
-
     def test_a_later_patch_by_others_stays_over_it(self):
         daemon = self.install(1)
         ours, calls = Autotuner.run, []
@@ -356,17 +339,6 @@ class Patch(Case):
         self.assertIs(Autotuner.run, run)
         self.call(tuned())
         self.assertEqual((len(calls), len(daemon.asked)), (2, 1))
-
-
-def _seconds(call, calls=5000, repeats=15):
-    """The least mean of a call."""
-    best = float("inf")
-    for _ in range(repeats):
-        started = time.thread_time()
-        for _ in range(calls):
-            call()
-        best = min(best, time.thread_time() - started)
-    return best / calls
 
 
 if __name__ == "__main__":

@@ -368,9 +368,7 @@ class NoAnswer(Case):
 
     def test_if_there_is_nothing_to_wait_for(self):
         daemon = self.fake(grpc.StatusCode.UNAVAILABLE, waits=True)  # as of a daemon without an agent
-        begin = time.monotonic()
         self.check("Triton's own: it is not tuned: as the test wants it")
-        self.assertLess(time.monotonic() - begin, running.PATIENCE / 2)
         self.assertEqual(daemon.questions().count("wait"), 5)
 
     def test_after_an_error(self):
@@ -445,24 +443,23 @@ class RealDaemon(Case):
         self.install(self.daemon.address, waits=True)
         self.daemon.process.send_signal(signal.SIGSTOP)
         self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
-        begin = time.monotonic()
         self.call(tuned())
         self.assertEqual(stub.Driver.benchmarked, 2)
-        self.assertLess(time.monotonic() - begin, running.PATIENCE / 2)
+        self.assertIn("Triton's own: it has no answer of the daemon", cubind.triton.report())
 
     def check_calls(self):
         """Triton chooses in the end, and no call waits for longer than the patience."""
-        asker = self.asking._asker
         kernel = tuned()
 
         def settled():
             self.call(kernel)
             return stub.Driver.benchmarked >= 2
 
-        self.assertTrue(running.eventually(settled))
-        for n in range(100, 110):
-            self.call(kernel, n)
-        self.assertLess(asker.waited, 2 * 0.05 + 0.1)
+        with running.waits(self.asking._asker) as waits:
+            self.assertTrue(running.eventually(settled))
+            for n in range(100, 110):
+                self.call(kernel, n)
+        self.assertLess(sum(waits), 2.1 * 0.05)
         self.assertIn("Triton's own: it has no answer of the daemon", cubind.triton.report())
 
 

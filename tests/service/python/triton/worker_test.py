@@ -278,10 +278,8 @@ class Limits(unittest.TestCase):
 
     def test_a_compile_that_does_not_end_is_ended_with_its_ptxas(self):
         with Worker("--seconds", "1.5") as worker:
-            started = time.monotonic()
             reply, _ = worker.compile(self.wide(20000))
             self.assertEqual(reply["outcome"], "timeout", reply["log"])
-            self.assertLess(time.monotonic() - started, 15)
             children = pathlib.Path(f"/proc/{worker.process.pid}/task/{worker.process.pid}/children")
             self.assertEqual(children.read_text() if children.exists() else "", "")
             self.assertEqual(worker.compile(self.wide(1))[0]["outcome"], "correct")
