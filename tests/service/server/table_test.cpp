@@ -1,6 +1,8 @@
 #include <catch2/catch.hpp>
 
+#include "base/file.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/triton_spec.hpp"
 #include "tuner/table/table.hpp"
 
@@ -62,6 +64,20 @@ TEST_CASE("exporting an unchanged table gives the same bytes") {
   const std::string first = daemon.export_table();
   CHECK(first.find("cubind-table") != std::string::npos);
   CHECK(daemon.export_table() == first);
+}
+
+TEST_CASE("a table of the first version is exported as it was imported") {
+  const std::string text = read_file(source_dir() / "tests/golden/formats/table.json");
+  TableFixture daemon;
+  v1::ImportTableReply imported;
+  REQUIRE(daemon.import_table(text, imported).ok());
+  CHECK(imported.records_added() == 2);
+  CHECK(imported.trials_added() == 16);
+  v1::ExportTableRequest everything;
+  everything.set_all_trials(true);
+  everything.set_include_samples(true);
+  everything.set_include_replayed(true);
+  CHECK(daemon.export_table(everything) == text);
 }
 
 TEST_CASE("an imported record of a Triton kernel answers once the kernel is defined there") {
