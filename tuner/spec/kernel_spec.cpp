@@ -328,6 +328,10 @@ Fill KernelSpec::resolved_fill(const ArgumentSpec& argument, const Problem& prob
                       ", at least " + std::to_string(least) + " is meant");
   }
   result.parameters.insert(result.parameters.begin(), static_cast<double>(count));
+  if (!result.sigma.empty()) {
+    result.parameters.push_back(
+        static_cast<double>(evaluate_count(result.sigma, problem_scope(problem), problem, where)));
+  }
   return result;
 }
 

@@ -82,14 +82,16 @@ struct Fill {
     Iota,         // start, step (0, 1): element i is start + i * step
     Permutation,  // none: 0 to elements - 1 in random order
     Choice,   // count, Zipf exponent s (0): k in [0, count) with probability proportional to 1 / (k + 1)^s
-    Offsets,  // total: elements ascending values from 0 to total, the ends included; the parts are ragged
+    Offsets,  // total, perhaps sigma: ascending values from 0 to total, the ends included; with a sigma the
+              // lengths of the parts are lognormal, equal if it is 0
     File,     // none: the data of a .npy file, whatever the seed
   };
   Kind kind = Kind::Normal;
-  std::vector<double> parameters;  // without the value of `expression`
+  std::vector<double> parameters;  // without the values of `expression` and `sigma`
   std::string expression;  // Choice: of the count, Offsets: of the total, over dims and flags; else empty
   std::string file = {};   // File: relative to the spec's folder
   Digest content = {};     // File: of all of it
+  std::string sigma = {};  // Offsets: of the sigma, over dims and flags, if the parts have one
   bool operator==(const Fill&) const = default;
 };
 

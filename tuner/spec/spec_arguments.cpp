@@ -104,8 +104,12 @@ Fill read_fill_object(const JsonNode& node, const SpecScopes& scopes) {
   if (fill.key() == "npy") {
     return {.kind = Fill::Kind::File, .parameters = {}, .expression = "", .file = read_path(fill)};
   }
-  fill.expect_keys({"total"});
-  return {Fill::Kind::Offsets, {}, read_expression(fill.at("total"), scopes.problem)};
+  fill.expect_keys({"total", "sigma"});
+  Fill offsets{Fill::Kind::Offsets, {}, read_expression(fill.at("total"), scopes.problem)};
+  if (const auto sigma = fill.find("sigma")) {
+    offsets.sigma = read_expression(*sigma, scopes.problem);
+  }
+  return offsets;
 }
 
 Fill read_fill(const JsonNode& node, const SpecScopes& scopes) {

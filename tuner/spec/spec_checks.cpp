@@ -56,6 +56,7 @@ Names effective_names(const KernelSpec& spec) {
     use_expression(argument.extent, names);
     use_expression(argument.expr, names);
     use_expression(argument.fill.expression, names);
+    use_expression(argument.fill.sigma, names);
     use_text(argument.symbol, names);
     names.insert(argument.type);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numbers>
 #include <string>
 
 #include "base/error.hpp"
@@ -30,6 +31,20 @@ std::uint64_t whole_parameter(const v1::FillSpec& fill, const char* name, double
                           std::to_string(static_cast<std::uint64_t>(most)));
   }
   return static_cast<std::uint64_t>(value);
+}
+
+// Normal draws by Box and Muller.
+void fill_lognormal(std::vector<std::uint64_t>& offsets, std::uint64_t total, double sigma, Random& random) {
+  std::vector<double> ends(offsets.size(), 0);
+  for (std::size_t i = 1; i < ends.size(); ++i) {
+    const double normal =
+        std::sqrt(-2 * std::log(1 - random.uniform())) * std::cos(2 * std::numbers::pi * random.uniform());
+    ends[i] = ends[i - 1] + std::exp(sigma * normal);
+  }
+  for (std::size_t i = 1; i < ends.size(); ++i) {
+    offsets[i] =
+        static_cast<std::uint64_t>(std::floor(ends[i] / ends.back() * static_cast<double>(total) + 0.5));
+  }
 }
 
 }  // namespace
@@ -81,16 +96,22 @@ std::vector<std::byte> fill_on_host(const v1::FillSpec& fill, DType type, std::u
     return bytes;
   }
   const std::uint64_t total = whole_parameter(fill, "the total", 0x1p53);
-  const std::vector<std::uint64_t> offsets = make_offsets(elements, total, seed);
+  const auto sigma = fill.parameters_size() > 1 ? std::optional(fill.parameters(1)) : std::nullopt;
+  const std::vector<std::uint64_t> offsets = make_offsets(elements, total, seed, sigma);
   for (std::uint64_t i = 0; i < elements; ++i) {
     verify::store_element(type, bytes, i, static_cast<double>(offsets[i]));
   }
   return bytes;
 }
 
-std::vector<std::uint64_t> make_offsets(std::uint64_t elements, std::uint64_t total, std::uint64_t seed) {
+std::vector<std::uint64_t> make_offsets(std::uint64_t elements, std::uint64_t total, std::uint64_t seed,
+                                        std::optional<double> sigma) {
   std::vector<std::uint64_t> offsets(elements, 0);
   Random random(seed);
+  if (sigma) {
+    fill_lognormal(offsets, total, *sigma, random);
+    return offsets;
+  }
   for (std::uint64_t i = 1; i + 1 < elements; ++i) {
     offsets[i] = random.below(total + 1);
   }

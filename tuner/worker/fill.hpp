@@ -7,8 +7,8 @@
 //   permutation  {}: the numbers 0 to elements-1 in random order
 //   choice       {count, exponent = 0}: numbers below count, number k with a weight of 1 / (k+1)^exponent
 //                (Zipf; 0: even)
-//   offsets      {total}: the first element 0, the last one total, random steps up between: a total in ragged
-//                parts
+//   offsets      {total, sigma = none}: the first element 0, the last one total, random steps up between: a
+//                total in ragged parts, of even draws, or of lognormal lengths; a sigma of 0 makes them equal
 //   file         the file's bytes, exactly as many as the buffer has, whatever the seed
 //
 // Element i is a function of kind, parameters, seed and i.
@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "schemas/worker.pb.h"
@@ -35,7 +36,8 @@ std::vector<std::byte> fill_on_host(const v1::FillSpec& fill, DType type, std::u
                                     std::uint64_t seed);
 
 /// The offsets themselves: non-decreasing, `elements` of them.
-std::vector<std::uint64_t> make_offsets(std::uint64_t elements, std::uint64_t total, std::uint64_t seed);
+std::vector<std::uint64_t> make_offsets(std::uint64_t elements, std::uint64_t total, std::uint64_t seed,
+                                        std::optional<double> sigma = std::nullopt);
 
 /// The cumulative distribution of `choice`; the last entry is 1.
 std::vector<double> zipf_distribution(std::uint64_t count, double exponent);

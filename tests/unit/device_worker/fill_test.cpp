@@ -29,6 +29,23 @@ TEST_CASE("offsets start at zero end at the total and never fall") {
   CHECK(offsets != make_offsets(65, 4096, 8));
 }
 
+TEST_CASE("offsets with a sigma have equal parts or lognormal ones") {
+  CHECK(make_offsets(5, 4096, 7, 0.0) == std::vector<std::uint64_t>{0, 1024, 2048, 3072, 4096});
+  const auto offsets = make_offsets(1001, 1 << 20, 7, 1.0);
+  CHECK(offsets.front() == 0);
+  CHECK(offsets.back() == 1 << 20);
+  CHECK(std::ranges::is_sorted(offsets));
+  CHECK(offsets != make_offsets(1001, 1 << 20, 8, 1.0));
+  std::vector<double> lengths;
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    lengths.push_back(static_cast<double>(offsets[i] - offsets[i - 1]));
+  }
+  std::ranges::sort(lengths);
+  // The median is e^(-1/2) of the mean, a sixth is below e^-1 of the median.
+  CHECK(lengths[500] / 1048.576 == Approx(0.607).epsilon(0.1));
+  CHECK(lengths[159] / lengths[500] == Approx(0.368).epsilon(0.15));
+}
+
 TEST_CASE("a Zipf choice weighs number k by a power of k plus one") {
   const auto even = zipf_distribution(4, 0);
   CHECK(even == std::vector<double>{0.25, 0.5, 0.75, 1.0});

@@ -157,6 +157,14 @@ TEST_CASE("a fill by expression is evaluated for the problem") {
   CHECK(fill.parameters == std::vector<double>{6, 1.5});
 }
 
+TEST_CASE("the sigma of offsets is evaluated for the problem") {
+  SpecBuilder builder;
+  builder.json["arguments"]["x"]["fill"] = {{"offsets", {{"total", "N * 2"}, {"sigma", "D - 5"}}}};
+  const auto spec = builder.parse();
+  const Problem problem = spec->canonicalize(parse_problem("N=3,D=5,T=f32"), "problem");
+  CHECK(spec->resolved_fill(*spec->argument("x"), problem).parameters == std::vector<double>{6, 0});
+}
+
 TEST_CASE("a tolerance of the problem is evaluated for the output's type and the problem") {
   SpecBuilder builder;
   builder.json["tolerance"] = {

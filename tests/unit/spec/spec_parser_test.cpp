@@ -244,6 +244,7 @@ TEST_CASE("every fill is read with its parameters") {
   CHECK(fill("permutation") == Fill{Fill::Kind::Permutation, {}, ""});
   CHECK(fill({{"choice", {{"count", "N"}, {"zipf", 1.2}}}}) == Fill{Fill::Kind::Choice, {1.2}, "N"});
   CHECK(fill({{"offsets", {{"total", "N*D"}}}}) == Fill{Fill::Kind::Offsets, {}, "N*D"});
+  CHECK(fill({{"offsets", {{"total", "N"}, {"sigma", "D"}}}}).sigma == "D");
 }
 
 TEST_CASE("a fill without its values says which are needed") {
