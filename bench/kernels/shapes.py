@@ -50,6 +50,8 @@ ONE_OF_EACH = {
     "layernorm_linear": (200, 136, 264),
     "flash_attention_forward": (2, 6, 2, 300, 333, 64, 1),
     "flash_attention_backward": (2, 6, 2, 300, 333, 128, 1),
+    "flash_attention_packed_forward": (5, 6, 2, 777, 777, 64, 1),
+    "flash_attention_packed_backward": (5, 6, 2, 777, 777, 128, 1),
     "vector_add": (100003,),
     "cross_entropy": (517, 1000),
     "activation_forward": (100003,),
@@ -75,7 +77,8 @@ KERNELS = list({**TABLE, **MORE})
 
 def problem(kernel, sizes):
     if kernel.startswith("flash_attention"):
-        return dict(zip(("B", "HQ", "HKV", "SQ", "SK", "D", "CAUSAL"), sizes, strict=True), T="bf16")
+        batch = "N" if "packed" in kernel else "B"
+        return dict(zip((batch, "HQ", "HKV", "SQ", "SK", "D", "CAUSAL"), sizes, strict=True), T="bf16")
     dims = DIMS.get(kernel, "ND")
     dtype = sizes[len(dims)] if len(sizes) > len(dims) else "bf16"
     return {**dict(zip(dims, sizes)), "T": dtype, **FLAGS.get(kernel, {})}

@@ -11,7 +11,13 @@ import operator
 import pathlib
 import re
 
-ELEMENTS = {"bf16": ("__nv_bfloat16", 2), "f16": ("__half", 2), "f32": ("float", 4), "i64": ("long long", 8)}
+ELEMENTS = {
+    "bf16": ("__nv_bfloat16", 2),
+    "f16": ("__half", 2),
+    "f32": ("float", 4),
+    "i32": ("int", 4),
+    "i64": ("long long", 8),
+}
 H200 = {"sm_count": 132, "shared_optin": 232448, "l2_bytes": 60 << 20, "cc": 90}
 TOKEN = re.compile(r"\s*(\d+|[A-Za-z_][\w.]*|&&|\|\||[<>=!]=|[-+*/%<>!?:(),])")
 LEVELS = [

@@ -1,6 +1,6 @@
 // dQ, dK and dV of flash_attention_forward from Q, K, V, O, L and dO; weights are computed anew.
 //
-// Layouts, scale and CAUSAL are the forward's. O, dO and dQ are dense and have the order of Q, dK that of K, dV that of
+// Layouts, scale, CAUSAL, LEFT, RIGHT and SOFT_CAP are the forward's. O, dO and dQ are dense and have the order of Q, dK that of K, dV that of
 // V. dK and dV are summed over the heads of queries
 // that share a head of keys. Three launches: what is known of each query, dK and dV, dQ. Scores are computed twice,
 // and no sum is made by two blocks: the bits are the same every time. A launch of dK and dV that computes them once and
@@ -14,11 +14,8 @@
 // Grids: cdiv(B * HQ * SQ, 16); cdiv(SK, KEY_BLOCK) * B * HKV; cdiv(SQ, QUERY_BLOCK) * B * HQ. Shared memory:
 // 2 * (BLOCK + STAGES * COLUMNS) rows, and 1024 bytes for alignment; for wgmma 16 for each stage, and of keys
 // 8 * KEY_COLUMNS more.
-#include "mma_gradients.cuh"
+#include "engines.cuh"
 #include "vector_io.cuh"
-#include "wgmma_gradients.cuh"
-
-enum Engine { kMma = 0, kWgmma = 1 };
 
 // 16 threads per query: `facts` for all of them.
 template <typename T, int D>
@@ -28,15 +25,18 @@ __global__ void __launch_bounds__(256)
   const long long query = static_cast<long long>(blockIdx.x) * 16 + threadIdx.x / 16;
   const int lane = int(threadIdx.x) % 16;
   float sum = 0.0f;
-  if (query < queries && lane * 8 < D) {
-    const Heads<D> heads = Heads<D>{HQ, SQ, q_row}.dense();
-    const long long at = heads.begin(int(query / SQ)) + query % SQ * heads.pitch() + lane * 8;
-    Vector<T, 8> output, slope;
-    load_constant(output, o + at);
-    load_constant(slope, d_o + at);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      sum = fmaf(output.element(i), slope.element(i), sum);
+  for (int first = 0; first < D; first += 128) {
+    if (query < queries && first + lane * 8 < D) {
+      const Heads<D> heads = Heads<D>{HQ, SQ, q_row}.dense();
+      const long long at = heads.begin(int(query / SQ)) + query % SQ * heads.pitch() + first + lane * 8;
+      Vector<T, 8> output, slope;
+      load_constant(output, o + at);
+      load_constant(slope, d_o + at);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        sum = fmaf(output.element(i), slope.element(i), sum);
+      }
     }
   }
 #pragma unroll
@@ -50,32 +50,26 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-// Threads of a block: wgmma takes four warps for 64 rows, and four that copy.
-template <int ENGINE, int BLOCK>
-constexpr int kThreadsOf = BLOCK * 2 + (ENGINE == kWgmma ? 128 : 0);
+// dK and dV by one block take twice D registers of sums: beyond 128 the launch of PART 0 computes dV, that of PART 1 dK.
+template <int D, int PART>
+constexpr Gradients kGradientsOf = D <= 128    ? Gradients::kBoth
+                                   : PART == 0 ? Gradients::kOfMates
+                                               : Gradients::kOfRows;
 
-template <int ENGINE, int STAGES, typename Tile, typename T>
-__device__ __forceinline__ void compute(const Tile& tile, const HeadRows<T>& of_rows,
-                                        const HeadRows<T>& of_mates, float slope_scale) {
-  extern __shared__ __align__(1024) unsigned char dynamic[];
-  unsigned char* shared = dynamic + (0u - shared_address(dynamic)) % 1024;
-  if constexpr (ENGINE == kMma) {
-    MmaGradients<Tile, STAGES>(tile, shared).run(of_rows, of_mates, slope_scale);
-  } else {
-    WgmmaGradients<Tile, STAGES>(tile, shared).run(of_rows, of_mates, slope_scale);
-  }
-}
-
-template <typename T, int D, int CAUSAL, int ENGINE, int KEY_BLOCK, int KEY_COLUMNS, int KEY_STAGES>
+template <typename T, int D, int CAUSAL, int LEFT, int RIGHT, int SOFT_CAP, int ENGINE, int KEY_BLOCK,
+          int KEY_COLUMNS, int KEY_STAGES, int PART>
 __global__ void __launch_bounds__(kThreadsOf<ENGINE, KEY_BLOCK>, 1)
     flash_attention_backward_keys(const T* q, const T* k, const T* v, const T* d_o, const float* facts, T* dk,
                                   T* dv, int HQ, int HKV, int SQ, int SK, float scale, int q_row, int k_row,
                                   int v_row) {
+  using Seen = Window<LEFT, CAUSAL != 0 ? 1 : RIGHT>;
+  using Tile = GradientTile<T, D, Seen, Scores<SOFT_CAP>, Dropout<false>, false, true, kGradientsOf<D, PART>,
+                            KEY_BLOCK, KEY_COLUMNS>;
   const int blocks = (SK + KEY_BLOCK - 1) / KEY_BLOCK;
   const int head = int(blockIdx.x) / blocks, group = HQ / HKV;
   const int first_query_head = head * group;
   const Heads<D> of_q{HQ, SQ, q_row}, of_k{HKV, SK, k_row}, of_v{HKV, SK, v_row};
-  const GradientTile<T, D, CAUSAL != 0, true, KEY_BLOCK, KEY_COLUMNS> tile = {
+  const Tile tile = {
       rows_of(k, of_k, head),
       rows_of(v, of_v, head),
       rows_of(q, of_q, first_query_head),
@@ -84,32 +78,129 @@ __global__ void __launch_bounds__(kThreadsOf<ENGINE, KEY_BLOCK>, 1)
       of_q.dense().step(),
       group,
       reinterpret_cast<const QueryFacts*>(facts) + static_cast<long long>(first_query_head) * SQ,
+      SQ,
       int(blockIdx.x) % blocks * KEY_BLOCK,
       SK - SQ,
-      scale * 1.44269504088896f};
+      Scores<SOFT_CAP>::exponent_scale(scale),
+      Scores<SOFT_CAP>::tangent_scale(scale),
+      {}};
   compute<ENGINE, KEY_STAGES>(tile, rows_of(dk, of_k.dense(), head), rows_of(dv, of_v.dense(), head), scale);
 }
 
-template <typename T, int D, int CAUSAL, int ENGINE, int QUERY_BLOCK, int QUERY_COLUMNS, int QUERY_STAGES>
+template <typename T, int D, int CAUSAL, int LEFT, int RIGHT, int SOFT_CAP, int ENGINE, int QUERY_BLOCK,
+          int QUERY_COLUMNS, int QUERY_STAGES>
 __global__ void __launch_bounds__(kThreadsOf<ENGINE, QUERY_BLOCK>, 1)
     flash_attention_backward_queries(const T* q, const T* k, const T* v, const T* d_o, const float* facts,
                                      T* dq, int HQ, int HKV, int SQ, int SK, float scale, int q_row,
                                      int k_row, int v_row) {
+  using Seen = Window<LEFT, CAUSAL != 0 ? 1 : RIGHT>;
   const int blocks = (SQ + QUERY_BLOCK - 1) / QUERY_BLOCK;
   const int head = int(blockIdx.x) / blocks, block = int(blockIdx.x) % blocks;
   const int key_head = head / HQ * HKV + head % HQ / (HQ / HKV);
   const Heads<D> of_q{HQ, SQ, q_row};
-  const GradientTile<T, D, CAUSAL != 0, false, QUERY_BLOCK, QUERY_COLUMNS> tile = {
-      rows_of(q, of_q, head),
-      rows_of(d_o, of_q.dense(), head),
-      rows_of(k, Heads<D>{HKV, SK, k_row}, key_head),
-      rows_of(v, Heads<D>{HKV, SK, v_row}, key_head),
+  const GradientTile<T, D, Seen, Scores<SOFT_CAP>, Dropout<false>, false, false, Gradients::kOfRows,
+                     QUERY_BLOCK, QUERY_COLUMNS>
+      tile = {rows_of(q, of_q, head),
+              rows_of(d_o, of_q.dense(), head),
+              rows_of(k, Heads<D>{HKV, SK, k_row}, key_head),
+              rows_of(v, Heads<D>{HKV, SK, v_row}, key_head),
+              0,
+              0,
+              1,
+              reinterpret_cast<const QueryFacts*>(facts) + static_cast<long long>(head) * SQ,
+              SQ,
+              (CAUSAL ? blocks - 1 - block : block) * QUERY_BLOCK,  // those with the most keys first
+              SK - SQ,
+              Scores<SOFT_CAP>::exponent_scale(scale),
+              Scores<SOFT_CAP>::tangent_scale(scale),
+              {}};
+  compute<ENGINE, QUERY_STAGES>(tile, rows_of(dq, of_q.dense(), head), HeadRows<T>{}, scale);
+}
+
+// The same of packed sequences (flash_attention_packed_forward); gradients of gaps are 0. The facts are those of
+// flash_attention_backward_facts, of one batch.
+//
+// Grids: (SK / KEY_BLOCK + N + GAPS) * HKV; (SQ / QUERY_BLOCK + N + GAPS) * HQ.
+template <typename T, int D, int CAUSAL, int LEFT, int RIGHT, int SOFT_CAP, int DROPOUT, int GAPS, int ENGINE,
+          int KEY_BLOCK, int KEY_COLUMNS, int KEY_STAGES, int PART>
+__global__ void __launch_bounds__(kThreadsOf<ENGINE, KEY_BLOCK>, 1)
+    flash_attention_packed_backward_keys(const T* q, const T* k, const T* v, const T* d_o, const float* facts,
+                                         T* dk, T* dv, const int* q_bounds, const int* k_bounds,
+                                         const int* q_lengths, const int* k_lengths, const long long* dropout,
+                                         int N, int HQ, int HKV, int SQ, int SK, float scale, int q_row,
+                                         int k_row, int v_row) {
+  using Seen = Window<LEFT, CAUSAL != 0 ? 1 : RIGHT>;
+  using Drop = Dropout<DROPOUT != 0>;
+  using Part = Sequences<GAPS != 0>;
+  using Tile = GradientTile<T, D, Seen, Scores<SOFT_CAP>, Drop, GAPS != 0, true, kGradientsOf<D, PART>,
+                            KEY_BLOCK, KEY_COLUMNS>;
+  const bool own = k_bounds == nullptr;  // sequences attend to themselves
+  const Part of_queries{q_bounds, q_lengths, N},
+      of_keys{own ? q_bounds : k_bounds, own ? q_lengths : k_lengths, N};
+  const int blocks = Part::template tiles<KEY_BLOCK>(SK, N);
+  const int head = int(blockIdx.x) / blocks, group = HQ / HKV, first_query_head = head * group;
+  const Sequence keys = of_keys.template of_tile<KEY_BLOCK>(int(blockIdx.x) % blocks);
+  if (keys.tile * KEY_BLOCK >= keys.owned) {
+    return;
+  }
+  const Sequence queries = own ? keys : of_queries.get(keys.number);
+  const Heads<D> of_q{HQ, SQ, q_row}, of_k{HKV, SK, k_row}, of_v{HKV, SK, v_row};
+  const Tile tile = {rows_of(k, of_k, head, keys.begin, keys.rows),
+                     rows_of(v, of_v, head, keys.begin, keys.rows),
+                     rows_of(q, of_q, first_query_head, queries.begin, queries.rows),
+                     rows_of(d_o, of_q.dense(), first_query_head, queries.begin, queries.rows),
+                     of_q.step(),
+                     of_q.dense().step(),
+                     group,
+                     reinterpret_cast<const QueryFacts*>(facts) +
+                         static_cast<long long>(first_query_head) * SQ + queries.begin,
+                     SQ,
+                     keys.tile * KEY_BLOCK,
+                     keys.rows - queries.rows,
+                     Scores<SOFT_CAP>::exponent_scale(scale),
+                     Scores<SOFT_CAP>::tangent_scale(scale),
+                     Drop::of(dropout, first_query_head, keys.number)};
+  compute<ENGINE, KEY_STAGES>(tile, rows_of(dk, of_k.dense(), head, keys.begin, keys.owned),
+                              rows_of(dv, of_v.dense(), head, keys.begin, keys.owned), scale);
+}
+
+template <typename T, int D, int CAUSAL, int LEFT, int RIGHT, int SOFT_CAP, int DROPOUT, int GAPS, int ENGINE,
+          int QUERY_BLOCK, int QUERY_COLUMNS, int QUERY_STAGES>
+__global__ void __launch_bounds__(kThreadsOf<ENGINE, QUERY_BLOCK>, 1)
+    flash_attention_packed_backward_queries(const T* q, const T* k, const T* v, const T* d_o,
+                                            const float* facts, T* dq, const int* q_bounds,
+                                            const int* k_bounds, const int* q_lengths, const int* k_lengths,
+                                            const long long* dropout, int N, int HQ, int HKV, int SQ, int SK,
+                                            float scale, int q_row, int k_row, int v_row) {
+  using Seen = Window<LEFT, CAUSAL != 0 ? 1 : RIGHT>;
+  using Drop = Dropout<DROPOUT != 0>;
+  using Part = Sequences<GAPS != 0>;
+  using Tile = GradientTile<T, D, Seen, Scores<SOFT_CAP>, Drop, GAPS != 0, false, Gradients::kOfRows,
+                            QUERY_BLOCK, QUERY_COLUMNS>;
+  const Part of_queries{q_bounds, q_lengths, N}, of_keys{k_bounds, k_lengths, N};
+  const int blocks = Part::template tiles<QUERY_BLOCK>(SQ, N);
+  const int head = int(blockIdx.x) / blocks, block = int(blockIdx.x) % blocks, key_head = head / (HQ / HKV);
+  const Sequence queries = of_queries.template of_tile<QUERY_BLOCK>(CAUSAL ? blocks - 1 - block : block);
+  if (queries.tile * QUERY_BLOCK >= queries.owned) {
+    return;
+  }
+  const Sequence keys = k_bounds != nullptr ? of_keys.get(queries.number) : queries;
+  const Heads<D> of_q{HQ, SQ, q_row};
+  const Tile tile = {
+      rows_of(q, of_q, head, queries.begin, queries.rows),
+      rows_of(d_o, of_q.dense(), head, queries.begin, queries.rows),
+      rows_of(k, Heads<D>{HKV, SK, k_row}, key_head, keys.begin, keys.rows),
+      rows_of(v, Heads<D>{HKV, SK, v_row}, key_head, keys.begin, keys.rows),
       0,
       0,
       1,
-      reinterpret_cast<const QueryFacts*>(facts) + static_cast<long long>(head) * SQ,
-      (CAUSAL ? blocks - 1 - block : block) * QUERY_BLOCK,  // those with the most keys first
-      SK - SQ,
-      scale * 1.44269504088896f};
-  compute<ENGINE, QUERY_STAGES>(tile, rows_of(dq, of_q.dense(), head), HeadRows<T>{}, scale);
+      reinterpret_cast<const QueryFacts*>(facts) + static_cast<long long>(head) * SQ + queries.begin,
+      SQ,
+      queries.tile * QUERY_BLOCK,
+      keys.rows - queries.rows,
+      Scores<SOFT_CAP>::exponent_scale(scale),
+      Scores<SOFT_CAP>::tangent_scale(scale),
+      Drop::of(dropout, head, queries.number)};
+  compute<ENGINE, QUERY_STAGES>(tile, rows_of(dq, of_q.dense(), head, queries.begin, queries.owned),
+                                HeadRows<T>{}, scale);
 }

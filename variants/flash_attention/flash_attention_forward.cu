@@ -3,9 +3,11 @@
 // Q and O are [B, HQ, SQ, D], K and V [B, HKV, SK, D], L is [B, HQ, SQ] in float32; all are dense and aligned to
 // 16 bytes. With a row stride, Q, K or V is [B, SQ or SK, heads, D] (heads.cuh), and O is a dense [B, SQ, HQ, D] if Q
 // has one. HQ is a multiple of HKV: HQ / HKV consecutive heads of queries share a head of keys. scale is positive.
-// D is a multiple of 16 up to 128; in shared memory a row has cdiv(D, 64) * 64 elements.
+// D is a multiple of 16 up to 256; in shared memory a row has cdiv(D, 64) * 64 elements.
 // CAUSAL: query i sees key j where j <= i + SK - SQ, so that the last query sees all keys; torch's
-// is_causal is the same where SQ == SK. A query that sees no key has O = 0 and L = -infinity.
+// is_causal is the same where SQ == SK. LEFT != 0: where j > i + SK - SQ - LEFT. RIGHT != 0: where
+// j < i + SK - SQ + RIGHT. A query that sees no key has O = 0 and L = -infinity.
+// SOFT_CAP c != 0: scores are c * tanh(scale * Q * K^T / c).
 //
 // Scores, weights and sums are float32; weights are rounded to T before they are multiplied with V.
 //
@@ -20,34 +22,15 @@
 //
 // Grid (cdiv(SQ, BLOCK_M) * B * HQ). Shared memory: BLOCK_M + 2 * STAGES * BLOCK_N rows, 1024 bytes for alignment and
 // 128 for barriers.
-#include "mma_attention.cuh"
-#include "wgmma_attention.cuh"
+#include "engines.cuh"
 
-enum Engine { kMma = 0, kWgmma = 1 };
-
-struct TileOfHead {
-  int head, tile;
-};
-
-template <bool CAUSAL>
-__device__ __forceinline__ TileOfHead tile_of_block(int tiles, int heads_together) {
-  const int block = blockIdx.x, heads = int(gridDim.x) / tiles;
-  const int first = block / (heads_together * tiles) * heads_together;
-  const int together = heads - first < heads_together ? heads - first : heads_together;
-  const int within = block % (heads_together * tiles);
-  const int tile = within / together;
-  return {first + within % together, CAUSAL ? tiles - 1 - tile : tile};
-}
-
-template <typename T, int D, int CAUSAL, int ENGINE, int BLOCK_M, int BLOCK_N, int WARPS, int STAGES,
-          int QUERIES_IN_REGISTERS, int TAKE_TURNS>
+template <typename T, int D, int CAUSAL, int LEFT, int RIGHT, int SOFT_CAP, int ENGINE, int BLOCK_M,
+          int BLOCK_N, int WARPS, int STAGES, int QUERIES_IN_REGISTERS, int TAKE_TURNS>
 __global__ void __launch_bounds__(WARPS * 32, 1)
     flash_attention_forward(const T* q, const T* k, const T* v, T* o, float* lse, int HQ, int HKV, int SQ,
                             int SK, float scale, int q_row, int k_row, int v_row, int heads_together) {
-  using Tile = QueryTile<T, D, CAUSAL != 0, BLOCK_M, BLOCK_N>;
-  extern __shared__ __align__(1024) unsigned char dynamic[];
-  unsigned char* shared = dynamic + (0u - shared_address(dynamic)) % 1024;
-
+  using Seen = Window<LEFT, CAUSAL != 0 ? 1 : RIGHT>;
+  using Tile = QueryTile<T, D, Seen, Scores<SOFT_CAP>, Dropout<false>, false, BLOCK_M, BLOCK_N>;
   const TileOfHead block = tile_of_block<CAUSAL != 0>((SQ + BLOCK_M - 1) / BLOCK_M, heads_together);
   const int shared_head = block.head / HQ * HKV + block.head % HQ / (HQ / HKV);
   const Heads<D> of_queries{HQ, SQ, q_row};
@@ -58,11 +41,47 @@ __global__ void __launch_bounds__(WARPS * 32, 1)
                      lse + static_cast<long long>(block.head) * SQ,
                      block.tile * BLOCK_M,
                      SK - SQ,
-                     scale * 1.44269504088896f};
-  if constexpr (ENGINE == kMma) {
-    MmaAttention<Tile, WARPS, STAGES, QUERIES_IN_REGISTERS != 0>(tile, shared).run();
-  } else {
-    static_assert(WARPS == BLOCK_M / 16 + 4, "four warps for 64 queries, and four that copy");
-    WgmmaAttention<Tile, STAGES, TAKE_TURNS != 0>(tile, shared).run();
+                     Scores<SOFT_CAP>::exponent_scale(scale),
+                     Scores<SOFT_CAP>::tangent_scale(scale),
+                     {}};
+  attend<ENGINE, WARPS, STAGES, QUERIES_IN_REGISTERS, TAKE_TURNS>(tile);
+}
+
+// The same of packed sequences (sequences.cuh): Q and O are [1, HQ, SQ, D], SQ rows of all sequences, K and V
+// [1, HKV, SK, D], or with a row stride [SQ, HQ, D] and so on; lse is [HQ, SQ]. Sequences attend to themselves, or with
+// k_bounds to the keys of the same number. Rows of gaps are 0, and -infinity in lse.
+// DROPOUT: weights are dropped and scaled (dropout.cuh); dropout has the seed and how many of 65536 are kept.
+//
+// Grid ((SQ / BLOCK_M + N + GAPS) * HQ).
+template <typename T, int D, int CAUSAL, int LEFT, int RIGHT, int SOFT_CAP, int DROPOUT, int GAPS, int ENGINE,
+          int BLOCK_M, int BLOCK_N, int WARPS, int STAGES, int QUERIES_IN_REGISTERS, int TAKE_TURNS>
+__global__ void __launch_bounds__(WARPS * 32, 1)
+    flash_attention_packed_forward(const T* q, const T* k, const T* v, T* o, float* lse, const int* q_bounds,
+                                   const int* k_bounds, const int* q_lengths, const int* k_lengths,
+                                   const long long* dropout, int N, int HQ, int HKV, int SQ, int SK,
+                                   float scale, int q_row, int k_row, int v_row, int heads_together) {
+  using Seen = Window<LEFT, CAUSAL != 0 ? 1 : RIGHT>;
+  using Drop = Dropout<DROPOUT != 0>;
+  using Part = Sequences<GAPS != 0>;
+  using Tile = QueryTile<T, D, Seen, Scores<SOFT_CAP>, Drop, GAPS != 0, BLOCK_M, BLOCK_N>;
+  const TileOfHead block = tile_of_block<CAUSAL != 0>(Part::template tiles<BLOCK_M>(SQ, N), heads_together);
+  const Part of_queries{q_bounds, q_lengths, N}, of_keys{k_bounds, k_lengths, N};
+  const Sequence queries = of_queries.template of_tile<BLOCK_M>(block.tile);
+  if (queries.tile * BLOCK_M >= queries.owned) {
+    return;
   }
+  const Sequence keys = k_bounds != nullptr ? of_keys.get(queries.number) : queries;
+  const int key_head = block.head / (HQ / HKV);
+  const Heads<D> heads{HQ, SQ, q_row};
+  const Tile tile = {rows_of(q, heads, block.head, queries.begin, queries.rows),
+                     rows_of(k, Heads<D>{HKV, SK, k_row}, key_head, keys.begin, keys.rows),
+                     rows_of(v, Heads<D>{HKV, SK, v_row}, key_head, keys.begin, keys.rows),
+                     rows_of(o, heads.dense(), block.head, queries.begin, queries.owned),
+                     lse + static_cast<long long>(block.head) * SQ + queries.begin,
+                     queries.tile * BLOCK_M,
+                     keys.rows - queries.rows,
+                     Scores<SOFT_CAP>::exponent_scale(scale),
+                     Scores<SOFT_CAP>::tangent_scale(scale),
+                     Drop::of(dropout, block.head, queries.number)};
+  attend<ENGINE, WARPS, STAGES, QUERIES_IN_REGISTERS, TAKE_TURNS>(tile);
 }

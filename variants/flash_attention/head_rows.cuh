@@ -17,6 +17,12 @@ __device__ __forceinline__ HeadRows<T> rows_of(T* all, const Heads<D>& heads, in
   return {all + heads.begin(head), heads.rows, heads.pitch()};
 }
 
+// `rows` of them, from `begin` on.
+template <int D, typename T>
+__device__ __forceinline__ HeadRows<T> rows_of(T* all, const Heads<D>& heads, int head, int begin, int rows) {
+  return {all + heads.begin(head) + static_cast<long long>(begin) * heads.pitch(), rows, heads.pitch()};
+}
+
 // In shared memory a row ends with a whole panel of 64 elements. What lies beyond the head size D is not written.
 template <typename T, int ROWS, int D>
 using HeadTile = SwizzledTile<T, ROWS, (D + 63) / 64 * 64>;

@@ -46,7 +46,7 @@ struct MmaGradients {
   using T = typename Tile::T;
   using Rows = typename Tile::Rows;
   using Columns = typename Tile::Columns;
-  static constexpr bool kOfKeys = Tile::kOfKeys;
+  static constexpr bool kOfKeys = Tile::kOfKeys, kOfRows = Tile::kOfRows, kOfMates = Tile::kOfMates;
   static constexpr int kThreads = Tile::kBlock * 2, kN8 = Tile::kColumns / 8;
   static constexpr int kHeadSize = Tile::kHeadSize, kD8 = kHeadSize / 8;
   static_assert(STAGES >= 2, "one buffer is read, one filled");
@@ -69,11 +69,13 @@ struct MmaGradients {
                                       float slope_scale) const {
     const int warp_row = int(threadIdx.x) / 32 * 16;
     const unsigned int left = left_address<true, Rows>(tiles, warp_row);
-    float sums[kD8][4], mate_sums[kOfKeys ? kD8 : 1][4];
+    float sums[kOfRows ? kD8 : 1][4], mate_sums[kOfMates ? kD8 : 1][4];
     clear(sums);
     clear(mate_sums);
     RowCopy<Rows, kHeadSize, kThreads>::start(tiles, tile.rows, tile.row);
-    RowCopy<Rows, kHeadSize, kThreads>::start(tiles + Rows::kBytes, tile.row_mates, tile.row);
+    if constexpr (kOfRows) {
+      RowCopy<Rows, kHeadSize, kThreads>::start(tiles + Rows::kBytes, tile.row_mates, tile.row);
+    }
 #pragma unroll 1
     for (int step = 0; step < STAGES - 1; ++step) {
       start(step);
@@ -90,26 +92,39 @@ struct MmaGradients {
       clear(weights);
       clear(slopes);
       multiply_tiles<kHeadSize, T, Rows, Columns>(weights, left, along);
-      multiply_tiles<kHeadSize, T, Rows, Columns>(slopes, left + Rows::kBytes, along + Columns::kBytes);
+      if constexpr (kOfRows) {
+        multiply_tiles<kHeadSize, T, Rows, Columns>(slopes, left + Rows::kBytes, along + Columns::kBytes);
+      }
       tile.mask(weights, tile.row + warp_row, column);
       weigh(weights, slopes, tile.row + warp_row, head, column);
-      if constexpr (kOfKeys) {
+      if constexpr (kOfMates) {
+        if constexpr (Tile::kDrops) {
+          tile.dropout.drop(weights);
+        }
         multiply_rows<T, Columns>(mate_sums, weights, across + Columns::kBytes);
       }
-      multiply_rows<T, Columns>(sums, slopes, across);
+      if constexpr (kOfRows) {
+        multiply_rows<T, Columns>(sums, slopes, across);
+      }
     }
     wait_for_copies<0>();
     __syncthreads();
-    scale_rows(sums, {slope_scale, slope_scale});
-    store_rows<Rows, kHeadSize>(sums, shared, warp_row, of_rows, tile.row);
-    if constexpr (kOfKeys) {
-      store_rows<Rows, kHeadSize>(mate_sums, shared + Rows::kBytes, warp_row, of_mates, tile.row);
+    if constexpr (kOfRows) {
+      scale_rows(sums, {slope_scale, slope_scale});
+      store_rows<Rows, kHeadSize>(sums, shared, warp_row, of_rows, tile.row);
+    }
+    if constexpr (kOfMates) {
+      if constexpr (Tile::kDrops) {
+        tile.scale_mates(mate_sums);
+      }
+      store_rows<Rows, kHeadSize>(mate_sums, shared + Tile::kLeftBytes - Rows::kBytes, warp_row, of_mates,
+                                  tile.row);
     }
   }
 
  private:
   __device__ __forceinline__ unsigned int buffer(int step) const {
-    return tiles + 2 * Rows::kBytes + step % STAGES * (2 * Columns::kBytes);
+    return tiles + Tile::kLeftBytes + step % STAGES * (2 * Columns::kBytes);
   }
 
   __device__ __forceinline__ void start(int step) const {
@@ -131,6 +146,14 @@ struct MmaGradients {
       of_rows[0] = tile.facts_of(0, tile.rows.rows, first + lane / 4);
       of_rows[1] = tile.facts_of(0, tile.rows.rows, first + lane / 4 + 8);
     }
+    float signs[Tile::kDrops ? kN8 : 1][4];  // of the weights
+    if constexpr (Tile::kDrops) {
+#pragma unroll
+      for (int i = 0; i < kN8 * 4; ++i) {
+        signs[i / 4][i % 4] = 1.0f;
+      }
+      tile.mark_dropped(signs, first, head, column);
+    }
 #pragma unroll
     for (int j = 0; j < kN8; ++j) {
 #pragma unroll
@@ -142,9 +165,19 @@ struct MmaGradients {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const QueryFacts query = kOfKeys ? of_column : of_rows[half];
-          const float weight = exp2_approximate(fmaf(weights[j][half * 2 + e], tile.scale, -query.logarithm));
-          weights[j][half * 2 + e] = weight;
-          slopes[j][half * 2 + e] = weight * (slopes[j][half * 2 + e] - query.delta);
+          const float score = weights[j][half * 2 + e];
+          const float weight = exp2_approximate(fmaf(score, tile.scale, -query.logarithm));
+          float& slope = slopes[j][half * 2 + e];
+          if constexpr (Tile::kDrops) {
+            weights[j][half * 2 + e] = weight * signs[j][half * 2 + e];
+            slope = tile.slope_of_marked(weights[j][half * 2 + e], slope, query.delta);
+          } else {
+            weights[j][half * 2 + e] = weight;
+            slope = weight * (slope - query.delta);
+          }
+          if constexpr (Tile::Scores::kCapped) {
+            slope *= Tile::Scores::slope(score);
+          }
         }
       }
     }

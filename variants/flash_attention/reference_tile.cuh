@@ -78,7 +78,7 @@ __device__ void multiply_rows(float (&products)[kTile], Tile& parts, const T* a,
 }
 
 // Which rows of the other side a thread's rows see: from `begin` on, up to `end`. What is not seen is not touched.
-struct Seen {
+struct Seen64 {
   int begin[kEach], end[kEach];
 };
 
@@ -89,7 +89,7 @@ struct Sums {
 
   // weights[row][other] * from[other], of what is seen.
   template <typename T>
-  __device__ void add(const Tile& weights, const T* from, int pitch, const Seen& seen, int others) {
+  __device__ void add(const Tile& weights, const T* from, int pitch, const Seen64& seen, int others) {
     float part[kEach][D / kSide] = {};
     for (int other = 0; other < others; ++other) {
       float value[D / kSide];
@@ -122,22 +122,92 @@ struct Sums {
   }
 };
 
-// 64 queries of one head, and the keys that belong to it.
-struct Queries {
-  int head, key_head;   // counted over all batches
-  int position, count;  // of the first in its sequence; how many of the 64 there are
+// A sequence: its first row, how many queries or keys it has, and how many rows up to the next one.
+struct Rows {
+  int number, begin, count, owned;
+};
 
-  __device__ Queries(long long block, int HQ, int HKV, int SQ) {
-    const int tiles = (SQ + kTile - 1) / kTile;
-    head = int(block / tiles);
-    position = int(block % tiles) * kTile;
-    key_head = head / HQ * HKV + head % HQ / (HQ / HKV);
-    count = least(SQ - position, kTile);
+// What a block has: 64 queries, or keys, of one head and sequence, from `position` on. `count` of them are stored.
+struct Part {
+  int head, position, count;
+  Rows own;
+};
+
+// Of dense heads, each its own sequence.
+__device__ inline Part dense_part(long long block, int rows) {
+  const int tiles = (rows + kTile - 1) / kTile, position = int(block % tiles) * kTile;
+  return {int(block / tiles), position, least(rows - position, kTile), {0, 0, rows, rows}};
+}
+
+// Of packed sequences: number -1 has the rows before the first one.
+__device__ inline Rows rows_of_sequence(const int* bounds, const int* lengths, int number) {
+  const int begin = number < 0 ? 0 : bounds[number], owned = bounds[number + 1] - begin;
+  const int count = number < 0 ? 0 : lengths != nullptr ? least(lengths[number], owned) : owned;
+  return {number, begin, count, owned};
+}
+
+// The block's part of so many that a head has; none where `count` is not positive.
+__device__ inline Part packed_part(int blocks_of_head, const int* bounds, const int* lengths, int sequences) {
+  int tile = int(blockIdx.x) % blocks_of_head;
+  for (int number = -1; number < sequences; ++number) {
+    const Rows rows = rows_of_sequence(bounds, lengths, number);
+    const int tiles = (rows.owned + kTile - 1) / kTile;
+    if (tile < tiles) {
+      return {int(blockIdx.x) / blocks_of_head, tile * kTile, least(rows.owned - tile * kTile, kTile), rows};
+    }
+    tile -= tiles;
   }
+  return {0, 0, 0, {0, 0, 0, 0}};
+}
 
-  // How many keys, counted from the first, a query of these sees.
-  template <int CAUSAL>
-  __device__ int seen(int query, int SQ, int SK) const {
-    return CAUSAL ? most(0, least(SK, position + query + SK - SQ + 1)) : SK;
+// Which keys a query of a sequence sees. A bound of 0 is none.
+template <int CAUSAL, int LEFT, int RIGHT>
+struct Mask {
+  int queries, keys;
+
+  __device__ bool sees(int query, int key) const {
+    const int distance = key - (query + keys - queries);
+    return query < queries && key < keys && (CAUSAL == 0 || distance <= 0) &&
+           (LEFT == 0 || distance > -LEFT) && (RIGHT == 0 || distance < RIGHT);
+  }
+  // Of the keys that a query sees, which are consecutive, the first, and the end.
+  __device__ int begin(int query) const { return LEFT == 0 ? 0 : most(0, query + keys - queries - LEFT + 1); }
+  __device__ int end(int query) const {
+    const int farthest = CAUSAL != 0 ? 1 : RIGHT;
+    return query >= queries ? 0 : farthest == 0 ? keys : least(keys, query + keys - queries + farthest);
   }
 };
+
+template <int SOFT_CAP>
+__device__ inline float score_of(float product, float scale) {
+  return SOFT_CAP == 0 ? product * scale : SOFT_CAP * tanhf(product * scale / SOFT_CAP);
+}
+
+// The derivative of a score by the scaled product.
+template <int SOFT_CAP>
+__device__ inline float slope_of(float score) {
+  return SOFT_CAP == 0 ? 1.0f : 1.0f - score / SOFT_CAP * (score / SOFT_CAP);
+}
+
+// What a weight is multiplied with: 0, or the inverse of the part that is kept (dropout.cuh).
+template <int DROPOUT>
+__device__ inline float dropped(const long long* given, int head, int sequence, unsigned int query,
+                                unsigned int key) {
+  if (DROPOUT == 0) {
+    return 1.0f;
+  }
+  unsigned int counter[4] = {query / 16 * 32 + query % 8 * 4 + key % 8 / 2, key / 16,
+                             static_cast<unsigned int>(head), static_cast<unsigned int>(sequence)};
+  unsigned int seed[2] = {static_cast<unsigned int>(given[0]), static_cast<unsigned int>(given[0] >> 32)};
+  for (int round = 0; round < 10; ++round) {
+    const unsigned long long a = 0xD2511F53ull * counter[0], b = 0xCD9E8D57ull * counter[2];
+    counter[0] = static_cast<unsigned int>(b >> 32) ^ counter[1] ^ seed[0];
+    counter[1] = static_cast<unsigned int>(b);
+    counter[2] = static_cast<unsigned int>(a >> 32) ^ counter[3] ^ seed[1];
+    counter[3] = static_cast<unsigned int>(a);
+    seed[0] += 0x9E3779B9u;
+    seed[1] += 0xBB67AE85u;
+  }
+  const unsigned int drawn = counter[query / 8 % 2 + key / 8 % 2 * 2] >> (key % 2 * 16) & 0xffffu;
+  return drawn < static_cast<unsigned long long>(given[1]) ? 65536.0f / float(given[1]) : 0.0f;
+}

@@ -7,7 +7,7 @@
 #include "query_tile.cuh"
 #include "vector_io.cuh"
 #include "warp_roles.cuh"
-#include "wgmma.cuh"
+#include "wgmma_columns.cuh"
 
 template <typename Tile, int STAGES, bool TAKE_TURNS>
 struct WgmmaAttention {
@@ -83,7 +83,14 @@ struct WgmmaAttention {
   }
 
  private:
-  __device__ __forceinline__ int key_of(int step) const { return (tiles - 1 - step) * Tile::kBlockN; }
+  // The compiler makes faster code of this where it stands here and without a first key than where the tile has it.
+  __device__ __forceinline__ int key_of(int step) const {
+    const int tile_of_keys = tiles - 1 - step;
+    if constexpr (Tile::kSkipsFirst) {
+      return tile_of_keys * Tile::kBlockN + tile.first_key();
+    }
+    return tile_of_keys * Tile::kBlockN;
+  }
 
   // In the order in which they are read. The queries come with the first keys.
   __device__ __forceinline__ void copy() const {
@@ -97,7 +104,7 @@ struct WgmmaAttention {
       values.fill(step - 1, tile.values, key_of(step - 1));
     }
     if (tiles > 0) {
-      values.fill(tiles - 1, tile.values, 0);
+      values.fill(tiles - 1, tile.values, Tile::kSkipsFirst ? tile.first_key() : 0);
     }
     wait_for_copies<0>();
   }
@@ -120,6 +127,7 @@ struct WgmmaAttention {
       hold_wgmma_result(scores);
       keys.release(0);
       weigh(scores, softmax, factor, 0);
+      drop(scores, 0);
       round(weights, scores);
       begin_turns();
 #pragma unroll 1
@@ -134,6 +142,7 @@ struct WgmmaAttention {
         hold_wgmma_result(scores);
         keys.release(step);
         weigh(scores, softmax, factor, step);
+        drop(scores, step);
         finish_before_wait(softmax);
         wait_for_wgmma<0>();
         hold_wgmma_result(sums);
@@ -187,8 +196,7 @@ struct WgmmaAttention {
     open_wgmma_group();
 #pragma unroll
     for (int k = 0; k < kN8 / 2; ++k) {
-      wgmma<T, false>(sums, weights[k],
-                      wgmma_operand(values.buffer(step) + k * 16 * Keys::kPitch, Keys::kPanelBytes));
+      add_product<T, Keys>(sums, weights[k], values.buffer(step) + k * 16 * Keys::kPitch);
     }
     close_wgmma_group();
   }
@@ -197,6 +205,13 @@ struct WgmmaAttention {
                                         int step) const {
     tile.mask(scores, tile.row + group() * 64, tile.row + warp_row(), key_of(step));
     softmax.update(scores, tile.scale, factor);
+  }
+
+  __device__ __forceinline__ void drop(float (&weights)[kN8][4], int step) const {
+    if constexpr (Tile::kDrops) {
+      tile.dropout.template mark<false>(weights, tile.row + warp_row(), key_of(step));
+      tile.dropout.drop(weights);
+    }
   }
 
   // The assembler would put all of the weights' computation after the wait for the products that it runs behind.

@@ -199,15 +199,29 @@ TEST_CASE("each engine of the products and of attention runs on tensor cores") {
   }
 }
 
-TEST_CASE("both engines of attention compile for each head size") {
+/// All that do not exclude each other.
+void turn_on_flags(Problem& problem) {
+  for (auto& flag : problem.flags) {
+    flag.value = flag.name == "RIGHT" ? 0 : 1;
+  }
+}
+
+TEST_CASE("both engines of attention compile for each head size, and with windows, caps, gaps and dropout") {
   Compiler compiler;
   const Specs specs = shipped_specs();
-  for (const auto& name : {"flash_attention_forward", "flash_attention_backward"}) {
+  for (const auto& name : {"flash_attention_forward", "flash_attention_backward",
+                           "flash_attention_packed_forward", "flash_attention_packed_backward"}) {
     const auto& spec = specs.at(name);
-    for (const std::int64_t head_size : {64, 80, 96}) {
+    for (const std::int64_t head_size : {64, 80, 96, 256}) {
       Problem problem = problem_of_size(*spec, 128);
       problem.dims.back().value = head_size;
       REQUIRE(problem.dims.back().name == "D");
+      if (problem.dims.front().name == "N") {
+        problem.dims.front().value = 1;
+      }
+      if (head_size == 80) {
+        turn_on_flags(problem);
+      }
       const auto configurations = one_of_each_engine(*spec, problem, kH200);
       CHECK(configurations.size() == 2);
       for (const Configuration& configuration : configurations) {
