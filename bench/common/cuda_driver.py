@@ -29,12 +29,15 @@ def synchronize():
 
 
 def allocate(size_bytes, fill=None):
-    """The address of so many bytes of device memory, each set to `fill` where it is given."""
+    """The address of so many bytes of device memory, each set to `fill` where it is given, or all to these
+    bytes."""
     address = ctypes.c_uint64()
     check(
         _cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(max(size_bytes, 1))), f"{size_bytes} bytes"
     )
-    if fill is not None:
+    if isinstance(fill, bytes):
+        check(_cuda.cuMemcpyHtoD_v2(address, fill, ctypes.c_size_t(len(fill))), "copying to memory")
+    elif fill is not None:
         check(
             _cuda.cuMemsetD8_v2(address, ctypes.c_ubyte(fill), ctypes.c_size_t(size_bytes)), "setting memory"
         )

@@ -29,10 +29,53 @@ SCALE = 0.1
 BACKENDS = {"torch flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
 LENGTHS = [1, 17, 63, 64, 65, 127, 128, 129, 200, 1000]
 HEADS = [(1, 8, 2), (2, 3, 3), (2, 4, 1)]  # B, HQ, HKV
+FLAGS = [  # with which windows and caps the causal mask is checked, or none
+    {"CAUSAL": 1, "LEFT": 7},
+    {"CAUSAL": 1, "LEFT": 100, "SOFT_CAP": 50},
+    {"LEFT": 33, "RIGHT": 17},
+    {"RIGHT": 5},
+    {"LEFT": 70},
+    {"CAUSAL": 1, "SOFT_CAP": 3},
+    {"SOFT_CAP": 50},
+    {"LEFT": 1, "RIGHT": 1},
+]
+
+
+# Head size, type and flags of the checked problems.
+KINDS = [
+    (D, T, (("CAUSAL", causal),))
+    for D, T, causal in itertools.product((64, 80, 96, 128, 256), ("bf16", "f16"), (0, 1))
+]
+FLAGGED_KINDS = [
+    (D, ("bf16", "f16")[i % 2], tuple(flags.items()))
+    for i, (flags, D) in enumerate(itertools.product(FLAGS, (64, 128, 256)))
+]
 
 
 def problem(B, HQ, HKV, SQ, SK, D=128, T="bf16", causal=0):
     return {"B": B, "HQ": HQ, "HKV": HKV, "SQ": SQ, "SK": SK, "D": D, "T": T, "CAUSAL": causal}
+
+
+def seen(query, key, diagonal, p):
+    """Whether queries see keys: by their numbers, tensors of shapes that broadcast."""
+    distance = key - query - diagonal
+    result = torch.ones_like(distance, dtype=torch.bool)
+    if p.get("CAUSAL"):
+        result &= distance <= 0
+    if p.get("LEFT"):
+        result &= distance > -p["LEFT"]
+    if p.get("RIGHT"):
+        result &= distance < p["RIGHT"]
+    return result
+
+
+def capped(products, p):
+    """Scores of scaled products, and their derivatives."""
+    cap = p.get("SOFT_CAP", 0)
+    if not cap:
+        return products, torch.ones_like(products)
+    tangent = torch.tanh(products / cap)
+    return cap * tangent, 1 - tangent.square()
 
 
 TIMED = [
@@ -40,13 +83,15 @@ TIMED = [
     problem(4, 16, 16, 4096, 4096, 128, "bf16", 0),
     problem(2, 32, 32, 2048, 2048, 64, "bf16", 1),
     problem(2, 32, 32, 2048, 2048, 64, "bf16", 0),
+    problem(2, 8, 4, 4096, 4096, 256, "bf16", 1),
 ]
 
 
 def label(p):
     heads = f"{p['HQ']}:{p['HKV']}" if p["HQ"] != p["HKV"] else p["HQ"]
     kind = "causal" if p["CAUSAL"] else "full"
-    return f"({p['B']}, {heads}, {p['SQ']}x{p['SK']}, {p['D']}) {p['T']} {kind}"
+    more = "".join(f" {name.lower()} {p[name]}" for name in ("LEFT", "RIGHT", "SOFT_CAP") if p.get(name))
+    return f"({p['B']}, {heads}, {p['SQ']}x{p['SK']}, {p['D']}) {p['T']} {kind}{more}"
 
 
 def engine_of(configuration):
@@ -91,22 +136,21 @@ class Forward:
         return {"o": guarded(count, self.dtype), "lse": guarded(rows, torch.float32)}
 
     def batch(self, b, dtype):
-        """Q, K and V of a batch, and its scores, of which those that are not seen are -infinity."""
+        """Q, K and V of a batch, its scores, of which those that are not seen are -infinity, and the scores'
+        derivatives."""
         p = self.problem
         q, k, v = (self.inputs[name][b].to(dtype) for name in ("q", "k", "v"))
         k, v = zip_heads(p, k), zip_heads(p, v)
-        scores = (q @ k.mT) * SCALE
-        if p["CAUSAL"]:
-            query = torch.arange(p["SQ"], device="cuda")[:, None]
-            hidden = torch.arange(p["SK"], device="cuda")[None] > query + p["SK"] - p["SQ"]
-            scores.masked_fill_(hidden, float("-inf"))
-        return q, k, v, scores
+        scores, derivatives = capped((q @ k.mT) * SCALE, p)
+        query = torch.arange(p["SQ"], device="cuda")[:, None]
+        here = seen(query, torch.arange(p["SK"], device="cuda")[None], p["SK"] - p["SQ"], p)
+        return q, k, v, scores.masked_fill_(~here, float("-inf")), derivatives
 
     def truth(self, dtype=torch.float64):
         """The outputs by name, one batch at a time for the memory's sake."""
         outputs, logarithms = [], []
         for b in range(self.problem["B"]):
-            _, _, v, scores = self.batch(b, dtype)
+            _, _, v, scores, _ = self.batch(b, dtype)
             logarithms.append(torch.logsumexp(scores, -1))
             outputs.append((weights_of(scores) @ v).to(self.dtype))
         return {"o": torch.stack(outputs).flatten(), "lse": torch.stack(logarithms).flatten().float()}
@@ -151,11 +195,11 @@ class Backward(Forward):
             return per_head.view(p["HKV"], -1, p["SK"], p["D"]).sum(1)
 
         for b in range(p["B"]):
-            q, k, v, scores = self.batch(b, dtype)
+            q, k, v, scores, derivatives = self.batch(b, dtype)
             d_o = self.inputs["d_o"][b].to(dtype)
             weights = weights_of(scores)
             o = self.inputs["o"].view(p["B"], p["HQ"], p["SQ"], p["D"])[b].to(dtype)
-            slopes = weights * (d_o @ v.mT - (o * d_o).sum(-1, keepdim=True))
+            slopes = weights * (d_o @ v.mT - (o * d_o).sum(-1, keepdim=True)) * derivatives
             gradients["dq"].append(slopes @ k * SCALE)
             gradients["dk"].append(shared(slopes.mT @ q) * SCALE)
             gradients["dv"].append(shared(weights.mT @ d_o))
@@ -198,35 +242,40 @@ class Bench(Checker):
                 return f"{int(wrong.sum())} of {wanted.numel()} elements of {name} are off, the first at {first}, most by {error.max().item():.3g}"
         return ""
 
-    def pool(self, D, T, causal, count):
-        """The configurations that are tried: lists of `count` at most, first the default's, then one of each
-        engine."""
-        p = problem(4, 16, 16, 4096, 4096, D, T, causal)
-        valid = self.configurations(p)
-        valid += [c for c in self.configurations({**p, "SQ": 256, "SK": 256}) if c not in valid]
-        lists = [[self.default(p)]]
+    def pool(self, large, small, count):
+        """The configurations that are tried, those valid for either problem: lists of `count` at
+        most, first the default's, then one of each engine."""
+        valid = self.configurations(large)
+        valid += [c for c in self.configurations(small) if c not in valid]
+        lists = [[self.default(large)]]
         for engine in sorted({engine_of(c) for c in valid}):
             of_engine = [c for c in valid if engine_of(c) == engine]
-            lists.append(random.Random(f"{D} {T} {causal}").sample(of_engine, min(count, len(of_engine))))
+            chosen = random.Random(json.dumps(large)).sample(of_engine, min(count, len(of_engine)))
+            lists.append(chosen)
         return lists
 
+    def pool_of(self, D, T, flags, count):
+        p = {**problem(4, 16, 16, 4096, 4096, D, T), **dict(flags)}
+        return self.pool(p, {**p, "SQ": 256, "SK": 256}, count)
+
     def check(self, count):
-        kinds = list(itertools.product((64, 80, 96, 128), ("bf16", "f16"), (0, 1)))
-        pools = {kind: self.pool(*kind, count) for kind in kinds}
-        for (D, T, causal), pool in pools.items():
+        pools = {kind: self.pool_of(*kind, count) for kind in KINDS}
+        pools |= {kind: self.pool_of(*kind, 1) for kind in FLAGGED_KINDS}
+        for (D, T, flags), pool in pools.items():
             for configuration in itertools.chain(*pool):
-                self.order(problem(1, 1, 1, 1, 1, D, T, causal), configuration)
+                self.order({**problem(1, 1, 1, 1, 1, D, T), **dict(flags)}, configuration)
         generator = random.Random(0)
         pairs = [(n, n) for n in LENGTHS] + [tuple(generator.choices(LENGTHS, k=2)) for _ in range(20)]
         summary = {}
-        for i, ((D, T, causal), (SQ, SK)) in enumerate(itertools.product(kinds, pairs)):
-            p = problem(*HEADS[i % len(HEADS)], SQ, SK, D, T, causal)
+        for i, (kind, (SQ, SK)) in enumerate(itertools.product(pools, pairs)):
+            D, T, flags = kind
+            p = {**problem(*HEADS[i % len(HEADS)], SQ, SK, D, T), **dict(flags)}
             if i % len(pairs) == 0:
                 print(f"{self.direction.name}: from {label(p)} on", flush=True)
             # Of gradients torch does not say which keys such a query reaches.
             operands = self.direction(p, i, special=self.direction is Forward and i % 7 == 3)
             truth = operands.truth()
-            for configuration in (one[i // len(HEADS) % len(one)] for one in pools[D, T, causal]):
+            for configuration in (one[i // len(HEADS) % len(one)] for one in pools[kind]):
                 right = self.is_right(p, configuration, operands, truth)
                 counts = summary.setdefault(
                     f"{self.direction.name} engine {engine_of(configuration)} {T}", [0, 0]

@@ -13,23 +13,27 @@ import argparse
 import ctypes
 import pathlib
 import random
+import struct
 import sys
 import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 from compiling import Compiler
 from cuda_driver import SCALARS, Kernel, allocate, free, make_context, synchronize
-from spec import H200, Spec
+from spec import H200, Spec, expression
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROWS = [(3, 7), (33, 1000), (5, 4096), (2, 16385), (130, 64), (1, 1)]
 PRODUCTS = [(129, 136, 72), (64, 256, 512), (16, 128, 1024), (1, 1, 1), (200, 136, 200)]
 ATTENTION = [(1, 2, 1, 70, 70, 64), (1, 4, 2, 33, 129, 128), (2, 1, 1, 128, 128, 128), (1, 1, 1, 1, 1, 64)]
+ATTENTION += [(1, 2, 1, 70, 150, 256)]
+PACKED = [(3, 2, 1, 170, 170, 64), (2, 4, 2, 129, 129, 128), (1, 1, 1, 1, 1, 64), (2, 2, 1, 200, 200, 256)]
 ROTARY = [(7, 6, 2, 3, 80), (33, 1, 1, 33, 128), (5, 3, 3, 1, 18)]
 SIZES = {
     "ND": ROWS,
     "MNK": PRODUCTS,
     "BHQHKVSQSKD": ATTENTION,
+    "NHQHKVSQSKD": PACKED,
     "NHQHKVCD": ROTARY,
     "N": [(1000,), (7,), (65536,)],
 }
@@ -42,8 +46,26 @@ def problems(fields):
     for index, sizes in enumerate(SIZES["".join(dims)]):
         for on in [0, 1] if flags else [0]:
             chosen = {name: values[(index + on) % len(values)] for name, values in types.items()}
-            result.append({**dict(zip(dims, sizes, strict=True)), **chosen, **dict.fromkeys(flags, on)})
+            set_flags = {**dict.fromkeys(flags, on), **({"RIGHT": 0} if "RIGHT" in flags else {})}
+            result.append({**dict(zip(dims, sizes, strict=True)), **chosen, **set_flags})
     return result
+
+
+def content(parameter, argument, values):
+    """What a buffer is set to: None if to nothing."""
+    fill = argument.get("fill", {})
+    if isinstance(fill, dict) and parameter["type"] in ("i32", "i64"):  # of an index that others rely on
+        width = 4 if parameter["type"] == "i32" else 8
+        count = parameter["size_bytes"] // width
+        if "offsets" in fill and count:
+            total = expression(fill["offsets"]["total"])(values)
+            numbers = [total * i // (count - 1) for i in range(count)]
+            return struct.pack(f"<{count}{'i' if width == 4 else 'q'}", *numbers)
+        if "constant" in fill:
+            return struct.pack(f"<{count}{'i' if width == 4 else 'q'}", *[fill["constant"]] * count)
+    # 0x3c in each byte is about 1.06 in f16 and 0.01 in bf16 and f32; an integer is an index.
+    value = 0 if parameter["type"].startswith("i") and "lengths" not in parameter["name"] else 0x3C
+    return {"in": value, "inout": value, "zero": 0}.get(parameter["role"])
 
 
 def scalar(parameter, argument):
@@ -61,10 +83,10 @@ def run_one(spec, case, compiled):
     for launch in launches:
         for parameter in launch["parameters"]:
             if parameter["kind"] == "buffer" and parameter["name"] not in buffers:
-                # 0x3c in each byte is about 1.06 in f16 and 0.01 in bf16 and f32; an integer is an index.
-                value = 0 if parameter["type"].startswith("i") else 0x3C
-                fill = {"in": value, "inout": value, "zero": 0}.get(parameter["role"])
-                buffers[parameter["name"]] = allocate(parameter["size_bytes"], fill)
+                argument = spec.fields["arguments"][parameter["name"]]
+                fill = content(parameter, argument, spec.values_of(*case))
+                size = parameter["size_bytes"]
+                buffers[parameter["name"]] = allocate(size, fill) if size or argument["role"] != "in" else 0
         symbol = symbols[launch["entry"]]
         kernel = Kernel(cubin, symbol, launch["grid"], launch["block"], launch["shared_bytes"])
         loaded.append(kernel)

@@ -5,6 +5,9 @@ A subject has the kernel's `tensors` and `scalars` by name, the `outputs` among 
 outputs, or returns tensors in their order. `worst` compares such tensors with float64, element by element.
 """
 
+import itertools
+
+import packed_operands
 import torch
 import triton_kernels
 from attention import BACKENDS, PASSES
@@ -119,8 +122,24 @@ class Attention(Whole):
         }
 
 
+class PackedAttention(Whole):
+    """Sequences whose lengths are next to each other."""
+
+    def __init__(self, spec, problem):
+        direction = packed_operands.PASSES[spec.fields["name"].removeprefix("flash_attention_packed_")]
+        ends = [problem["SQ"] * i // problem["N"] for i in range(problem["N"] + 1)]
+        sequences = [(b - a, b - a, 0) for a, b in itertools.pairwise(ends)]
+        super().__init__(spec, problem, direction(problem, sequences, 1))
+        self.flops = self.operands.flops()
+
+    def others(self):
+        return {"varlen_attn": packed_operands.competitors(self.operands)["varlen_attn"]}
+
+
 def subject(spec, problem):
     name = spec.fields["name"]
     if name in OPERATIONS:
         return Rows(spec, problem)
+    if name.startswith("flash_attention_packed"):
+        return PackedAttention(spec, problem)
     return Attention(spec, problem) if name.startswith("flash_attention") else Product(spec, problem)
