@@ -140,7 +140,7 @@ class Demo(unittest.TestCase):
         self.assertEqual(
             [line for line in lines if not re.match(r"(not )?replayed:( (?!replayed)|$)", line)], []
         )
-        self.assertRegex(result.stdout, r"not replayed: N=16384,D=4096,T=bf16 +exact +shipped")
+        self.assertRegex(result.stdout, r"not replayed:   evidence +shipped: nvidia-h200")
         self.assertEqual([file.suffix for file in (self.folder / "tmp").iterdir()], [".html"])
 
     def test_the_table_that_it_plays_is_named_for_a_daemon(self):
