@@ -39,6 +39,6 @@ set(CUBIND_STANDARD_HEADERS
   <algorithm> <array> <atomic> <charconv> <chrono> <condition_variable> <cstdint> <deque> <filesystem> <functional> <iostream>
   <map> <memory> <mutex> <optional> <set> <span> <sstream> <string> <string_view> <thread> <tuple> <unordered_map> <utility>
   <variant> <vector>)
-set(CUBIND_MESSAGE_HEADERS <schemas/cubind.pb.h> <schemas/agent.pb.h> <schemas/worker.pb.h>)
+set(CUBIND_MESSAGE_HEADERS <schemas/cubind.pb.h> <schemas/facts.pb.h> <schemas/agent.pb.h> <schemas/worker.pb.h>)
 cubind_precompile(std HEADERS ${CUBIND_STANDARD_HEADERS})
 cubind_precompile(proto LIBS cubind_proto HEADERS ${CUBIND_STANDARD_HEADERS} ${CUBIND_MESSAGE_HEADERS})

@@ -1,9 +1,11 @@
--- The daemon's store in a file of SQLite. Its version is `kSchemaVersion` (server/store/schema_version.hpp), which grows with
--- every change here or in store_postgresql.sql; PRAGMA user_version of the file has it.
+-- The daemon's store. Its version is `kSchemaVersion` (server/store/schema_version.hpp), which grows with every change here or
+-- in store_postgresql.sql: PRAGMA user_version of a file of SQLite has it, and table cubind_schema of a database of PostgreSQL,
+-- where BLOB is spelled BYTEA, INTEGER BIGINT, and texts sort by their bytes.
 --
--- Conventions: digests are blobs of 32 bytes; times of day are RFC 3339 in UTC; problems, configurations and other lists are
--- JSON with their names in declared order; enumerations are spelled out, so that the file can be read without cubind. `sum`
--- is the SHA-256 of the row's own columns (`row_sum` in server/store/sqlite/database.cpp).
+-- A table of facts has the columns that a WHERE, an index or a fence asks for, then the fact: a message of schemas/facts.proto.
+-- `fact_sha256` covers the bytes of the fact and the columns that statements select before it (server/store/fact_rows.hpp), so
+-- that a changed bit in either is seen. Digests are blobs of 32 bytes; times of day are RFC 3339 in UTC; problems are JSON with
+-- their names in declared order; enumerations are spelled out.
 
 CREATE TABLE meta (
   only_row      INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -14,12 +16,9 @@ CREATE TABLE meta (
 ) STRICT;
 
 CREATE TABLE device_classes (
-  digest      BLOB PRIMARY KEY CHECK (length(digest) = 32),
-  full_key    BLOB NOT NULL,   -- compared on read
-  label       TEXT NOT NULL,   -- never a key
-  facts       TEXT NOT NULL,
-  first_seen  TEXT NOT NULL,
-  sum         BLOB
+  digest       BLOB PRIMARY KEY CHECK (length(digest) = 32),
+  fact         BLOB NOT NULL,
+  fact_sha256  BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- Cubins by their own digest, apart from the keys: two artifact keys may compile to the same bytes.
@@ -40,81 +39,48 @@ CREATE TABLE blob_uses (
 CREATE INDEX blob_uses_by_date ON blob_uses (last_used_at);
 
 CREATE TABLE artifacts (
-  key              BLOB PRIMARY KEY CHECK (length(key) = 32),
-  full_key         BLOB NOT NULL,       -- compared on read
-  cubin            BLOB NOT NULL CHECK (length(cubin) = 32),
-  kernel           TEXT NOT NULL,
-  architecture     TEXT NOT NULL,
-  cubin_bytes      INTEGER NOT NULL,
-  entries          TEXT NOT NULL,
-  entry_symbols    TEXT NOT NULL,
-  resources        TEXT NOT NULL,       -- per entry: registers, shared and local memory, spills, tensor cores
-  toolchain_name   TEXT NOT NULL,
-  nvrtc            BLOB NOT NULL,
-  builtins         BLOB NOT NULL,
-  headers          BLOB NOT NULL,
-  compile_ms       REAL NOT NULL,
-  created_at       TEXT NOT NULL,
-  sum              BLOB
+  key          BLOB PRIMARY KEY CHECK (length(key) = 32),
+  cubin        BLOB NOT NULL CHECK (length(cubin) = 32),
+  kernel       TEXT NOT NULL,
+  toolchain    BLOB NOT NULL,  -- its three digests
+  created_at   TEXT NOT NULL,
+  fact         BLOB NOT NULL,
+  fact_sha256  BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX artifacts_by_cubin ON artifacts (cubin);
-CREATE INDEX artifacts_by_kernel ON artifacts (kernel, nvrtc, builtins, headers);
+CREATE INDEX artifacts_by_kernel ON artifacts (kernel, toolchain);
 
 -- One launch plan on one problem and device class. Origin 'import' is kept apart: it never stands in for a measurement. Work
 -- is shared by content, never by a kernel's name: blocks and verifications belong to the key of a trial, which no kernel's
 -- name is part of; how a trial ended belongs to the kernel that it ended for.
 CREATE TABLE trials (
-  key             BLOB NOT NULL CHECK (length(key) = 32),
-  full_key        BLOB NOT NULL,        -- compared on read; empty for imports
-  origin          TEXT NOT NULL CHECK (origin IN ('worker', 'import')),
-  artifact_key    BLOB,
-  kernel          TEXT NOT NULL,
-  source          BLOB,                 -- equal for all kernels that may have trials in common; null: not known
-  problem         TEXT NOT NULL,
-  configuration   TEXT NOT NULL,
-  device_class    BLOB NOT NULL,
-  policy          TEXT NOT NULL,
-  driver_branch   TEXT NOT NULL,
-  driver_cuda     INTEGER NOT NULL,
-  driver_version  TEXT NOT NULL,
-  outcome         TEXT NOT NULL CHECK (outcome <> 'out_of_memory'),  -- never a property of the configuration
-  detail          TEXT NOT NULL,
-  fault_count     INTEGER NOT NULL,     -- faults in distinct workers; counts against the configuration from 2
-  measured_as     BLOB CHECK (length(measured_as) = 32),  -- of the trial that runs the same code, measured for this one
-  toolchain_name  TEXT NOT NULL,
-  nvrtc           BLOB NOT NULL,
-  builtins        BLOB NOT NULL,
-  headers         BLOB NOT NULL,
-  cubin           BLOB,                 -- imports; a worker's trial has its artifact
-  architecture    TEXT NOT NULL,        -- likewise
-  resources       TEXT NOT NULL,        -- likewise
-  series          INTEGER NOT NULL,     -- a retune begins a new one
-  job             TEXT NOT NULL,
-  created_at      TEXT NOT NULL,
+  key            BLOB NOT NULL CHECK (length(key) = 32),
+  origin         TEXT NOT NULL CHECK (origin IN ('worker', 'import')),
+  kernel         TEXT NOT NULL,
+  source         BLOB,           -- equal for all kernels that may have trials in common; null: not known
+  problem        TEXT NOT NULL,
+  device_class   BLOB NOT NULL,
+  policy         TEXT NOT NULL,
+  driver_branch  TEXT NOT NULL,
+  outcome        TEXT NOT NULL CHECK (outcome <> 'out_of_memory'),  -- never a property of the configuration
+  artifact_key   BLOB,
+  series         INTEGER NOT NULL,  -- a retune begins a new one
+  fact           BLOB NOT NULL,
+  fact_sha256    BLOB NOT NULL,
   PRIMARY KEY (key, origin, kernel)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX trials_by_question ON trials (kernel, problem, device_class, policy, driver_branch, series);
 CREATE INDEX trials_by_source ON trials (source, problem, device_class, policy, driver_branch) WHERE source IS NOT NULL;
 
 CREATE TABLE blocks (
-  trial              BLOB NOT NULL CHECK (length(trial) = 32),
-  origin             TEXT NOT NULL,
-  series             INTEGER NOT NULL,
-  stage              INTEGER NOT NULL CHECK (stage IN (0, 1)),  -- screen, final
-  position           INTEGER NOT NULL,
-  samples_us         BLOB NOT NULL,     -- IEEE 754 doubles, little-endian
-  sm_mhz             INTEGER NOT NULL,
-  memory_mhz         INTEGER NOT NULL,
-  temperature_c      INTEGER NOT NULL,
-  power_mw           INTEGER NOT NULL,
-  throttle_reasons   INTEGER NOT NULL,  -- NVML's bits
-  throttled          INTEGER NOT NULL,
-  contended          INTEGER NOT NULL,
-  timer              TEXT NOT NULL,
-  tick_us            REAL NOT NULL,
-  judged_against_us  REAL NOT NULL,
-  job                TEXT NOT NULL,
-  created_at         TEXT NOT NULL,
+  trial        BLOB NOT NULL CHECK (length(trial) = 32),
+  origin       TEXT NOT NULL,
+  series       INTEGER NOT NULL,
+  stage        INTEGER NOT NULL CHECK (stage IN (0, 1)),  -- screen, final
+  position     INTEGER NOT NULL,
+  job          TEXT NOT NULL,
+  fact         BLOB NOT NULL,
+  fact_sha256  BLOB NOT NULL,
   PRIMARY KEY (trial, origin, series, stage, position)
 ) STRICT, WITHOUT ROWID;
 
@@ -122,80 +88,35 @@ CREATE TABLE verifications (
   trial                BLOB NOT NULL CHECK (length(trial) = 32),
   origin               TEXT NOT NULL,
   series               INTEGER NOT NULL,
-  verification_digest  BLOB NOT NULL,   -- of reference and tolerance
+  verification_digest  BLOB NOT NULL,  -- of reference and tolerance
   problem              TEXT NOT NULL,
   after_timing         INTEGER NOT NULL,
   outcome              TEXT NOT NULL,
-  worst_excess         REAL NOT NULL,
-  worst_output         TEXT NOT NULL,
-  worst_index          INTEGER NOT NULL,
-  mismatches           INTEGER NOT NULL,
-  same_bits            INTEGER NOT NULL,
-  detail               TEXT NOT NULL,
-  reference            TEXT NOT NULL,
-  job                  TEXT NOT NULL,
-  created_at           TEXT NOT NULL,
+  fact                 BLOB NOT NULL,
+  fact_sha256          BLOB NOT NULL,
   PRIMARY KEY (trial, origin, series, verification_digest, problem, after_timing)
 ) STRICT, WITHOUT ROWID;
 
--- Winners. Append-only: a row that is replaced gets its `to_generation`. `comparisons` with libraries (JSON, see
--- kComparisonFields) are reported by clients later, and the row's sum leaves them out.
+-- Winners. Append-only but for comparisons with libraries, which clients report later: a row that is replaced gets its
+-- `to_generation`.
 CREATE TABLE records (
-  id                      INTEGER PRIMARY KEY,
-  key                     BLOB NOT NULL CHECK (length(key) = 32),
-  full_key                BLOB NOT NULL,  -- compared on read
-  kernel                  TEXT NOT NULL,
-  interface               BLOB NOT NULL,
-  problem                 TEXT NOT NULL,
-  device_class            BLOB NOT NULL REFERENCES device_classes (digest),
-  policy                  TEXT NOT NULL,
-  numerics                TEXT NOT NULL,
-  namespace               TEXT NOT NULL,
-  from_generation         INTEGER NOT NULL,
-  to_generation           INTEGER,        -- null: current
-  configuration           TEXT NOT NULL,
-  trial                   BLOB NOT NULL,
-  cubin                   BLOB NOT NULL,  -- that was measured
-  architecture            TEXT NOT NULL,
-  toolchain_name          TEXT NOT NULL,
-  toolchain_major         INTEGER NOT NULL,
-  nvrtc                   BLOB NOT NULL,
-  builtins                BLOB NOT NULL,
-  headers                 BLOB NOT NULL,
-  driver_branch           TEXT NOT NULL,
-  driver_cuda             INTEGER NOT NULL,
-  driver_version          TEXT NOT NULL,
-  evidence                TEXT NOT NULL,
-  provisional             INTEGER NOT NULL,
-  median_us               REAL NOT NULL,
-  median_low_us           REAL NOT NULL,
-  median_high_us          REAL NOT NULL,
-  samples                 INTEGER NOT NULL,
-  sm_mhz                  INTEGER NOT NULL,
-  power_limit_mw          INTEGER NOT NULL,
-  contended               INTEGER NOT NULL,
-  throttled               INTEGER NOT NULL,
-  gain_over_default       REAL NOT NULL,
-  timer                   TEXT NOT NULL,
-  tick_us                 REAL NOT NULL,
-  measured_at             TEXT NOT NULL,
-  verified                INTEGER NOT NULL,
-  verification_digest     BLOB NOT NULL,
-  verification_reference  TEXT NOT NULL,
-  worst_excess            REAL NOT NULL,
-  verified_problems       TEXT NOT NULL,
-  same_bits               INTEGER NOT NULL,
-  verified_after_timing   INTEGER NOT NULL,
-  finalists               BLOB NOT NULL,  -- trial keys, 32 bytes each
-  job                     TEXT NOT NULL,
-  comparisons             TEXT,
-  search_space            BLOB,           -- digest of the space that the winner was chosen from; null: not known
-  search_strategy         TEXT NOT NULL,
-  search_trials           INTEGER NOT NULL,
-  search_seconds          REAL NOT NULL,  -- the limit that ended it; 0: none did
-  search_complete         INTEGER NOT NULL,
-  created_at              TEXT NOT NULL,
-  sum                     BLOB
+  id               INTEGER PRIMARY KEY,
+  key              BLOB NOT NULL CHECK (length(key) = 32),
+  kernel           TEXT NOT NULL,
+  problem          TEXT NOT NULL,
+  device_class     BLOB NOT NULL REFERENCES device_classes (digest),
+  policy           TEXT NOT NULL,
+  from_generation  INTEGER NOT NULL,
+  to_generation    INTEGER,        -- null: current
+  trial            BLOB NOT NULL,
+  cubin            BLOB NOT NULL,
+  toolchain_major  INTEGER NOT NULL,
+  driver_branch    TEXT NOT NULL,
+  evidence         TEXT NOT NULL,
+  provisional      INTEGER NOT NULL,
+  job              TEXT NOT NULL,
+  fact             BLOB NOT NULL,
+  fact_sha256      BLOB NOT NULL
 ) STRICT;
 -- One current row per driver branch, toolchain major and kind of evidence: none overwrites another.
 CREATE UNIQUE INDEX records_current ON records (key, driver_branch, toolchain_major, evidence, provisional)
@@ -203,49 +124,22 @@ CREATE UNIQUE INDEX records_current ON records (key, driver_branch, toolchain_ma
 CREATE INDEX records_by_kernel ON records (kernel, device_class);
 
 CREATE TABLE jobs (
-  id                   TEXT PRIMARY KEY,
-  kind                 TEXT NOT NULL,
-  key                  BLOB NOT NULL,
-  kernel               TEXT NOT NULL,
-  interface            BLOB NOT NULL,
-  problem              TEXT NOT NULL,
-  device_class         BLOB NOT NULL,
-  policy               TEXT NOT NULL,
-  numerics             TEXT NOT NULL,
-  namespace            TEXT NOT NULL,
-  state                TEXT NOT NULL,
-  ended                INTEGER NOT NULL,
-  fence                INTEGER NOT NULL,  -- of the latest lease
-  series               INTEGER NOT NULL,
-  retune               INTEGER NOT NULL,
-  interruptions        INTEGER NOT NULL,
-  error                TEXT NOT NULL,
-  note                 TEXT NOT NULL,
-  created_at           TEXT NOT NULL,
-  finished_at          TEXT NOT NULL,
-  elapsed_ms           REAL NOT NULL,
-  configurations       INTEGER NOT NULL,
-  configurations_done  INTEGER NOT NULL,
-  nvrtc_calls          INTEGER NOT NULL,
-  outcomes             TEXT NOT NULL,
-  record_trial         BLOB NOT NULL,
-  listed               TEXT NOT NULL,     -- configurations: the only ones that are compiled or tried
-  architecture         TEXT NOT NULL,
-  driver_cuda          INTEGER NOT NULL,
-  -- A miss started the job for a bucket: where its problem does not fit, a smaller one of the bucket is measured.
-  for_bucket           INTEGER NOT NULL,
-  -- Failed for the lack of memory: how many bytes its trials would have to be allowed. 0: another end, or there is a later
-  -- job with this key.
-  needs_bytes          INTEGER NOT NULL,
-  max_trials           INTEGER NOT NULL,  -- 0: not said
-  max_seconds          REAL NOT NULL,     -- likewise
-  stages               TEXT NOT NULL,     -- milliseconds by stage
-  -- Configurations that the search begins with: found when the job is first leased, and kept, so that later leases search
-  -- alike.
-  hints                TEXT NOT NULL,
-  from_scratch         INTEGER NOT NULL,  -- it chooses as if nothing were known
-  rounds               INTEGER NOT NULL,  -- of the finalists; 0: until they separate or tie
-  sum                  BLOB
+  id            TEXT PRIMARY KEY,
+  kind          TEXT NOT NULL,
+  key           BLOB NOT NULL,
+  kernel        TEXT NOT NULL,
+  problem       TEXT NOT NULL,
+  device_class  BLOB NOT NULL,
+  policy        TEXT NOT NULL,
+  state         TEXT NOT NULL,
+  ended         INTEGER NOT NULL,
+  fence         INTEGER NOT NULL,
+  series        INTEGER NOT NULL,
+  created_at    TEXT NOT NULL,
+  finished_at   TEXT NOT NULL,
+  needs_bytes   INTEGER NOT NULL,
+  fact          BLOB NOT NULL,
+  fact_sha256   BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX jobs_single_flight ON jobs (key) WHERE ended = 0;
 CREATE INDEX jobs_by_key ON jobs (key);
@@ -255,18 +149,11 @@ CREATE INDEX jobs_by_age ON jobs (created_at, id);
 
 -- Misses that started no job.
 CREATE TABLE wants (
-  key           BLOB PRIMARY KEY CHECK (length(key) = 32),
-  full_key      BLOB NOT NULL,
-  kernel        TEXT NOT NULL,
-  interface     BLOB NOT NULL,
-  problem       TEXT NOT NULL,
-  device_class  BLOB NOT NULL,
-  policy        TEXT NOT NULL,
-  numerics      TEXT NOT NULL,
-  namespace     TEXT NOT NULL,
-  count         INTEGER NOT NULL,
-  first_at      TEXT NOT NULL,
-  last_at       TEXT NOT NULL
+  key          BLOB PRIMARY KEY CHECK (length(key) = 32),
+  count        INTEGER NOT NULL,
+  last_at      TEXT NOT NULL,
+  fact         BLOB NOT NULL,
+  fact_sha256  BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX wants_by_rank ON wants (count, last_at, key);
 

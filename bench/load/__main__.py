@@ -35,6 +35,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import hashlib
 import importlib.util
 import json
 import multiprocessing
@@ -92,23 +93,59 @@ def listen_with_token(folder, bin_dir):
     return ["--listen", "127.0.0.1:0", "--insecure", "--tokens", tokens], made
 
 
+def field(number, data):
+    """A field of a message: bytes, or a small number."""
+    if isinstance(data, int):
+        return bytes([number << 3, data])
+    data = data.encode() if isinstance(data, str) else data
+    return (
+        bytes([number << 3 | 2])
+        + (bytes([len(data)]) if len(data) < 128 else bytes([len(data) & 127 | 128, len(data) >> 7]))
+        + data
+    )
+
+
+def encoded(column):
+    """A column as the store's digests cover it (server/store/fact_rows.cpp)."""
+    kind, held = {int: (b"i", str), str: (b"s", str), bytes: (b"b", bytes)}[type(column)]
+    held = held(column) if kind == b"b" else held(column).encode()
+    return kind + str(len(held)).encode() + b":" + held
+
+
+def ended_job(number, now):
+    """A row of table jobs, with a StoredJob."""
+    zeros, key, name = bytes(32), hashlib.sha256(str(number).encode()).digest(), f"{number:016x}"
+    dims = b"".join(field(1, field(1, dim) + field(2, 1)) for dim in ("N", "D"))
+    problem = dims + field(2, field(1, "T") + field(2, "bf16"))
+    question = field(1, "rmsnorm_forward") + field(2, zeros) + field(3, problem) + field(4, zeros)
+    question += field(5, "cold/3,stream") + field(6, "tolerance")
+    job = field(1, name) + field(7, 5) + field(13, now) + field(14, now)
+    fact = field(1, job) + field(2, key) + field(3, question) + field(8, zeros)
+    text = '{"dims":{"N":1,"D":1},"types":{"T":"bf16"},"flags":{},"scenario":""}'
+    columns = [
+        name,
+        "tune",
+        key,
+        "rmsnorm_forward",
+        text,
+        zeros,
+        "cold/3,stream",
+        "done",
+        1,
+        0,
+        0,
+        now,
+        now,
+        0,
+    ]
+    return [*columns, fact, hashlib.sha256(b"".join(map(encoded, columns)) + fact).digest()]
+
+
 def add_ended_jobs(store):
+    now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
     with contextlib.closing(sqlite3.connect(store)) as database, database:
-        columns = [row[1:3] for row in database.execute("PRAGMA table_info(jobs)")]
-        empty = {"TEXT": "''", "INTEGER": "0", "REAL": "0.0", "BLOB": "zeroblob(32)"}
-        problem = '{"dims":{"N":1,"D":1},"types":{"T":"bf16"},"flags":{},"scenario":""}'
-        now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-        given = {
-            "id": "printf('%016x', i)", "kind": "'tune'", "key": "randomblob(32)", "kernel": "'rmsnorm_forward'",
-            "problem": f"'{problem}'", "policy": "'cold/3,stream'", "numerics": "'tolerance'", "state": "'done'", "ended": "1",
-            "created_at": f"'{now}'", "finished_at": f"'{now}'", "elapsed_ms": "1.0", "outcomes": "'{}'", "stages": "'{}'",
-            "listed": "'[]'", "hints": "'[]'", "sum": "NULL",
-        }  # fmt: skip
-        values = ", ".join(given.get(name, empty.get(kind, "''")) for name, kind in columns)
-        database.execute(
-            f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ENDED_JOBS}) "
-            f"INSERT INTO jobs ({', '.join(name for name, _ in columns)}) SELECT {values} FROM n"
-        )
+        rows = (ended_job(number, now) for number in range(1, ENDED_JOBS + 1))
+        database.executemany(f"INSERT INTO jobs VALUES ({', '.join('?' * 16)})", rows)
 
 
 def most_rss_mb(process):

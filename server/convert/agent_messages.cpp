@@ -9,7 +9,7 @@
 #include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "server/convert/limits.hpp"
-#include "server/convert/replies.hpp"
+#include "server/store/row_facts.hpp"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire_fields.hpp"
@@ -30,69 +30,28 @@ constexpr std::uint32_t kMaxBlocks =
 /// What a compiler or a driver wrote. It is shown on the terminals of others, and not by cubindctl alone.
 std::string log_from_wire(const std::string& text) { return printable(cut_utf8(text, kMaxLogBytes)); }
 
-ToolchainIdentity identity_from_wire(const v1::ToolchainIdentity& wire, const std::string& field) {
-  check_text(wire.name(), field + ".name");
-  return toolchain_from_wire(wire, field);
-}
-
-TrialRow trial_from_wire(const v1::TrialHeader& wire, const std::string& list, int index) {
-  TrialRow trial;
-  trial.key = {digest_from_wire(wire.trial_key(), element_member(list, index, "trial_key")),
-               wire.trial_key_full()};
-  if (!wire.artifact_key().empty()) {
-    trial.artifact_key = digest_from_wire(wire.artifact_key(), element_member(list, index, "artifact_key"));
-  }
-  trial.configuration =
-      configuration_from_wire(wire.configuration(), element_member(list, index, "configuration"));
-  trial.problem = problem_from_wire(wire.problem(), element_member(list, index, "problem"));
-  trial.outcome = outcome_from_wire(wire.outcome(), element_member(list, index, "outcome"));
+TrialRow checked_trial(const v1::TrialHeader& wire, const std::string& field) {
+  check_text(wire.toolchain().name(), field + ".toolchain.name");
+  TrialRow trial = trial_from_wire(wire, field);
   trial.detail = log_from_wire(wire.detail());
-  trial.fault_count = wire.fault_count();
-  if (!wire.measured_as().empty()) {
-    trial.measured_as = digest_from_wire(wire.measured_as(), element_member(list, index, "measured_as"));
-  }
-  if (wire.has_toolchain()) {
-    trial.toolchain = identity_from_wire(wire.toolchain(), element_member(list, index, "toolchain"));
-  }
   return trial;
 }
 
-ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::string& list, int index) {
-  ArtifactUpload upload;
-  ArtifactRow& row = upload.row;
-  row.key = {digest_from_wire(wire.key(), element_member(list, index, "key")), wire.key_full()};
-  row.cubin = digest_from_wire(wire.info().digest(), element_member(list, index, "info.digest"));
-  row.architecture = wire.info().architecture();
-  row.cubin_bytes = wire.info().cubin_bytes();
-  check_texts(wire.entries(), element_member(list, index, "entries"), kMaxMessageBytes);
-  check_texts(wire.entry_symbols(), element_member(list, index, "entry_symbols"), kMaxMessageBytes);
-  row.entries.assign(wire.entries().begin(), wire.entries().end());
-  row.entry_symbols.assign(wire.entry_symbols().begin(), wire.entry_symbols().end());
-  row.resources = resources_from_wire(wire.info().entries());
-  row.toolchain = identity_from_wire(wire.toolchain(), element_member(list, index, "toolchain"));
-  check_number(wire.compile_ms(), kMaxFigure, element_member(list, index, "compile_ms"));
-  row.compile_ms = wire.compile_ms();
+ArtifactUpload checked_upload(const v1::ArtifactUpload& wire, const std::string& field) {
+  check_texts(wire.entries(), field + ".entries", kMaxMessageBytes);
+  check_texts(wire.entry_symbols(), field + ".entry_symbols", kMaxMessageBytes);
+  check_text(wire.toolchain().name(), field + ".toolchain.name");
+  check_number(wire.compile_ms(), kMaxFigure, field + ".compile_ms");
+  ArtifactUpload upload{artifact_from_wire(wire, field), wire.info().zstd_cubin()};
+  const ArtifactRow& row = upload.row;
   if (row.entries.size() != row.entry_symbols.size()) {
-    throw Error(ErrorCode::InvalidArgument, element_member(list, index, "entry_symbols"),
-                "has another length than entries");
+    throw Error(ErrorCode::InvalidArgument, field + ".entry_symbols", "has another length than entries");
   }
   if (row.cubin_bytes > kMaxCubinBytes) {
-    throw Error(ErrorCode::ResourceExhausted, element_member(list, index, "info.cubin_bytes"),
+    throw Error(ErrorCode::ResourceExhausted, field + ".info.cubin_bytes",
                 std::to_string(row.cubin_bytes) + " is above the limit of " + std::to_string(kMaxCubinBytes));
   }
-  upload.zstd = wire.info().zstd_cubin();
   return upload;
-}
-
-void check_times(const v1::SampleBlock& wire, const std::string& list, int index) {
-  if (wire.samples_us().empty()) {
-    refuse(element_member(list, index, "samples_us"), "is empty");
-  }
-  for (int i = 0; i < wire.samples_us_size(); ++i) {
-    check_duration(wire.samples_us(i), element_member(list, index, element("samples_us", i)));
-  }
-  check_time(wire.tick_us(), element_member(list, index, "tick_us"));
-  check_time(wire.judged_against_us(), element_member(list, index, "judged_against_us"));
 }
 
 void check_times(const v1::Provenance& wire) {
@@ -105,33 +64,27 @@ void check_times(const v1::Provenance& wire) {
   check_number(wire.verification().worst_excess(), kMaxFigure, field + "verification.worst_excess");
 }
 
-BlockRow block_from_wire(const v1::SampleBlock& wire, const std::string& list, int index) {
-  check_times(wire, list, index);
-  check_text(wire.timer(), element_member(list, index, "timer"));
-  if (wire.index() >= kMaxBlocks) {
-    refuse(element_member(list, index, "index"),
-           std::to_string(wire.index()) + " is above " + std::to_string(kMaxBlocks - 1));
+BlockRow checked_block(const v1::SampleBlock& wire, const std::string& field) {
+  if (wire.samples_us().empty()) {
+    refuse(field + ".samples_us", "is empty");
   }
-  BlockRow row;
-  row.trial = digest_from_wire(wire.trial_key(), element_member(list, index, "trial_key"));
-  row.stage = wire.stage() == v1::SampleBlock::FINAL ? Stage::Final : Stage::Screen;
-  row.index = wire.index();
-  row.block = cubind::block_from_wire(wire);
-  row.timer = wire.timer();
-  row.tick_us = wire.tick_us();
-  return row;
+  for (int i = 0; i < wire.samples_us_size(); ++i) {
+    check_duration(wire.samples_us(i), element_field(field, "samples_us", i));
+  }
+  check_time(wire.tick_us(), field + ".tick_us");
+  check_time(wire.judged_against_us(), field + ".judged_against_us");
+  check_text(wire.timer(), field + ".timer");
+  if (wire.index() >= kMaxBlocks) {
+    refuse(field + ".index", std::to_string(wire.index()) + " is above " + std::to_string(kMaxBlocks - 1));
+  }
+  return block_from_wire(wire, field);
 }
 
-VerificationRow verification_from_wire(const v1::VerificationResult& wire, const std::string& list,
-                                       int index) {
-  check_number(wire.worst_excess(), kMaxFigure, element_member(list, index, "worst_excess"));
-  check_text(wire.worst_output(), element_member(list, index, "worst_output"));
-  check_text(wire.reference(), element_member(list, index, "reference"));
-  VerificationRow row;
-  row.trial = digest_from_wire(wire.trial_key(), element_member(list, index, "trial_key"));
-  row.verification_digest =
-      digest_from_wire(wire.verification_digest(), element_member(list, index, "verification_digest"));
-  row.result = cubind::verification_from_wire(wire, element(list, index));
+VerificationRow checked_verification(const v1::VerificationResult& wire, const std::string& field) {
+  check_number(wire.worst_excess(), kMaxFigure, field + ".worst_excess");
+  check_text(wire.worst_output(), field + ".worst_output");
+  check_text(wire.reference(), field + ".reference");
+  VerificationRow row = verification_from_wire(wire, field);
   row.result.detail = log_from_wire(wire.detail());
   return row;
 }
@@ -188,48 +141,6 @@ WorkResult::Status status_from_wire(v1::JobResult::Status status) {
   }
 }
 
-void to_wire(const TrialRow& from, v1::TrialHeader& to) {
-  to.set_trial_key(bytes_of(from.key.digest));
-  to.set_trial_key_full(from.key.full);
-  if (from.artifact_key) {
-    to.set_artifact_key(bytes_of(*from.artifact_key));
-  }
-  cubind::to_wire(from.configuration, *to.mutable_configuration());
-  cubind::to_wire(from.problem, *to.mutable_problem());
-  to.set_outcome(cubind::to_wire(from.outcome));
-  to.set_detail(from.detail);
-  to.set_fault_count(from.fault_count);
-  if (from.measured_as) {
-    to.set_measured_as(bytes_of(*from.measured_as));
-  }
-  cubind::to_wire(from.toolchain, *to.mutable_toolchain());
-}
-
-void to_wire(const BlockRow& from, v1::SampleBlock& to) {
-  to.set_trial_key(bytes_of(from.trial));
-  to.set_stage(from.stage == Stage::Final ? v1::SampleBlock::FINAL : v1::SampleBlock::SCREEN);
-  to.set_index(from.index);
-  cubind::to_wire(from.block, to);
-  to.set_timer(from.timer);
-  to.set_tick_us(from.tick_us);
-}
-
-void to_wire(const VerificationRow& from, v1::VerificationResult& to) {
-  to.set_trial_key(bytes_of(from.trial));
-  to.set_verification_digest(bytes_of(from.verification_digest));
-  cubind::to_wire(from.result, to);
-}
-
-void to_wire(const ArtifactRow& from, v1::ArtifactUpload& to) {
-  to.set_key(bytes_of(from.key.digest));
-  to.set_key_full(from.key.full);
-  cubind::to_wire(from, *to.mutable_info());
-  to.mutable_entries()->Assign(from.entries.begin(), from.entries.end());
-  to.mutable_entry_symbols()->Assign(from.entry_symbols.begin(), from.entry_symbols.end());
-  to.set_compile_ms(from.compile_ms);
-  cubind::to_wire(from.toolchain, *to.mutable_toolchain());
-}
-
 // Messages that stay near kWorkPageBytes: a row is small compared with that.
 class Pages {
  public:
@@ -279,18 +190,15 @@ WorkProgress progress_from_wire(const v1::Progress& wire) {
 
 WorkBatch batch_from_wire(const v1::Batch& wire) {
   WorkBatch batch;
-  for (int i = 0; i < wire.trials_size(); ++i) {
-    batch.trials.push_back(trial_from_wire(wire.trials(i), "batch.trials", i));
-  }
-  for (int i = 0; i < wire.artifacts_size(); ++i) {
-    batch.artifacts.push_back(upload_from_wire(wire.artifacts(i), "batch.artifacts", i));
-  }
-  for (int i = 0; i < wire.blocks_size(); ++i) {
-    batch.blocks.push_back(block_from_wire(wire.blocks(i), "batch.blocks", i));
-  }
-  for (int i = 0; i < wire.verifications_size(); ++i) {
-    batch.verifications.push_back(verification_from_wire(wire.verifications(i), "batch.verifications", i));
-  }
+  const auto add = [](const auto& messages, std::string_view list, auto check, auto& rows) {
+    for (int i = 0; i < messages.size(); ++i) {
+      rows.push_back(check(messages[i], element(list, i)));
+    }
+  };
+  add(wire.trials(), "batch.trials", checked_trial, batch.trials);
+  add(wire.artifacts(), "batch.artifacts", checked_upload, batch.artifacts);
+  add(wire.blocks(), "batch.blocks", checked_block, batch.blocks);
+  add(wire.verifications(), "batch.verifications", checked_verification, batch.verifications);
   return batch;
 }
 
@@ -317,8 +225,7 @@ WorkResult result_from_wire(const v1::JobResult& wire, std::chrono::system_clock
     const v1::SearchSummary& search = wire.search();
     check_number(search.seconds(), kMaxFigure, "result.search.seconds");
     check_text(search.strategy(), "result.search.strategy");
-    record.search = {digest_from_wire(search.space(), "result.search.space"), search.strategy(),
-                     search.trials(), search.seconds(), search.complete()};
+    record.search = search_from_wire(search, "result.search");
   }
   const v1::Provenance& provenance = wire.provenance();
   check_times(provenance);

@@ -9,19 +9,13 @@
 #include "server/answer/answerer.hpp"
 #include "server/jobs/job_event.hpp"
 #include "server/kernel_library.hpp"
+#include "server/store/row_facts.hpp"
 
 namespace cubind {
 
 void to_wire(const Generation& from, v1::Generation& to);
-void to_wire(const DriverVersion& from, v1::DriverVersion& to);
-/// Leaves out the bytes.
-void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to);
-/// The provenance of a record, without departures and without the facts that only an answer knows.
-void to_wire(const RecordRow& from, v1::Provenance& to);
 /// The whole reply but the job and the cubin's bytes.
 void to_wire(const ServedAnswer& from, v1::GetVariantReply& to);
-v1::Job::Kind to_wire(JobKind from);
-v1::Job::State to_wire(JobState from);
 void to_wire(const JobEvent& from, v1::Job& to);
 /// `generation` is that of a finished job's record.
 void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& to);

@@ -88,9 +88,15 @@ std::vector<Value> Statement::values(std::size_t count) {
   return values;
 }
 
-std::string Statement::row_name() {
-  const std::string name(prepared_.blob(0));
-  return prepared_.kind(0) == ValueKind::Bytes ? Digest::from_bytes(name).value_or(Digest{}).hex() : name;
+std::string Statement::row_name(std::size_t columns) {
+  std::string name;
+  for (int i = 0; i < static_cast<int>(columns); ++i) {
+    const std::string part(prepared_.blob(i));
+    const bool is_digest = prepared_.kind(i) == ValueKind::Bytes;
+    name.append(i == 0 ? "" : "/")
+        .append(is_digest ? Digest::from_bytes(part).value_or(Digest{}).hex() : part);
+  }
+  return name;
 }
 
 }  // namespace cubind::store

@@ -107,8 +107,10 @@ class Statement {
   Value value();
   std::vector<Value> values(std::size_t count);
 
-  /// What names the row: its first column, a number, a text or a digest.
-  std::string row_name();
+  bool has_value() { return !prepared_.is_null(next_column_); }
+
+  /// What names the row: its first columns, numbers, texts or digests.
+  std::string row_name(std::size_t columns = 1);
   /// The column that was read last.
   std::string column() const { return prepared_.column_name(next_column_ - 1); }
 

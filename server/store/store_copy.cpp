@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <functional>
 #include <iterator>
 #include <span>
@@ -46,26 +45,12 @@ const std::array<Table, 11> kTables{{
     {"pins", {"job"}},
 }};
 
-/// That one engine alone has: sums, the numbers of changes, the owners of jobs.
-bool is_of_engine(const std::string& column) {
-  return column == "sum" || column == "change" || column == "owner";
-}
+/// That one engine alone has: the numbers of changes, the owners of jobs.
+bool is_of_engine(const std::string& column) { return column == "change" || column == "owner"; }
 
 std::string placeholders(std::size_t count) { return join(std::vector<std::string>(count, "?"), ", "); }
 
 using Row = std::vector<Value>;
-
-/// A NUL in free text, which PostgreSQL does not take, becomes U+FFFD, as in what a daemon writes there.
-Row storable(Row row) {
-  for (Value& value : row) {
-    if (std::string* text = std::get_if<std::string>(&value)) {
-      for (std::size_t at = 0; (at = text->find('\0', at)) != std::string::npos;) {
-        text->replace(at, 1, "\xEF\xBF\xBD");
-      }
-    }
-  }
-  return row;
-}
 
 /// Hands over each row in the order of the table's key.
 void each_row(Connection& connection, const Table& table, const std::vector<std::string>& columns,
@@ -86,7 +71,7 @@ void each_row(Connection& connection, const Table& table, const std::vector<std:
     Row next;
     for (; query.step(); ++rows) {
       next = query.values(table.key.size());
-      body(storable(query.values(columns.size())));
+      body(query.values(columns.size()));
     }
     last = std::move(next);
   }
@@ -95,25 +80,17 @@ void each_row(Connection& connection, const Table& table, const std::vector<std:
 /// A prefix code of what the rows hold.
 class ContentSum {
  public:
-  void begin(const std::string& table) { add('t', table); }
+  void begin(const std::string& table) { hash_.update("t" + std::to_string(table.size()) + ":" + table); }
   void add(const Row& row) {
-    add('r', "");
+    std::string bytes = "r";
     for (const Value& value : row) {
-      std::visit([this](const auto& one) { add(one); }, value);
+      store::add_to(bytes, value);
     }
+    hash_.update(bytes);
   }
   Digest finish() { return hash_.finish(); }
 
  private:
-  void add(char kind, std::string_view bytes) {
-    hash_.update(kind + std::to_string(bytes.size()) + ":").update(bytes);
-  }
-  void add(std::monostate) { add('n', ""); }
-  void add(std::int64_t value) { add('i', std::to_string(value)); }
-  void add(double value) { add('f', std::to_string(std::bit_cast<std::uint64_t>(value))); }
-  void add(const std::string& text) { add('s', text); }
-  void add(const store::RawBytes& raw) { add('b', raw.bytes); }
-
   Sha256 hash_;
 };
 
@@ -185,21 +162,7 @@ class StoreCopy {
  public:
   static Connection& of(StoreReader& reader) { return reader.database_; }
 
-  /// Rows whose sums no longer fit would get new ones.
-  static void refuse_damaged(StoreReader& from) {
-    for (const auto& [table, damaged] : sql::kDamagedRows) {
-      const std::string& query = damaged.in(of(from).dialect());
-      if (!query.empty() && of(from).query(query).step()) {
-        throw Error(
-            ErrorCode::DataLoss, "store, table " + table,
-            "has a damaged row: `cubind --fsck` names it; put a backup in the store's place, or start "
-            "the daemon, which measures and compiles such rows again");
-      }
-    }
-  }
-
   static StoreContent copy(StoreReader& from, StoreWriter& to) {
-    refuse_damaged(from);
     Connection& target = of(to);
     if (!is_empty(target)) {
       throw Error(ErrorCode::FailedPrecondition, "target of the copy",
@@ -209,11 +172,8 @@ class StoreCopy {
       insert_row(target, table, columns, row);
     });
     target.query(sql::kSetGeneration).bind(generation_of(of(from))).run();
-    for (const store::DialectText& statement : sql::kAfterCopy) {
-      if (const std::string& text = statement.in(target.dialect()); !text.empty()) {
-        Statement query = target.query(text);
-        query.step();
-      }
+    if (const std::string& after = sql::kAfterCopy.in(target.dialect()); !after.empty()) {
+      target.query(after).step();
     }
     if (read_content(target, [](const auto&, const auto&, const auto&) {}) != read) {
       throw Error(ErrorCode::DataLoss, "target of the copy",

@@ -28,8 +28,8 @@ struct StoreContent {
 StoreContent content_of(Store& store);
 
 /// One transaction, whose rows are read again before it is committed. The copy has the generations of `from`
-/// under an id of its own. Throws FailedPrecondition where `to` holds anything or another daemon has it open,
-/// and DataLoss where a row of `from` is damaged, before anything is written.
+/// under an id of its own; a damaged row stays one. Throws FailedPrecondition where `to` holds anything or
+/// another daemon has it open.
 StoreContent copy_store(Store& from, Store& to);
 
 /// What a copy has of the engine's schema.

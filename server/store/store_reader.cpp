@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <ranges>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/zstd.hpp"
-#include "server/store/columns.hpp"
-#include "server/store/row_columns.hpp"
-#include "server/store/row_readers.hpp"
+#include "server/store/fact_rows.hpp"
 #include "server/store/sql.hpp"
 
 namespace cubind {
@@ -28,6 +27,11 @@ bool selects(const RecordFilter& filter, const std::string& kernel, const Digest
 }
 
 }  // namespace
+
+template <typename Row>
+std::vector<Row> StoreReader::read_rows(Statement& query) {
+  return store::read_sound<Row>(query, damaged_, store::read_fact<Row>);
+}
 
 Generation StoreReader::generation() {
   Statement query = database_.query(sql::kMeta);
@@ -55,7 +59,7 @@ StoreCounts StoreReader::counts() {
 
 std::optional<ArtifactRow> StoreReader::artifact(const Key& key) {
   Statement query = database_.query(sql::kArtifact);
-  auto found = read_sound(query.bind(key.digest), "artifacts", damaged_, store::read_artifact);
+  auto found = read_rows<ArtifactRow>(query.bind(key.digest));
   if (found.empty()) {
     return std::nullopt;
   }
@@ -65,15 +69,19 @@ std::optional<ArtifactRow> StoreReader::artifact(const Key& key) {
 
 std::optional<ArtifactRow> StoreReader::artifact_by_cubin(const Digest& cubin) {
   Statement query = database_.query(sql::kArtifactByCubin);
-  return read_one(query.bind(cubin), "artifacts", store::read_artifact);
+  if (!query.bind(cubin).step()) {
+    return std::nullopt;
+  }
+  return store::read_row<ArtifactRow>(query, store::read_fact<ArtifactRow>);
 }
 
 std::vector<ToolchainIdentity> StoreReader::toolchains(const std::string& kernel) {
   Statement query = database_.query(sql::kToolchains);
-  return read_sound(query.bind(kernel), "artifacts", damaged_, [](Statement& row) {
-    row.blob();  // the key of one of its artifacts, which names the row
-    return store::read_toolchain(row);
-  });
+  std::vector<ToolchainIdentity> toolchains;
+  std::ranges::move(
+      read_rows<ArtifactRow>(query.bind(kernel)) | std::views::transform(&ArtifactRow::toolchain),
+      std::back_inserter(toolchains));
+  return toolchains;
 }
 
 bool StoreReader::has_blob(const Digest& cubin) { return database_.query(sql::kHasBlob).bind(cubin).step(); }
@@ -103,7 +111,7 @@ std::optional<Blob> StoreReader::blob(const Digest& cubin) {
 std::map<Digest, DeviceClass> StoreReader::device_classes() {
   Statement query = database_.query(sql::kDeviceClasses);
   std::map<Digest, DeviceClass> classes;
-  for (DeviceClass& device : read_sound(query, "device_classes", damaged_, store::read_device_class)) {
+  for (DeviceClass& device : read_rows<DeviceClass>(query)) {
     classes.emplace(device.digest, std::move(device));
   }
   return classes;
@@ -111,7 +119,7 @@ std::map<Digest, DeviceClass> StoreReader::device_classes() {
 
 std::vector<RecordRow> StoreReader::records(const RecordFilter& filter) {
   Statement query = database_.query(filter.current_only ? sql::kCurrentRecords : sql::kEveryRecord);
-  std::vector<RecordRow> records = read_sound(query, "records", damaged_, store::read_record);
+  std::vector<RecordRow> records = store::read_sound<RecordRow>(query, damaged_, store::read_record);
   std::erase_if(records, [&](const RecordRow& record) {
     const bool elsewhere = filter.name_space && record.question.name_space != *filter.name_space;
     return elsewhere || !selects(filter, record.question.kernel, record.question.device_class);
@@ -122,30 +130,33 @@ std::vector<RecordRow> StoreReader::records(const RecordFilter& filter) {
 std::vector<RecordRow> StoreReader::records_of(const RecordQuestion& question) {
   const Key key = record_key(question);
   Statement query = database_.query(sql::kRecordsOfQuestion);
-  return read_sound(query.bind(key.digest), "records", damaged_, store::read_record);
+  return store::read_sound<RecordRow>(query.bind(key.digest), damaged_, store::read_record);
 }
 
 std::vector<RecordRow> StoreReader::records_at(std::uint64_t generation) {
   Statement query = database_.query(sql::kRecordsAt);
-  return read_sound(query.bind(generation), "records", damaged_, store::read_record);
+  return store::read_sound<RecordRow>(query.bind(generation), damaged_, store::read_record);
 }
 
 std::optional<TrialRow> StoreReader::trial(const Digest& key, const std::string& kernel) {
   Statement query = database_.query(sql::kTrial);
-  return read_one(query.bind(key, kernel), "trials", store::read_trial);
+  if (!query.bind(key, kernel).step()) {
+    return std::nullopt;
+  }
+  return store::read_row<TrialRow>(query, store::read_trial);
 }
 
 std::vector<TrialRow> StoreReader::trials(const TrialGroup& group) {
-  const std::string problem = store::write_problem(group.problem);
+  const std::string problem = store::problem_text(group.problem);
   const std::string policy = to_string(group.policy);
   Statement query = database_.query(sql::kTrialsOfGroup);
   query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
-  return read_sound(query, "trials", damaged_, store::read_trial);
+  return store::read_sound<TrialRow>(query, damaged_, store::read_trial);
 }
 
 std::vector<TrialRow> StoreReader::all_trials(const RecordFilter& filter) {
   Statement query = database_.query(sql::kAllTrials);
-  std::vector<TrialRow> trials = read_sound(query, "trials", damaged_, store::read_trial);
+  std::vector<TrialRow> trials = store::read_sound<TrialRow>(query, damaged_, store::read_trial);
   std::erase_if(trials,
                 [&](const TrialRow& trial) { return !selects(filter, trial.kernel, trial.device_class); });
   return trials;
@@ -154,7 +165,7 @@ std::vector<TrialRow> StoreReader::all_trials(const RecordFilter& filter) {
 std::vector<TrialRow> StoreReader::faults(const FaultFilter& filter) {
   Statement query = database_.query(sql::kFaults);
   query.bind(filter.device_class, filter.kernel);
-  std::vector<TrialRow> faults = read_sound(query, "trials", damaged_, store::read_trial);
+  std::vector<TrialRow> faults = store::read_sound<TrialRow>(query, damaged_, store::read_trial);
   std::erase_if(faults, [&](const TrialRow& trial) {
     const bool elsewhere =
         !filter.problems.empty() && std::ranges::count(filter.problems, trial.problem) == 0;
@@ -169,79 +180,45 @@ std::vector<BlockRow> StoreReader::blocks(const TrialRow& trial) {
   Statement query = database_.query(sql::kBlocks);
   const Digest measured = trial.measured_as.value_or(trial.key.digest);
   query.bind(measured, store::origin_name(trial.origin), trial.series);
-  return read_sound(query, "blocks", damaged_, [&](Statement& row) {
-    row.text();  // the row's name
-    BlockRow block;
-    block.trial = trial.key.digest;
-    block.origin = trial.origin;
-    block.series = trial.series;
-    read_columns(row, block);
-    return block;
-  });
+  std::vector<BlockRow> blocks = read_rows<BlockRow>(query);
+  std::ranges::for_each(blocks, [&](BlockRow& block) { block.trial = trial.key.digest; });
+  return blocks;
 }
 
 std::vector<VerificationRow> StoreReader::verifications(const TrialRow& trial) {
   Statement query = database_.query(sql::kVerifications);
   const Digest measured = trial.measured_as.value_or(trial.key.digest);
   query.bind(measured, store::origin_name(trial.origin), trial.series);
-  return read_sound(query, "verifications", damaged_, [&](Statement& row) {
-    row.text();  // the row's name
-    VerificationRow verification;
-    verification.trial = trial.key.digest;
-    verification.origin = trial.origin;
-    verification.series = trial.series;
-    read_columns(row, verification);
-    return verification;
-  });
+  std::vector<VerificationRow> rows = read_rows<VerificationRow>(query);
+  std::ranges::for_each(rows, [&](VerificationRow& row) { row.trial = trial.key.digest; });
+  return rows;
 }
 
 std::vector<BlockRow> StoreReader::blocks_of(const TrialGroup& group, std::uint32_t series) {
-  const std::string problem = store::write_problem(group.problem);
+  const std::string problem = store::problem_text(group.problem);
   const std::string policy = to_string(group.policy);
   Statement query = database_.query(sql::kBlocksOfGroup);
   query.bind(group.kernel, group.source, problem, group.device_class, policy, group.driver_branch, series);
-  return read_sound(query, "blocks", damaged_, [&](Statement& row) {
-    row.text();  // the row's name
-    BlockRow block;
-    block.trial = row.digest();
-    block.series = series;
-    read_columns(row, block);
-    return block;
-  });
+  return read_rows<BlockRow>(query);
 }
 
 std::vector<VerificationRow> StoreReader::verifications_of(const TrialGroup& group, std::uint32_t series) {
-  const std::string problem = store::write_problem(group.problem);
+  const std::string problem = store::problem_text(group.problem);
   const std::string policy = to_string(group.policy);
   Statement query = database_.query(sql::kVerificationsOfGroup);
   query.bind(group.kernel, group.source, problem, group.device_class, policy, group.driver_branch, series);
-  return read_sound(query, "verifications", damaged_, [&](Statement& row) {
-    row.text();  // the row's name
-    VerificationRow verification;
-    verification.trial = row.digest();
-    verification.series = series;
-    read_columns(row, verification);
-    return verification;
-  });
+  return read_rows<VerificationRow>(query);
 }
 
-// Configurations are parsed for the fastest alone.
 std::vector<Configuration> StoreReader::fastest_screened(const TrialGroup& group, std::uint32_t series,
                                                          std::size_t most) {
-  const std::string problem = store::write_problem(group.problem);
+  const std::string problem = store::problem_text(group.problem);
   const std::string policy = to_string(group.policy);
   Statement query = database_.query(sql::kScreenedOfGroup);
   query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch, series);
-  const auto read_block = [](Statement& row) {
-    std::pair<Digest, std::vector<double>> block;
-    store::ColumnReader column(row);
-    column("key", block.first);
-    column("samples_us", block.second);
-    return block;
-  };
   std::map<Digest, std::vector<double>> samples;
-  for (const auto& [trial, block] : read_sound(query, "blocks", damaged_, read_block)) {
-    std::ranges::copy(block, std::back_inserter(samples[trial]));
+  for (const BlockRow& row : read_rows<BlockRow>(query)) {
+    std::ranges::copy(row.block.samples_us, std::back_inserter(samples[row.trial]));
   }
   std::vector<std::pair<double, Digest>> means;
   for (const auto& [trial, of_trial] : samples) {
@@ -251,16 +228,13 @@ std::vector<Configuration> StoreReader::fastest_screened(const TrialGroup& group
     }
   }
   std::ranges::sort(means);
-  const auto read_configuration = [](Statement& row) {
-    row.digest();  // the row's name
-    return store::read_configuration(row.text());
-  };
   std::vector<Configuration> fastest;
   for (const auto& [mean, trial] : std::span(means).first(std::min(means.size(), most))) {
-    Statement of_trial = database_.query(sql::kConfiguration);
+    Statement of_trial = database_.query(sql::kTrial);
     of_trial.bind(trial, group.kernel);
-    std::ranges::move(read_sound(of_trial, "trials", damaged_, read_configuration),
-                      std::back_inserter(fastest));
+    for (TrialRow& row : store::read_sound<TrialRow>(of_trial, damaged_, store::read_trial)) {
+      fastest.push_back(std::move(row.configuration));
+    }
   }
   return fastest;
 }
@@ -269,7 +243,7 @@ std::vector<Configuration> StoreReader::fastest_screened(const TrialGroup& group
 std::set<Digest> StoreReader::artifact_keys_of(std::span<const TrialGroup> groups) {
   std::set<Digest> keys;
   for (const TrialGroup& group : groups) {
-    const std::string problem = store::write_problem(group.problem);
+    const std::string problem = store::problem_text(group.problem);
     const std::string policy = to_string(group.policy);
     Statement query = database_.query(sql::kArtifactKeysOfGroup);
     query.bind(group.kernel, group.source, problem, group.device_class, policy, group.driver_branch);
@@ -284,15 +258,14 @@ std::vector<ArtifactRow> StoreReader::artifacts_of(std::span<const TrialGroup> g
   std::vector<ArtifactRow> artifacts;
   for (const Digest& key : artifact_keys_of(groups)) {
     Statement query = database_.query(sql::kArtifact);
-    std::ranges::move(read_sound(query.bind(key), "artifacts", damaged_, store::read_artifact),
-                      std::back_inserter(artifacts));
+    std::ranges::move(read_rows<ArtifactRow>(query.bind(key)), std::back_inserter(artifacts));
   }
   return artifacts;
 }
 
 std::vector<JobRow> StoreReader::out_of_memory_jobs() {
   Statement query = database_.query(sql::kOutOfMemoryJobs);
-  return read_sound(query, "jobs", damaged_, store::read_job);
+  return read_rows<JobRow>(query);
 }
 
 bool StoreReader::is_shared() const { return database_.dialect() == store::Dialect::Postgresql; }
@@ -303,7 +276,7 @@ std::vector<SharedJob> StoreReader::jobs_since(std::uint64_t change, bool all_op
   }
   Statement query = database_.query(sql::kJobsSince);
   query.bind(change, all_open);
-  return read_sound(query, "jobs", damaged_, store::read_shared_job);
+  return store::read_sound<JobRow>(query, damaged_, store::read_shared_job);
 }
 
 std::uint64_t StoreReader::last_job_change() {
@@ -320,7 +293,8 @@ std::optional<SharedJob> StoreReader::open_job(const Digest& key) {
     return std::nullopt;
   }
   Statement query = database_.query(sql::kOpenJobOfKey);
-  return query.bind(key).step() ? sound_row(query, "jobs", damaged_, store::read_shared_job) : std::nullopt;
+  return query.bind(key).step() ? store::sound_row<JobRow>(query, damaged_, store::read_shared_job)
+                                : std::nullopt;
 }
 
 std::optional<SharedJob> StoreReader::job_done_since(const Digest& key, std::uint64_t change) {
@@ -328,7 +302,7 @@ std::optional<SharedJob> StoreReader::job_done_since(const Digest& key, std::uin
     return std::nullopt;
   }
   Statement query = database_.query(sql::kJobDoneSince);
-  return query.bind(key, change).step() ? sound_row(query, "jobs", damaged_, store::read_shared_job)
+  return query.bind(key, change).step() ? store::sound_row<JobRow>(query, damaged_, store::read_shared_job)
                                         : std::nullopt;
 }
 
@@ -337,7 +311,7 @@ std::vector<RecordRow> StoreReader::records_since(std::uint64_t change) {
     return {};
   }
   Statement query = database_.query(sql::kRecordsSince);
-  return read_sound(query.bind(change), "records", damaged_, store::read_record);
+  return store::read_sound<RecordRow>(query.bind(change), damaged_, store::read_record);
 }
 
 std::uint64_t StoreReader::last_record_change() {
@@ -351,17 +325,18 @@ std::uint64_t StoreReader::last_record_change() {
 
 std::optional<JobRow> StoreReader::job(const std::string& id) {
   Statement query = database_.query(sql::kJob);
-  return query.bind(id).step() ? sound_row(query, "jobs", damaged_, store::read_job) : std::nullopt;
+  return query.bind(id).step() ? store::sound_row<JobRow>(query, damaged_, store::read_fact<JobRow>)
+                               : std::nullopt;
 }
 
 std::vector<JobRow> StoreReader::open_jobs() {
   Statement query = database_.query(sql::kOpenJobs);
-  return read_sound(query, "jobs", damaged_, store::read_job);
+  return read_rows<JobRow>(query);
 }
 
 std::vector<JobRow> StoreReader::ended_jobs() {
   Statement query = database_.query(sql::kEndedJobs);
-  return read_sound(query, "jobs", damaged_, store::read_job);
+  return read_rows<JobRow>(query);
 }
 
 JobPage StoreReader::jobs_after(const JobAge& age, std::size_t limit) {
@@ -374,12 +349,12 @@ JobPage StoreReader::jobs_after(const JobAge& age, std::size_t limit) {
   }
   Statement query = database_.query(sql::kJobsAfter);
   query.bind(age.created_at, age.id, static_cast<std::uint64_t>(limit));
-  page.jobs = read_sound(query, "jobs", damaged_, store::read_job);
+  page.jobs = read_rows<JobRow>(query);
   return page;
 }
 
 std::uint32_t StoreReader::last_series(const RecordQuestion& question, const Digest& source) {
-  const std::string problem = store::write_problem(question.problem);
+  const std::string problem = store::problem_text(question.problem);
   const std::string policy = to_string(question.policy);
   Statement query = database_.query(sql::kLastSeries);
   query.bind(question.kernel, source, problem, question.device_class, policy).step();
@@ -400,7 +375,7 @@ std::optional<std::uint64_t> StoreReader::pinned_generation(const std::string& j
 
 std::vector<WantRow> StoreReader::wants() {
   Statement query = database_.query(sql::kWants);
-  return read_sound(query, "wants", damaged_, store::read_want);
+  return store::read_sound<WantRow>(query, damaged_, store::read_want);
 }
 
 }  // namespace cubind

@@ -17,7 +17,7 @@ namespace cubind {
 namespace store {
 class Connection;
 class DamagedRows;
-struct DialectText;
+class Statement;
 }  // namespace store
 
 /// Trials of one tuning question: what a lease is granted with.
@@ -146,6 +146,9 @@ class StoreReader {
 
  protected:
   bool is_shared() const;
+  /// Those that are not damaged.
+  template <typename Row>
+  std::vector<Row> read_rows(store::Statement& query);
 
   store::Connection& database_;
   store::DamagedRows& damaged_;

@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "base/zstd.hpp"
-#include "server/store/columns.hpp"
-#include "server/store/row_columns.hpp"
-#include "server/store/row_readers.hpp"
+#include "server/store/fact_rows.hpp"
 #include "server/store/sql.hpp"
 #include "tuner/plan/library_comparison.hpp"
 
@@ -33,11 +32,11 @@ bool says_the_same(const RecordRow& a, const RecordRow& b) {
 
 }  // namespace
 
-template <typename... Values>
-void StoreWriter::set_sum(const store::DialectText& statement, const Values&... values) {
-  if (!statement.in(database_.dialect()).empty()) {
-    database_.query(statement).bind(values...).run();
-  }
+template <typename Row, typename... Others>
+void StoreWriter::put_row(const std::string& statement, const Row& row, const Others&... others) {
+  const store::StoredRow written = store::stored(row);
+  Statement query = database_.query(statement);
+  bind_row(query, written, others...).run();
 }
 
 std::uint64_t StoreWriter::next_generation() {
@@ -114,9 +113,7 @@ void StoreWriter::put_artifact(const ArtifactRow& artifact) {
     return;
   }
   database_.query(sql::kDeleteArtifact).bind(artifact.key.digest).run();  // a damaged one
-  insert(database_.query(sql::kInsertArtifact), artifact, artifact.key.digest,
-         Statement::bytes(artifact.key.full), now_);
-  set_sum(sql::kSumArtifact, artifact.key.digest);
+  put_row(sql::kInsertArtifact, artifact, now_);
 }
 
 void StoreWriter::drop_artifact(const Digest& key, const Digest& cubin) {
@@ -127,25 +124,13 @@ void StoreWriter::put_device_class(const DeviceClass& device) {
   if (Digest::of(device.full) != device.digest) {
     throw Error(ErrorCode::InvalidArgument, "device class", "the full key does not have the digest");
   }
-  const std::string& put = is_damaged_class(device.digest) ? sql::kMendDeviceClass : sql::kInsertDeviceClass;
-  insert(database_.query(put), device, device.digest, Statement::bytes(device.full), now_);
-  set_sum(sql::kSumDeviceClass, device.digest);
+  put_row(is_damaged_class(device.digest) ? sql::kMendDeviceClass : sql::kInsertDeviceClass, device);
 }
 
 bool StoreWriter::is_damaged_class(const Digest& digest) {
   Statement query = database_.query(sql::kDeviceClass);
-  return query.bind(digest).step() && !sound_row(query, "device_classes", damaged_, store::read_device_class);
-}
-
-std::optional<StoreWriter::KnownTrial> StoreWriter::find_trial(const TrialRow& trial) {
-  Statement query = database_.query(sql::kTrialFaults);
-  if (!query.bind(trial.key.digest, store::origin_name(trial.origin), trial.kernel).step()) {
-    return std::nullopt;
-  }
-  KnownTrial found;
-  found.full_key = query.blob();
-  found.fault_count = query.word();
-  return found;
+  return query.bind(digest).step() &&
+         !store::sound_row<DeviceClass>(query, damaged_, store::read_fact<DeviceClass>);
 }
 
 void StoreWriter::require_trial(const Digest& key, Origin origin) {
@@ -160,24 +145,25 @@ bool StoreWriter::put_trial(const TrialRow& trial) {
   if (trial.outcome == Outcome::OutOfMemory) {
     return false;
   }
-  const auto known = find_trial(trial);
-  if (known && trial.origin == Origin::Import) {
+  Statement query = database_.query(sql::kKnownTrial);
+  query.bind(trial.key.digest, store::origin_name(trial.origin), trial.kernel);
+  const bool is_known = query.step();
+  if (is_known && trial.origin == Origin::Import) {
     return false;
   }
   require_digest(trial);
   TrialRow row = trial;
-  if (known) {
-    // A row whose own full key does not have the digest is damaged, and written again.
-    if (Digest::of(known->full_key) == trial.key.digest) {
-      store::require_full_key(trial.key, known->full_key, "trial");
-    }
+  // A damaged row is written again.
+  if (const auto known =
+          is_known ? store::sound_row<TrialRow>(query, damaged_, store::read_fact<TrialRow>) : std::nullopt) {
+    store::require_full_key(trial.key, known->key.full, "trial");
+    row.series = std::max(trial.series, known->series);
     // Faults are counted over the life of the trial: its key holds the driver branch, so a new branch begins
     // at zero.
     row.fault_count =
         is_fault(trial.outcome) ? std::max(trial.fault_count, known->fault_count) : trial.fault_count;
   }
-  insert(database_.query(sql::kPutTrial), row, row.key.digest, Statement::bytes(row.key.full),
-         driver_branch(row.driver.version), now_);
+  put_row(sql::kPutTrial, row);
   return true;
 }
 
@@ -187,10 +173,19 @@ void StoreWriter::forget_trial(const TrialRow& trial) {
   for (const std::string* dropping : {&sql::kDeleteBlocks, &sql::kDeleteVerifications}) {
     database_.query(*dropping).bind(trial.key.digest, origin).run();
   }
-  const std::string problem = store::write_problem(trial.problem);
+  const std::string problem = store::problem_text(trial.problem);
   const std::string policy = to_string(trial.policy);
-  database_.query(sql::kReopenSearches).bind(trial.kernel, problem, trial.device_class, policy).run();
-  set_sum(sql::kSumReopened, trial.kernel, problem, trial.device_class, policy);
+  Statement query = database_.query(sql::kCurrentOfGroup);
+  query.bind(trial.kernel, problem, trial.device_class, policy);
+  for (RecordRow& record : store::read_sound<RecordRow>(query, damaged_, store::read_record)) {
+    record.search = {};
+    set_fact(record);
+  }
+}
+
+void StoreWriter::set_fact(const RecordRow& record) {
+  const store::StoredRow row = store::stored(record);
+  database_.query(sql::kSetFact).bind(Statement::bytes(row.fact), row.sha256, record.id).run();
 }
 
 bool StoreWriter::put_block(const BlockRow& block) {
@@ -216,15 +211,13 @@ bool StoreWriter::put_block(const BlockRow& block) {
 
 bool StoreWriter::insert_block(const BlockRow& block) {
   require_trial(block.trial, block.origin);
-  insert(database_.query(sql::kInsertBlock), block, block.trial, store::origin_name(block.origin),
-         block.series, now_);
+  put_row(sql::kInsertBlock, block);
   return database_.changes() == 1;
 }
 
 void StoreWriter::put_verification(const VerificationRow& row) {
   require_trial(row.trial, row.origin);
-  insert(database_.query(sql::kPutVerification), row, row.trial, store::origin_name(row.origin), row.series,
-         now_);
+  put_row(sql::kPutVerification, row);
 }
 
 void StoreWriter::end_record(std::int64_t id) {
@@ -243,31 +236,28 @@ std::vector<StoreWriter::Rival> StoreWriter::rivals(const RecordRow& record, con
   query.bind(key, branch, toolchain_major(record.toolchain), evidence);
   std::vector<Rival> rivals;
   while (query.step()) {
-    auto rival = sound_row(query, "records", damaged_, store::read_record);
+    auto rival = store::sound_row<RecordRow>(query, damaged_, store::read_record);
     rivals.push_back({std::stoll(query.row_name()), std::move(rival)});
   }
   return rivals;
 }
 
-void StoreWriter::set_comparisons(std::int64_t record, const std::vector<LibraryComparison>& comparisons) {
-  const std::optional<std::string> text = store::write_comparisons(comparisons);
-  database_.query(sql::kSetComparisons).bind(text, record).run();
-}
-
 bool StoreWriter::put_comparison(std::int64_t record, const LibraryComparison& comparison) {
-  Statement query = database_.query(sql::kComparisons);
-  if (!query.bind(record).step()) {
+  Statement query = database_.query(sql::kCurrentRecord);
+  auto known = store::read_sound<RecordRow>(query.bind(record), damaged_, store::read_record);
+  if (known.empty()) {
     return false;
   }
-  auto comparisons = store::read_comparisons(query.optional_text().value_or(""));
-  cubind::put_comparison(comparisons, comparison);
-  set_comparisons(record, comparisons);
+  cubind::put_comparison(known.front().over_library, comparison);
+  set_fact(known.front());
   return true;
 }
 
 bool StoreWriter::put_record(const RecordRow& record) {
   const Key key = record_key(record.question);
   drop_want(record.question);
+  RecordRow row = record;
+  row.key = key.digest;
   std::vector<LibraryComparison> comparisons;
   for (const Rival& rival : rivals(record, key.digest)) {
     // A measurement taken next to a foreign process never replaces one that had the GPU to itself.
@@ -288,26 +278,28 @@ bool StoreWriter::put_record(const RecordRow& record) {
   for (const LibraryComparison& comparison : record.over_library) {
     cubind::put_comparison(comparisons, comparison);
   }
-  insert_record(record, key, comparisons);
+  row.over_library = std::move(comparisons);
+  row.from_generation = next_generation();
+  put_row(sql::kInsertRecord, row);
   return true;
 }
 
-void StoreWriter::insert_record(const RecordRow& record, const Key& key,
-                                const std::vector<LibraryComparison>& comparisons) {
-  const std::int64_t id =
-      insert_returning(database_.query(sql::kInsertRecord), record, key.digest, Statement::bytes(key.full),
-                       next_generation(), toolchain_major(record.toolchain),
-                       driver_branch(record.driver.version), store::write_comparisons(comparisons), now_);
-  set_sum(sql::kSumRecord, id);
+/// Only the latest job of a key says how much memory was short.
+void StoreWriter::settle_out_of_memory(const Digest& key) {
+  Statement query = database_.query(sql::kOutOfMemoryOfKey);
+  for (JobRow& job : read_rows<JobRow>(query.bind(key))) {
+    job.needs_bytes = 0;
+    database_.query(sql::kDeleteJob).bind(job.id).run();
+    put_row(sql::kInsertJob, job);
+  }
 }
 
 // Two statements: an INSERT that replaced rows would drop another open job with the same key instead of
 // refusing this one.
 std::uint64_t StoreWriter::put_job(const JobRow& job, const std::string& owner) {
   database_.query(sql::kDeleteJob).bind(job.id).run();
-  database_.query(sql::kSettleOutOfMemory).bind(job.key).run();
-  insert(database_.query(sql::kInsertJob), job, has_ended(job.state));
-  set_sum(sql::kSumJob, job.id);
+  settle_out_of_memory(job.key);
+  put_row(sql::kInsertJob, job);
   if (!is_shared()) {
     return 0;
   }
@@ -354,7 +346,7 @@ void StoreWriter::fail_damaged_jobs() {
   Statement query = database_.query(sql::kOpenJobs);
   while (query.step()) {
     try {
-      read_row(query, "jobs", store::read_job);
+      store::read_row<JobRow>(query, store::read_fact<JobRow>);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::DataLoss) {
         throw;
@@ -364,7 +356,14 @@ void StoreWriter::fail_damaged_jobs() {
     }
   }
   for (const auto& [id, error] : damaged) {
-    database_.query(sql::kFailJob).bind(error, now_, id).run();
+    JobRow failed;  // nothing else of it is sure
+    failed.id = valid_utf8(id);
+    failed.key = Digest::of(id);
+    failed.state = JobState::Failed;
+    failed.error = error;
+    failed.created_at = failed.finished_at = now_;
+    database_.query(sql::kDeleteJob).bind(id).run();
+    put_row(sql::kInsertJob, failed);
   }
 }
 
@@ -374,8 +373,7 @@ void StoreWriter::count_want(const RecordQuestion& question, const std::string& 
   if (database_.changes() > 0) {
     return;
   }
-  insert(database_.query(sql::kInsertWant), WantRow{question, 1, now, now}, key.digest,
-         Statement::bytes(key.full));
+  put_row(sql::kInsertWant, WantRow{question, 1, now, now}, std::uint64_t{1}, now);
   // A caller that may only read may ask for anything: the list must not grow with it.
   database_.query(sql::kTrimWants).bind(key.digest, kMaxWants).run();
 }

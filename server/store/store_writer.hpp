@@ -91,17 +91,12 @@ class StoreWriter : public StoreReader {
   std::uint64_t pin_generation(const std::string& job, std::uint64_t generation);
 
  private:
-  struct KnownTrial {
-    std::string full_key;
-    std::uint32_t fault_count = 0;
-  };
-  std::optional<KnownTrial> find_trial(const TrialRow& trial);
+  template <typename Row, typename... Others>
+  void put_row(const std::string& statement, const Row& row, const Others&... others);
   void require_trial(const Digest& key, Origin origin);
   void drop_blob(const Digest& cubin);
   bool insert_block(const BlockRow& block);
   bool is_damaged_class(const Digest& digest);
-  void insert_record(const RecordRow& record, const Key& key,
-                     const std::vector<LibraryComparison>& comparisons);
   struct Rival {
     std::int64_t id = 0;
     std::optional<RecordRow> record;  // absent: it is damaged
@@ -109,11 +104,9 @@ class StoreWriter : public StoreReader {
   /// The current records that may have to make room for this one.
   std::vector<Rival> rivals(const RecordRow& record, const Digest& key);
   void end_record(std::int64_t id);
-  /// Nothing where the engine keeps no sums.
-  template <typename... Values>
-  void set_sum(const store::DialectText& statement, const Values&... values);
+  void set_fact(const RecordRow& record);
+  void settle_out_of_memory(const Digest& key);
   static void require_row(store::Statement& query, const std::string& id);
-  void set_comparisons(std::int64_t record, const std::vector<LibraryComparison>& comparisons);
 
   std::string now_;
   bool generation_raised_ = false;

@@ -1,7 +1,9 @@
 #include "server/store/postgresql/postgres_schema.hpp"
 
 #include <cstdint>
+#include <utility>
 
+#include "schemas/store.hpp"
 #include "schemas/store_postgresql.hpp"
 #include "server/store/schema_version.hpp"
 
@@ -18,6 +20,22 @@ const std::string kInsertVersion = "INSERT INTO cubind_schema (version) VALUES (
 std::int64_t first_number(Connection& connection, const std::string& sql) {
   Statement query = connection.query(sql);
   return query.step() ? query.integer() : 0;
+}
+
+/// As PostgreSQL spells store.sql.
+std::string common_schema() {
+  std::string schema(kStoreSchema);
+  for (const auto& [sqlite, postgresql] :
+       std::initializer_list<std::pair<std::string, std::string>>{{" BLOB", " BYTEA"},
+                                                                  {" INTEGER", " BIGINT"},
+                                                                  {" TEXT", " TEXT COLLATE \"C\""},
+                                                                  {") STRICT, WITHOUT ROWID;", ");"},
+                                                                  {") STRICT;", ");"}}) {
+    for (std::size_t at = 0; (at = schema.find(sqlite, at)) != std::string::npos; at += postgresql.size()) {
+      schema.replace(at, sqlite.size(), postgresql);
+    }
+  }
+  return schema;
 }
 
 }  // namespace
@@ -37,7 +55,7 @@ bool has_schema(Connection& connection) {
 }
 
 void create_schema(Connection& connection) {
-  connection.execute(std::string(kPostgresSchema));
+  connection.execute(common_schema() + std::string(kPostgresSchema));
   connection.query(kInsertVersion).bind(kSchemaVersion).run();
 }
 

@@ -2,45 +2,9 @@
 
 #include <sqlite3.h>
 
-#include <bit>
-
-#include "base/digest.hpp"
 #include "base/log.hpp"
 
 namespace cubind::store {
-
-namespace {
-
-/// row_sum(VALUES...): SHA-256 of their types, lengths and bytes.
-void row_sum(sqlite3_context* context, int count, sqlite3_value** values) {
-  std::string text;
-  for (int i = 0; i < count; ++i) {
-    const int type = sqlite3_value_type(values[i]);
-    std::string bytes;
-    if (type == SQLITE_INTEGER) {
-      bytes = std::to_string(sqlite3_value_int64(values[i]));
-    } else if (type == SQLITE_FLOAT) {
-      bytes = std::to_string(std::bit_cast<std::uint64_t>(sqlite3_value_double(values[i])));
-    } else if (const void* data = sqlite3_value_blob(values[i])) {
-      bytes.assign(static_cast<const char*>(data), static_cast<std::size_t>(sqlite3_value_bytes(values[i])));
-    }
-    text += std::to_string(type) + " " + std::to_string(bytes.size()) + " " + bytes;
-  }
-  const Digest sum = Digest::of(text);
-  sqlite3_result_blob(context, sum.view().data(), static_cast<int>(sum.view().size()), SQLITE_TRANSIENT);
-}
-
-void define_functions(sqlite3* connection) {
-  constexpr int kAnyCount = -1;
-  const int code =
-      sqlite3_create_function_v2(connection, "row_sum", kAnyCount, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
-                                 nullptr, row_sum, nullptr, nullptr, nullptr);
-  if (code != SQLITE_OK) {
-    throw sqlite_error(connection, code, "define row_sum");
-  }
-}
-
-}  // namespace
 
 Error sqlite_error(sqlite3* connection, int code, std::string_view doing) {
   if ((code & 0xff) == SQLITE_FULL) {
@@ -159,7 +123,6 @@ Database::Database(const std::filesystem::path& path, Mode mode) {
     throw sqlite_error(failed.get(), code, "open " + path.string());
   }
   set_patience(std::chrono::seconds(5));
-  define_functions(connection_);
 }
 
 void Database::set_patience(std::chrono::milliseconds patience) {

@@ -14,27 +14,11 @@ inline const std::string kDeleteBallast = "DELETE FROM ballast";
 
 // ---- Whether the file is of use ----
 /// Between them they name every table and column.
-inline constexpr std::array kStatements{&kMeta,
-                                        &kBlob,
-                                        &kInsertBlob,
-                                        &kArtifact.sqlite,
-                                        &kInsertArtifact,
-                                        &kMendDeviceClass,
-                                        &kTrial,
-                                        &kPutTrial,
-                                        &kBlocks,
-                                        &kInsertBlock,
-                                        &kVerifications,
-                                        &kPutVerification,
-                                        &kCurrentRecords.sqlite,
-                                        &kInsertRecord,
-                                        &kJob.sqlite,
-                                        &kInsertJob,
-                                        &kWants,
-                                        &kInsertWant,
-                                        &kInsertPin,
-                                        &kInsertBallast,
-                                        &kInsertUse};
+inline constexpr std::array kStatements{
+    &kMeta,           &kBlob,          &kInsertBlob, &kArtifact,    &kInsertArtifact, &kMendDeviceClass,
+    &kTrial,          &kPutTrial,      &kBlocks,     &kInsertBlock, &kVerifications,  &kPutVerification,
+    &kCurrentRecords, &kInsertRecord,  &kJob,        &kInsertJob,   &kWants,          &kInsertWant,
+    &kInsertPin,      &kInsertBallast, &kInsertUse};
 /// Check that the indexes of the tables that answers come from agree with them: "ok", or what is wrong.
 inline const std::string kCheckClasses = "PRAGMA integrity_check(device_classes)";
 inline const std::string kCheckBlobs = "PRAGMA integrity_check(blobs)";
@@ -44,16 +28,11 @@ inline const std::string kCheckJobs = "PRAGMA integrity_check(jobs)";
 inline constexpr std::array kChecks{&kCheckClasses, &kCheckBlobs, &kCheckArtifacts, &kCheckRecords,
                                     &kCheckJobs};
 /// What a daemon reads when it starts, to the last page, and by the same indexes.
-inline const std::string kAllClasses = "SELECT total(length(facts)) FROM device_classes";
-inline const std::string kAllRecords = "SELECT total(length(sum)) FROM records";
-inline const std::string kAllJobs = "SELECT total(length(sum)) FROM jobs";
-inline constexpr std::array kWholeTables{&kAllClasses,
-                                         &kAllRecords,
-                                         &kAllJobs,
-                                         &kDeviceClasses.sqlite,
-                                         &kCurrentRecords.sqlite,
-                                         &kOpenJobs.sqlite,
-                                         &kOutOfMemoryJobs.sqlite};
+inline const std::string kAllClasses = "SELECT total(length(fact)) FROM device_classes";
+inline const std::string kAllRecords = "SELECT total(length(fact)) FROM records";
+inline const std::string kAllJobs = "SELECT total(length(fact)) FROM jobs";
+inline constexpr std::array kWholeTables{&kAllClasses,     &kAllRecords, &kAllJobs,        &kDeviceClasses,
+                                         &kCurrentRecords, &kOpenJobs,   &kOutOfMemoryJobs};
 
 // ---- A check of all that there is ----
 inline const std::string kIntegrity = "PRAGMA integrity_check";

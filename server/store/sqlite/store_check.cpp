@@ -7,8 +7,8 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "server/store/damaged_rows.hpp"
+#include "server/store/fact_rows.hpp"
 #include "server/store/location.hpp"
-#include "server/store/row_readers.hpp"
 #include "server/store/sqlite/backup.hpp"
 #include "server/store/sqlite/database.hpp"
 #include "server/store/sqlite/schema.hpp"
@@ -69,8 +69,9 @@ class Check {
     RecordFilter every;
     every.current_only = false;
     found_.records = reader_.records(every).size();
-    Statement artifacts = database_.query(store::sql::kArtifactColumns);
-    found_.artifacts = read_sound(artifacts, "artifacts", damaged_, store::read_artifact).size();
+    Statement artifacts = database_.query(store::sql::kArtifacts);
+    found_.artifacts =
+        store::read_sound<ArtifactRow>(artifacts, damaged_, store::read_fact<ArtifactRow>).size();
     found_.jobs = reader_.open_jobs().size() + reader_.ended_jobs().size();
     reader_.wants();
     for (const TrialRow& trial : reader_.all_trials({})) {

@@ -108,10 +108,10 @@ TEST_CASE("a damaged record keeps no daemon from starting and never answers") {
   TinyDaemon daemon({.problems = {tiny_problem(2), tiny_problem(3)}});
   tune(daemon->connect(), {tiny_problem(2), tiny_problem(3)});
   REQUIRE(daemon->stop().has_value());
-  OpenStore(daemon->store()).execute("UPDATE records SET finalists = x'00' WHERE id = 1");
+  OpenStore(daemon->store()).execute("UPDATE records SET fact = x'00' WHERE id = 1");
   daemon->start();
   CHECK_THAT(daemon->log(),
-             Catch::Contains("error: store, table records, row 1, column finalists: does not"));
+             Catch::Contains("error: store, table records, row 1, column fact_sha256: is not"));
   const Connection connection = daemon->connect();
   CHECK(connection.get_status(kPatience).damaged_rows() == 1);
   CHECK(connection.get_status(kPatience).records() == 1);

@@ -242,7 +242,7 @@ TEST_CASE("an artifact that names another cubin than its record is compiled agai
   }
   daemon.restart([&] {
     daemon.damage(
-        "UPDATE artifacts SET sum = NULL, cubin = "
+        "UPDATE artifacts SET cubin = "
         "(SELECT cubin FROM blobs WHERE cubin <> artifacts.cubin ORDER BY cubin LIMIT 1)");
   });
   const std::int64_t asked = GENERATE(4096, 3000);  // the record's problem, and one of its bucket
@@ -294,7 +294,7 @@ TEST_CASE("a cubin that is damaged on the disk is compiled again and served") {
     digest = daemon.get(request).reply.artifact().digest();
   }
   daemon.damage(GENERATE("UPDATE blobs SET zstd = x'00'", "UPDATE blobs SET cubin_bytes = cubin_bytes / 2",
-                         "UPDATE artifacts SET cubin_bytes = 1"));
+                         "UPDATE artifacts SET fact = x'00'"));
   daemon.restart();
   AutoAgent agent(daemon.address(), hello_with(h200_facts()));
   DaemonFixture::eventually([&] { return daemon.status().agents() == 1; });

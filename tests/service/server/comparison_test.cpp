@@ -82,16 +82,5 @@ TEST_CASE("a comparison that breaks a rule is refused at its field") {
   CHECK_THAT(status.error_message(), Catch::StartsWith("comparison.library: "));
 }
 
-TEST_CASE("a damaged comparison is left out and its record answers") {
-  ComparedDaemon daemon;
-  REQUIRE(daemon.report(daemon.report_of(4096)).ok());
-  daemon.restart(
-      [&] { daemon.damage("UPDATE records SET comparisons = '[{\"library\": \"torch\", \"gain\": -1}]'"); });
-  const Got got = daemon.get(vector_add(4096));
-  REQUIRE(got.status.ok());
-  CHECK(got.reply.provenance().departures().empty());
-  CHECK(got.reply.provenance().over_library().empty());
-}
-
 }  // namespace
 }  // namespace cubind::test

@@ -74,7 +74,7 @@ TEST_CASE("a sound store and its backup pass the check") {
 
 TEST_CASE("a check names the damaged row and cubin and the row that lost another") {
   const auto [sql, named] = GENERATE(table<std::string, std::string>(
-      {{"UPDATE records SET median_us = median_us + 1", "records"},
+      {{"UPDATE records SET provisional = 1 - provisional", "records"},
        {"INSERT INTO blobs (cubin, cubin_bytes, zstd, zstd_sha256) VALUES (zeroblob(32), 1, x'00', x'00')",
         "cubin"},
        {"PRAGMA foreign_keys = OFF; DELETE FROM device_classes", "device_classes"}}));

@@ -1,7 +1,6 @@
 // What the store keeps of records, wants and the queue.
 #include <catch2/catch.hpp>
 
-#include "server/store/columns.hpp"
 #include "tests/unit/server/store_fixture.hpp"
 
 namespace cubind::test {
@@ -178,17 +177,6 @@ TEST_CASE("of two open jobs with the same key the second is refused") {
   job.id = "b";
   CHECK_THROWS_AS(f.write([&](StoreWriter& writer) { writer.put_job(job); }), Error);
   CHECK(f.read([](StoreReader& reader) { return reader.open_jobs(); }).size() == 1);
-}
-
-TEST_CASE(
-    "resources of a compiler that decides shared memory read as they were written and others do not have "
-    "it") {
-  EntryResources entry{"k", 32, 1024, 0, 0, 0, true};
-  const std::string plain = store::write_resources({entry});
-  CHECK(plain.find("launch_shared_bytes") == std::string::npos);
-  CHECK(store::read_resources(plain) == std::vector{entry});
-  entry.launch_shared_bytes = 65536;
-  CHECK(store::read_resources(store::write_resources({entry})) == std::vector{entry});
 }
 
 }  // namespace

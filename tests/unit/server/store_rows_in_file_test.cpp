@@ -1,4 +1,4 @@
-// Rows in SQLite's file: their sums, the plans of queries.
+// Rows in SQLite's file: their digests, the plans of queries.
 #include <catch2/catch.hpp>
 
 #include "server/store/sql.hpp"
@@ -18,7 +18,7 @@ struct TrialOfRecord : RecordStore {
 
 TEST_CASE_METHOD(TrialOfRecord, "a damaged record stays damaged when a fault of its problem is forgotten") {
   put(record_row(8192));
-  damage("UPDATE records SET median_us = 1");
+  damage("UPDATE records SET fact = key");
   write([&](StoreWriter& writer) { writer.forget_trial(crashed); });
   CHECK(records().empty());
 }
@@ -26,7 +26,7 @@ TEST_CASE_METHOD(TrialOfRecord, "a damaged record stays damaged when a fault of 
 TEST_CASE_METHOD(TrialOfRecord, "a record whose search is no longer done tells a later damage") {
   write([&](StoreWriter& writer) { writer.forget_trial(crashed); });
   CHECK(records().size() == 1);
-  damage("UPDATE records SET median_us = 1");
+  damage("UPDATE records SET fact = key");
   CHECK(records().empty());
 }
 
@@ -34,9 +34,8 @@ TEST_CASE("no question about some jobs reads all of them") {
   const TempDir folder;
   const auto path = folder.path() / "store.db";
   Store::open({path});
-  for (const std::string& sql :
-       {store::sql::kJob.sqlite, store::sql::kLastSeries, store::sql::kJobsAfter.sqlite,
-        store::sql::kJobAgesAfter, store::sql::kTrialsOfGroup}) {
+  for (const std::string& sql : {store::sql::kJob, store::sql::kLastSeries, store::sql::kJobsAfter,
+                                 store::sql::kJobAgesAfter, store::sql::kTrialsOfGroup}) {
     store::Database database(path, store::Database::Mode::ReadOnly);
     const std::string explained = "EXPLAIN QUERY PLAN " + sql;
     store::Statement plan = database.query(explained);

@@ -1,0 +1,456 @@
+#include "server/store/row_facts.hpp"
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "tuner/plan/evidence_wire.hpp"
+#include "tuner/plan/wire_fields.hpp"
+
+namespace cubind {
+namespace {
+
+DriverVersion driver_of(const v1::DriverVersion& from) { return {from.cuda(), from.version()}; }
+
+template <typename Strings>
+std::vector<std::string> strings_of(const Strings& from) {
+  return {from.begin(), from.end()};
+}
+
+template <typename Read>
+auto parsed(const std::string& text, std::string_view field, Read read) {
+  const auto value = read(text);
+  if (!value) {
+    throw Error(ErrorCode::InvalidArgument, std::string(field), quoted(text) + " is not known");
+  }
+  return *value;
+}
+
+void add_question(const RecordQuestion& from, v1::Question& to) {
+  to.set_kernel(from.kernel);
+  to.set_interface(bytes_of(from.interface));
+  to_wire(from.problem, *to.mutable_problem());
+  to.set_device_class(bytes_of(from.device_class));
+  to.set_policy(to_string(from.policy));
+  to.set_numerics(to_string(from.numerics));
+  to.set_namespace_(from.name_space);
+}
+
+RecordQuestion question_of(const v1::Question& from) {
+  return {from.kernel(),
+          digest_from_wire(from.interface(), "interface"),
+          problem_from_wire(from.problem(), "problem"),
+          digest_from_wire(from.device_class(), "device_class"),
+          parsed(from.policy(), "policy", parse_policy),
+          parsed(from.numerics(), "numerics", parse_numerics),
+          from.namespace_()};
+}
+
+void add_all(const std::vector<Configuration>& from,
+             google::protobuf::RepeatedPtrField<v1::Configuration>& to) {
+  for (const Configuration& configuration : from) {
+    to_wire(configuration, *to.Add());
+  }
+}
+
+std::vector<Configuration> configurations_of(
+    const google::protobuf::RepeatedPtrField<v1::Configuration>& from, std::string_view field) {
+  std::vector<Configuration> all;
+  for (const v1::Configuration& configuration : from) {
+    all.push_back(configuration_from_wire(configuration, field));
+  }
+  return all;
+}
+
+/// What the daemon knows of each row of a trial.
+template <typename Row, typename Fact>
+void add_origin(const Row& row, Fact& fact) {
+  fact.set_imported(row.origin == Origin::Import);
+  fact.set_series(row.series);
+  fact.set_job(row.job_id);
+}
+
+template <typename Fact, typename Row>
+Row with_origin(const Fact& fact, Row row) {
+  row.origin = fact.imported() ? Origin::Import : Origin::Worker;
+  row.series = fact.series();
+  row.job_id = fact.job();
+  return row;
+}
+
+}  // namespace
+
+void to_wire(const DriverVersion& from, v1::DriverVersion& to) {
+  to.set_cuda(from.cuda);
+  to.set_version(from.version);
+}
+
+void to_wire(const TrialRow& from, v1::TrialHeader& to) {
+  to.set_trial_key(bytes_of(from.key.digest));
+  to.set_trial_key_full(from.key.full);
+  if (from.artifact_key) {
+    to.set_artifact_key(bytes_of(*from.artifact_key));
+  }
+  to_wire(from.configuration, *to.mutable_configuration());
+  to_wire(from.problem, *to.mutable_problem());
+  to.set_outcome(to_wire(from.outcome));
+  to.set_detail(from.detail);
+  to.set_fault_count(from.fault_count);
+  if (from.measured_as) {
+    to.set_measured_as(bytes_of(*from.measured_as));
+  }
+  to_wire(from.toolchain, *to.mutable_toolchain());
+}
+
+TrialRow trial_from_wire(const v1::TrialHeader& from, const std::string& field) {
+  TrialRow trial;
+  trial.key = {digest_from_wire(from.trial_key(), field + ".trial_key"), from.trial_key_full()};
+  if (!from.artifact_key().empty()) {
+    trial.artifact_key = digest_from_wire(from.artifact_key(), field + ".artifact_key");
+  }
+  trial.configuration = configuration_from_wire(from.configuration(), field + ".configuration");
+  trial.problem = problem_from_wire(from.problem(), field + ".problem");
+  trial.outcome = outcome_from_wire(from.outcome(), field + ".outcome");
+  trial.detail = from.detail();
+  trial.fault_count = from.fault_count();
+  if (!from.measured_as().empty()) {
+    trial.measured_as = digest_from_wire(from.measured_as(), field + ".measured_as");
+  }
+  if (from.has_toolchain()) {
+    trial.toolchain = toolchain_from_wire(from.toolchain(), field + ".toolchain");
+  }
+  return trial;
+}
+
+void to_wire(const BlockRow& from, v1::SampleBlock& to) {
+  to.set_trial_key(bytes_of(from.trial));
+  to.set_stage(from.stage == Stage::Final ? v1::SampleBlock::FINAL : v1::SampleBlock::SCREEN);
+  to.set_index(from.index);
+  to_wire(from.block, to);
+  to.set_timer(from.timer);
+  to.set_tick_us(from.tick_us);
+}
+
+BlockRow block_from_wire(const v1::SampleBlock& from, const std::string& field) {
+  BlockRow row;
+  row.trial = digest_from_wire(from.trial_key(), field + ".trial_key");
+  row.stage = from.stage() == v1::SampleBlock::FINAL ? Stage::Final : Stage::Screen;
+  row.index = from.index();
+  row.block = block_from_wire(from);
+  row.timer = from.timer();
+  row.tick_us = from.tick_us();
+  return row;
+}
+
+void to_wire(const VerificationRow& from, v1::VerificationResult& to) {
+  to.set_trial_key(bytes_of(from.trial));
+  to.set_verification_digest(bytes_of(from.verification_digest));
+  to_wire(from.result, to);
+}
+
+VerificationRow verification_from_wire(const v1::VerificationResult& from, const std::string& field) {
+  VerificationRow row;
+  row.trial = digest_from_wire(from.trial_key(), field + ".trial_key");
+  row.verification_digest = digest_from_wire(from.verification_digest(), field + ".verification_digest");
+  row.result = verification_from_wire(from, std::string_view(field));
+  return row;
+}
+
+void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to) {
+  to.set_digest(bytes_of(from.cubin));
+  to.set_architecture(from.architecture);
+  to.set_cubin_bytes(from.cubin_bytes);
+  to.set_key(bytes_of(from.key.digest));
+  to.set_toolchain(from.toolchain.name);
+  for (const EntryResources& entry : from.resources) {
+    to_wire(entry, *to.add_entries());
+  }
+}
+
+void to_wire(const ArtifactRow& from, v1::ArtifactUpload& to) {
+  to.set_key(bytes_of(from.key.digest));
+  to.set_key_full(from.key.full);
+  to_wire(from, *to.mutable_info());
+  to.mutable_entries()->Assign(from.entries.begin(), from.entries.end());
+  to.mutable_entry_symbols()->Assign(from.entry_symbols.begin(), from.entry_symbols.end());
+  to.set_compile_ms(from.compile_ms);
+  to_wire(from.toolchain, *to.mutable_toolchain());
+}
+
+ArtifactRow artifact_from_wire(const v1::ArtifactUpload& from, const std::string& field) {
+  ArtifactRow row;
+  row.key = {digest_from_wire(from.key(), field + ".key"), from.key_full()};
+  row.cubin = digest_from_wire(from.info().digest(), field + ".info.digest");
+  row.architecture = from.info().architecture();
+  row.cubin_bytes = from.info().cubin_bytes();
+  row.entries = strings_of(from.entries());
+  row.entry_symbols = strings_of(from.entry_symbols());
+  row.resources = resources_from_wire(from.info().entries());
+  row.toolchain = toolchain_from_wire(from.toolchain(), field + ".toolchain");
+  row.compile_ms = from.compile_ms();
+  return row;
+}
+
+void to_wire(const SearchSummary& from, v1::SearchSummary& to) {
+  to.set_space(bytes_of(from.space));
+  to.set_strategy(from.strategy);
+  to.set_trials(from.trials);
+  to.set_seconds(from.seconds);
+  to.set_complete(from.complete);
+}
+
+SearchSummary search_from_wire(const v1::SearchSummary& from, const std::string& field) {
+  return {digest_from_wire(from.space(), field + ".space"), from.strategy(), from.trials(), from.seconds(),
+          from.complete()};
+}
+
+void to_wire(const RecordRow& from, v1::Provenance& to) {
+  to.set_evidence(to_wire(from.evidence));
+  to.set_provisional(from.provisional);
+  to_wire(from.question.problem, *to.mutable_measured_problem());
+  to.set_measured_device_class(bytes_of(from.question.device_class));
+  to_wire(from.driver, *to.mutable_driver());
+  to.set_toolchain(from.toolchain.name);
+  to_wire(from.timing, to);
+  to_wire(from.verification, *to.mutable_verification());
+  for (const LibraryComparison& comparison : from.over_library) {
+    to_wire(comparison, *to.add_over_library());
+  }
+}
+
+static_assert(static_cast<int>(JobKind::Tune) == v1::Job::TUNE);
+static_assert(static_cast<int>(JobKind::CompileWinner) == v1::Job::COMPILE_WINNER);
+v1::Job::Kind to_wire(JobKind from) { return static_cast<v1::Job::Kind>(from); }
+
+static_assert(static_cast<int>(JobState::Queued) == v1::Job::QUEUED);
+static_assert(static_cast<int>(JobState::Running) == v1::Job::RUNNING);
+static_assert(static_cast<int>(JobState::NoDevice) == v1::Job::NO_DEVICE);
+static_assert(static_cast<int>(JobState::WaitingForIdleGpu) == v1::Job::WAITING_FOR_IDLE_GPU);
+static_assert(static_cast<int>(JobState::Done) == v1::Job::DONE);
+static_assert(static_cast<int>(JobState::Failed) == v1::Job::FAILED);
+static_assert(static_cast<int>(JobState::Cancelled) == v1::Job::CANCELLED);
+v1::Job::State to_wire(JobState from) { return static_cast<v1::Job::State>(from); }
+
+void to_wire(const JobRow& from, v1::Job& to) {
+  to.set_id(from.id);
+  to.set_kind(to_wire(from.kind));
+  to.set_state(to_wire(from.state));
+  to.set_configurations(from.configurations);
+  to.set_configurations_done(from.configurations_done);
+  to.set_nvrtc_calls(from.nvrtc_calls);
+  to.set_error(from.error);
+  to.set_created_at(from.created_at);
+  to.set_finished_at(from.finished_at);
+  to.set_elapsed_ms(from.elapsed_ms);
+  to.set_note(from.note);
+  to.set_max_trials(from.budget.max_trials);
+  to.set_max_seconds(from.budget.max_seconds);
+  for (const StageTime& stage : from.stages) {
+    v1::StageTime& wire = *to.add_stages();
+    wire.set_stage(stage.stage);
+    wire.set_ms(stage.ms);
+  }
+  for (const OutcomeCount& outcome : from.outcomes) {
+    v1::OutcomeCount& wire = *to.add_outcomes();
+    wire.set_outcome(to_wire(outcome.outcome));
+    wire.set_count(outcome.count);
+  }
+}
+
+namespace store {
+
+v1::StoredDeviceClass fact_of(const DeviceClass& row) {
+  v1::StoredDeviceClass fact;
+  fact.set_full_key(row.full);
+  fact.set_label(row.label);
+  to_wire(row.facts, *fact.mutable_facts());
+  return fact;
+}
+
+DeviceClass row_of(const v1::StoredDeviceClass& fact) {
+  return {Digest::of(fact.full_key()), fact.full_key(), fact.label(), device_facts_from_wire(fact.facts())};
+}
+
+v1::StoredArtifact fact_of(const ArtifactRow& row) {
+  v1::StoredArtifact fact;
+  to_wire(row, *fact.mutable_artifact());
+  fact.set_kernel(row.kernel);
+  return fact;
+}
+
+ArtifactRow row_of(const v1::StoredArtifact& fact) {
+  ArtifactRow row = artifact_from_wire(fact.artifact(), "artifact");
+  row.kernel = fact.kernel();
+  return row;
+}
+
+v1::StoredTrial fact_of(const TrialRow& row) {
+  v1::StoredTrial fact;
+  to_wire(row, *fact.mutable_trial());
+  add_origin(row, fact);
+  fact.set_kernel(row.kernel);
+  fact.set_source(bytes_of(row.source));
+  fact.set_device_class(bytes_of(row.device_class));
+  fact.set_policy(to_string(row.policy));
+  to_wire(row.driver, *fact.mutable_driver());
+  fact.set_cubin(bytes_of(row.cubin));
+  fact.set_architecture(row.architecture);
+  for (const EntryResources& entry : row.resources) {
+    to_wire(entry, *fact.add_resources());
+  }
+  return fact;
+}
+
+TrialRow row_of(const v1::StoredTrial& fact) {
+  TrialRow row = with_origin(fact, trial_from_wire(fact.trial(), "trial"));
+  row.kernel = fact.kernel();
+  row.source = digest_from_wire(fact.source(), "source");
+  row.device_class = digest_from_wire(fact.device_class(), "device_class");
+  row.policy = parsed(fact.policy(), "policy", parse_policy);
+  row.driver = driver_of(fact.driver());
+  row.cubin = digest_from_wire(fact.cubin(), "cubin");
+  row.architecture = fact.architecture();
+  row.resources = resources_from_wire(fact.resources());
+  return row;
+}
+
+v1::StoredBlock fact_of(const BlockRow& row) {
+  v1::StoredBlock fact;
+  to_wire(row, *fact.mutable_block());
+  add_origin(row, fact);
+  return fact;
+}
+
+BlockRow row_of(const v1::StoredBlock& fact) {
+  return with_origin(fact, block_from_wire(fact.block(), "block"));
+}
+
+v1::StoredVerification fact_of(const VerificationRow& row) {
+  v1::StoredVerification fact;
+  to_wire(row, *fact.mutable_verification());
+  add_origin(row, fact);
+  return fact;
+}
+
+VerificationRow row_of(const v1::StoredVerification& fact) {
+  return with_origin(fact, verification_from_wire(fact.verification(), std::string("verification")));
+}
+
+v1::StoredRecord fact_of(const RecordRow& row) {
+  v1::StoredRecord fact;
+  add_question(row.question, *fact.mutable_question());
+  fact.set_from_generation(row.from_generation);
+  to_wire(row.configuration, *fact.mutable_configuration());
+  fact.set_trial(bytes_of(row.trial));
+  fact.set_cubin(bytes_of(row.cubin));
+  fact.set_architecture(row.architecture);
+  to_wire(row.toolchain, *fact.mutable_toolchain());
+  to_wire(row, *fact.mutable_provenance());
+  fact.set_verification_digest(bytes_of(row.verification.digest));
+  for (const Digest& finalist : row.finalists) {
+    fact.add_finalists(bytes_of(finalist));
+  }
+  to_wire(row.search, *fact.mutable_search());
+  fact.set_job(row.job_id);
+  return fact;
+}
+
+RecordRow row_of(const v1::StoredRecord& fact) {
+  RecordRow row;
+  const v1::Provenance& provenance = fact.provenance();
+  row.question = question_of(fact.question());
+  row.from_generation = fact.from_generation();
+  row.configuration = configuration_from_wire(fact.configuration(), "configuration");
+  row.trial = digest_from_wire(fact.trial(), "trial");
+  row.cubin = digest_from_wire(fact.cubin(), "cubin");
+  row.architecture = fact.architecture();
+  row.toolchain = toolchain_from_wire(fact.toolchain());
+  row.driver = driver_of(provenance.driver());
+  row.evidence = evidence_from_wire(provenance.evidence(), "provenance.evidence");
+  row.provisional = provenance.provisional();
+  row.timing = timing_from_wire(provenance);
+  row.verification = verification_from_wire(provenance.verification(), "provenance.verification");
+  row.verification.digest = digest_from_wire(fact.verification_digest(), "verification_digest");
+  row.over_library = comparisons_from_wire(provenance);
+  for (const std::string& finalist : fact.finalists()) {
+    row.finalists.push_back(digest_from_wire(finalist, "finalists"));
+  }
+  row.search = search_from_wire(fact.search(), "search");
+  row.job_id = fact.job();
+  return row;
+}
+
+v1::StoredJob fact_of(const JobRow& row) {
+  v1::StoredJob fact;
+  to_wire(row, *fact.mutable_job());
+  fact.set_key(bytes_of(row.key));
+  add_question(row.question, *fact.mutable_question());
+  fact.set_fence(row.fence);
+  fact.set_series(row.series);
+  fact.set_retune(row.retune);
+  fact.set_interruptions(row.interruptions);
+  fact.set_record_trial(bytes_of(row.record_trial));
+  add_all(row.listed, *fact.mutable_listed());
+  fact.set_architecture(row.architecture);
+  fact.set_driver_cuda(row.driver_cuda);
+  fact.set_for_bucket(row.for_bucket);
+  fact.set_needs_bytes(row.needs_bytes);
+  add_all(row.hints, *fact.mutable_hints());
+  fact.set_from_scratch(row.from_scratch);
+  fact.set_rounds(row.rounds);
+  return fact;
+}
+
+JobRow row_of(const v1::StoredJob& fact) {
+  JobRow row;
+  const v1::Job& job = fact.job();
+  row.id = job.id();
+  row.kind = static_cast<JobKind>(job.kind());
+  row.key = digest_from_wire(fact.key(), "key");
+  row.question = question_of(fact.question());
+  row.state = static_cast<JobState>(job.state());
+  row.fence = fact.fence();
+  row.series = fact.series();
+  row.retune = fact.retune();
+  row.interruptions = fact.interruptions();
+  row.error = job.error();
+  row.note = job.note();
+  row.created_at = job.created_at();
+  row.finished_at = job.finished_at();
+  row.elapsed_ms = job.elapsed_ms();
+  row.configurations = job.configurations();
+  row.configurations_done = job.configurations_done();
+  row.nvrtc_calls = job.nvrtc_calls();
+  for (const v1::OutcomeCount& outcome : job.outcomes()) {
+    row.outcomes.push_back({outcome_from_wire(outcome.outcome(), "job.outcomes"), outcome.count()});
+  }
+  row.record_trial = digest_from_wire(fact.record_trial(), "record_trial");
+  row.listed = configurations_of(fact.listed(), "listed");
+  row.architecture = fact.architecture();
+  row.driver_cuda = fact.driver_cuda();
+  row.for_bucket = fact.for_bucket();
+  row.needs_bytes = fact.needs_bytes();
+  row.budget = {job.max_trials(), job.max_seconds()};
+  row.from_scratch = fact.from_scratch();
+  row.rounds = fact.rounds();
+  row.hints = configurations_of(fact.hints(), "hints");
+  for (const v1::StageTime& stage : job.stages()) {
+    row.stages.push_back({stage.stage(), stage.ms()});
+  }
+  return row;
+}
+
+v1::StoredWant fact_of(const WantRow& row) {
+  v1::StoredWant fact;
+  add_question(row.question, *fact.mutable_question());
+  fact.set_first_at(row.first_at);
+  return fact;
+}
+
+WantRow row_of(const v1::StoredWant& fact) {
+  WantRow row;
+  row.question = question_of(fact.question());
+  row.first_at = fact.first_at();
+  return row;
+}
+
+}  // namespace store
+}  // namespace cubind
