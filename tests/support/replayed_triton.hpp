@@ -8,7 +8,7 @@
 
 #include "tests/support/replayed_trials.hpp"
 #include "tests/support/triton_kernel.hpp"
-#include "tuner/agent/compile_pool.hpp"
+#include "tuner/agent/compile_service.hpp"
 
 namespace cubind::test {
 
@@ -18,9 +18,10 @@ inline Configuration rows_configuration(std::int64_t index) { return {{{"CONFIG"
 
 /// The tests' Triton, for the recorded device.
 inline TritonTarget real_target() {
-  CompilePoolOptions options;
+  CompileServiceOptions options;
   options.program = triton_program(triton_python(), triton_worker());
-  const v1::Toolchain told = CompilePool(options).probe();
+  options.slots = std::make_shared<CompileSlots>(1);
+  const v1::Toolchain told = CompileService(options).probe();
   const auto at = std::ranges::find(told.architectures(), "sm_90") - told.architectures().begin();
   return {told.name().substr(told.name().find(' ') + 1), told.assemblers(static_cast<int>(at)), "sm_90"};
 }

@@ -26,7 +26,7 @@ void Agent::get_compilers_ready() {
     const v1::OfferedDevice& offer = place->device.offer;
     try {
       const Tool& tool = toolbox_->choose(wanted_on(offer));
-      tool.compiler->keep_ready(ready_compilers(options_.compile_jobs, ++gpus[&tool]));
+      tool.compiles->keep_ready(ready_compilers(options_.compile_jobs, ++gpus[&tool]));
     } catch (const Error& error) {
       log_warning(offer.facts().name() + ": " + error.what());
     }

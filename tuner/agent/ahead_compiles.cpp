@@ -29,7 +29,7 @@ std::set<std::string> compiled_before(const v1::LeaseGrant& job) {
 
 }  // namespace
 
-AheadCompiles::AheadCompiles(CompileCache& compiles, KernelBuilds& builds, v1::LeaseGrant job,
+AheadCompiles::AheadCompiles(Compiler& compiles, KernelBuilds& builds, v1::LeaseGrant job,
                              v1::DeviceInfo device, Urgency urgency)
     : compiles_(compiles),
       builds_(builds),

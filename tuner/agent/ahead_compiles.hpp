@@ -9,14 +9,14 @@
 
 #include "schemas/agent.pb.h"
 #include "schemas/worker.pb.h"
-#include "tuner/agent/compile_cache.hpp"
+#include "tuner/agent/compiler.hpp"
 #include "tuner/agent/job_stop.hpp"
 #include "tuner/agent/kernel_builds.hpp"
 
 namespace cubind {
 
 /// Compiles what a job will ask first: of the job that comes next on a GPU, or of one that was granted and
-/// opens its GPU. The results are in the cache when the job asks. Works in a thread of its own until it is
+/// opens its GPU. The compiler has the results when the job asks. Works in a thread of its own until it is
 /// done or destroyed.
 ///
 /// A job that no caller waits for is compiled in the background, whatever the priority.
@@ -27,7 +27,7 @@ class AheadCompiles {
     std::size_t window = 32;  // so many are under way; a request with CUDA's 16-bit headers has 1.6 MB
   };
   /// `device`: facts and driver. Both references must outlive this object.
-  AheadCompiles(CompileCache& compiles, KernelBuilds& builds, v1::LeaseGrant job, v1::DeviceInfo device,
+  AheadCompiles(Compiler& compiles, KernelBuilds& builds, v1::LeaseGrant job, v1::DeviceInfo device,
                 Urgency urgency);
   ~AheadCompiles();
   AheadCompiles(const AheadCompiles&) = delete;
@@ -42,7 +42,7 @@ class AheadCompiles {
   void compile(const Digest& key, const std::function<CompileInput()>& input);
   void wait_for_first();
 
-  CompileCache& compiles_;
+  Compiler& compiles_;
   KernelBuilds& builds_;
   const v1::LeaseGrant job_;
   const v1::DeviceInfo device_;

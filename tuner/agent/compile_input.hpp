@@ -26,7 +26,4 @@ struct CompileInput {
       : request(std::move(asked)), headers(std::move(shared)) {}
 };
 
-/// The request with the digest of the shared headers, and with their texts if the worker has not got them.
-v1::CompileRequest request_with_headers(const CompileInput& input, bool worker_has_them);
-
 }  // namespace cubind

@@ -83,7 +83,7 @@ Subprocess CompileProcess::start(bool in_background, const UniqueFd& socket) {
   return Subprocess::spawn(child);
 }
 
-CompileProcess::CompileProcess(const CompilePoolOptions& options, bool in_background,
+CompileProcess::CompileProcess(const CompileWorkerOptions& options, bool in_background,
                                const std::function<bool()>& is_withdrawn)
     : options_(options),
       deadline_(options.deadline * (in_background ? kBackgroundPatience : 1)),
@@ -159,7 +159,6 @@ CompileProcess::Compilation CompileProcess::compile(const CompileInput& input,
     if (error.code() == ErrorCode::DeadlineExceeded) {
       const bool stood_still = cpu_time() - computed_before < options_.deadline * 4 / 5;
       answer = failed("killed: the compile took longer than " + seconds(deadline_));
-      answer.timed_out = true;
       answer.stood_still = stood_still;
       return answer;
     }
@@ -234,7 +233,6 @@ CompileProcess::Compilation CompileProcess::lost() {
     answer.worker_lost = true;
     cause = "the compile worker was killed from outside: " + status.describe();
   } else if (status.signal == SIGXCPU) {
-    answer.timed_out = true;
     cause = "killed: the compile took more CPU time than its deadline of " + seconds(options_.deadline);
   }
   // Compilers of LLVM's family abort when memory runs out, and the cap is the likeliest reason here.

@@ -3,30 +3,44 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/subprocess.hpp"
 #include "base/unique_fd.hpp"
-#include "tuner/agent/compile_pool.hpp"
+#include "tuner/agent/compiler_program.hpp"
 #include "tuner/agent/private_folder.hpp"
 
 namespace cubind {
 
-/// The parent's end of one `cubind-worker compile` process. Used by the thread that made it, which must live
+/// What a compile worker runs with. It is started by exec with an empty environment, niced, in a process
+/// group of its own.
+struct CompileWorkerOptions {
+  std::shared_ptr<const CompilerProgram> program;
+  // By the wall clock; in the background twenty times as long.
+  std::chrono::milliseconds deadline{30'000};        // of one compile
+  std::chrono::milliseconds start_deadline{60'000};  // from exec to the worker's hello, cold disk included
+  // Caps of one worker. Above the first (RLIMIT_AS) the compiler gets no more memory and says so or crashes;
+  // the second is its resident set, which the parent watches, and is what the machine feels. 0: none.
+  std::uint64_t address_space_bytes = std::uint64_t{4} << 30;
+  std::uint64_t memory_bytes = std::uint64_t{3} << 30;
+  int nice = 10;
+};
+
+/// The parent's end of one process of a CompilerProgram. Used by the thread that made it, which must live
 /// as long (Subprocess says why). The destructor kills the process group.
 class CompileProcess {
  public:
   /// Starts the worker and waits for its hello, or until `is_withdrawn`. Throws Error(Unavailable) with the
   /// worker's output if there is no hello.
-  CompileProcess(const CompilePoolOptions& options, bool in_background,
+  CompileProcess(const CompileWorkerOptions& options, bool in_background,
                  const std::function<bool()>& is_withdrawn);
 
   struct Compilation {
     v1::CompileReply reply;
     bool worker_lost = false;  // killed from outside
-    bool timed_out = false;
-    bool stood_still = false;  // timed out, and had hardly computed
+    bool stood_still = false;  // killed at the deadline, when it had hardly computed
     bool withdrawn = false;    // `is_withdrawn` became true
     bool ended = false;        // the process is gone or must not be used again
   };
@@ -55,7 +69,7 @@ class CompileProcess {
   void read_stderr();
   std::string last_words() const;
 
-  const CompilePoolOptions& options_;
+  const CompileWorkerOptions& options_;
   const std::chrono::milliseconds deadline_, start_deadline_;
   UniqueFd socket_;
   std::optional<PrivateFolder> folder_;  // before the child, which has ended when it goes

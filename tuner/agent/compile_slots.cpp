@@ -5,6 +5,8 @@
 namespace cubind {
 namespace {
 
+constexpr unsigned kReserved = 2;  // for checks and questions
+
 unsigned slots_for(CompilePriority priority, unsigned slots) {
   switch (priority) {
     case CompilePriority::Ahead:
@@ -12,7 +14,7 @@ unsigned slots_for(CompilePriority priority, unsigned slots) {
     case CompilePriority::Check:
       return slots + 1;
     case CompilePriority::Question:
-      return slots + CompileSlots::kReserved;
+      return slots + kReserved;
     default:
       return slots;
   }
@@ -20,12 +22,14 @@ unsigned slots_for(CompilePriority priority, unsigned slots) {
 
 }  // namespace
 
-unsigned CompileSlots::for_background(unsigned slots) { return std::max(slots / 4, 1U); }
+unsigned CompileSlots::most() const { return slots_ + kReserved; }
+
+unsigned CompileSlots::most_in_background() const { return std::max(slots_ / 4, 1U); }
 
 bool CompileSlots::try_take(CompilePriority priority) {
   const std::lock_guard lock(mutex_);
   if (priority == CompilePriority::Background) {
-    if (in_background_ >= for_background(slots_) || taken_ + in_background_ >= slots_) {
+    if (in_background_ >= most_in_background() || taken_ + in_background_ >= slots_) {
       return false;
     }
     ++in_background_;

@@ -16,18 +16,17 @@ enum class CompilePriority {
   Question,    // a caller waits for the cubin
 };
 
-/// Limits the compiles that run at a time in all pools that share it: an agent with two NVRTC installations
-/// has two pools and one machine. Those in the background begin only where a slot is free, have a quarter of
-/// the slots, at least one, and take none from the others. Thread-safe.
+/// Limits the compiles that run at a time in all services that share it: an agent with two NVRTC
+/// installations has two services and one machine. Those in the background begin only where a slot is free,
+/// have a quarter of the slots, at least one, and take none from the others. Thread-safe.
 class CompileSlots {
  public:
-  /// Beyond the `slots` of tuning jobs.
-  static constexpr unsigned kReserved = 2;
-
+  /// `slots`: of tuning jobs.
   explicit CompileSlots(unsigned slots) : slots_(slots) {}
 
-  /// Of `slots`, how many may be taken by compiles in the background.
-  static unsigned for_background(unsigned slots);
+  /// How many can be taken, but for compiles in the background, and by these.
+  unsigned most() const;
+  unsigned most_in_background() const;
 
   /// False: all slots of that priority are taken.
   bool try_take(CompilePriority priority);

@@ -43,7 +43,7 @@ LaunchPlan as_compiled(LaunchPlan plan, const Compiled& compiled) {
   return as_compiled(std::move(plan), compiled.entries, compiled.symbols, compiled.resources);
 }
 
-CompileSource::CompileSource(CompileCache& compiles, JobChannel& channel, JobStop& stop,
+CompileSource::CompileSource(Compiler& compiles, JobChannel& channel, JobStop& stop,
                              const google::protobuf::RepeatedPtrField<v1::ArtifactUpload>& known)
     : compiles_(compiles), channel_(channel), stop_(stop) {
   for (const v1::ArtifactUpload& upload : known) {
@@ -70,7 +70,7 @@ void CompileSource::start(const Wanted& wanted) {
   const bool awaited = channel_.is_awaited();
   in_background_ = in_background_ || !awaited;
   compiles_.want(wanted.key.digest, awaited ? wanted.priority : CompilePriority::Background, wanted.input);
-  running_.emplace(wanted.key.digest, Running{wanted.key, wanted.toolchain, wanted.priority});
+  running_.emplace(wanted.key.digest, wanted);
 }
 
 void CompileSource::raise_if_awaited() {
@@ -84,19 +84,19 @@ void CompileSource::raise_if_awaited() {
 }
 
 Compiled& CompileSource::finish(const Digest& key) {
-  CompileCache::ResultPtr compiled;
+  Compiler::ResultPtr compiled;
   while (!compiled) {
     stop_.check();
     raise_if_awaited();
     compiled = compiles_.wait(key, kPoll);
   }
   nvrtc_calls_ += compiles_.take_nvrtc_calls(key);
-  Running running = std::move(running_.extract(key).mapped());
+  Wanted wanted = std::move(running_.extract(key).mapped());
   compiles_.give_up(key);
 
   Compiled result;
-  result.key = std::move(running.key);
-  result.toolchain = std::move(running.toolchain);
+  result.key = std::move(wanted.key);
+  result.toolchain = std::move(wanted.toolchain);
   result.architecture = compiled->architecture;
   result.outcome = compiled->reply.outcome();
   result.log = compiled->reply.log();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "schemas/agent.pb.h"
-#include "tuner/agent/compile_cache.hpp"
+#include "tuner/agent/compiler.hpp"
 #include "tuner/agent/job_channel.hpp"
 #include "tuner/agent/job_stop.hpp"
 #include "tuner/plan/evidence.hpp"
@@ -37,11 +37,11 @@ struct Compiled {
 /// The plan as it is launched: with symbols, and with the shared memory that the compiler decided.
 LaunchPlan as_compiled(LaunchPlan plan, const Compiled& compiled);
 
-/// The artifacts of one job. Those of the lease and those that the cache knows are not compiled again, and
+/// The artifacts of one job. Those of the lease and those that the compiler knows are not compiled again, and
 /// compiles run ahead of the questions. Used from the job's thread.
 class CompileSource {
  public:
-  CompileSource(CompileCache& compiles, JobChannel& channel, JobStop& stop,
+  CompileSource(Compiler& compiles, JobChannel& channel, JobStop& stop,
                 const google::protobuf::RepeatedPtrField<v1::ArtifactUpload>& known);
   ~CompileSource();
   CompileSource(const CompileSource&) = delete;
@@ -75,21 +75,16 @@ class CompileSource {
   unsigned nvrtc_calls() const { return nvrtc_calls_; }
 
  private:
-  struct Running {
-    Key key;
-    ToolchainIdentity toolchain;
-    CompilePriority priority;  // that it has if a caller waits for the job
-  };
   void start(const Wanted& wanted);
   /// Compiles of a job leave the background when a caller begins to wait for it.
   void raise_if_awaited();
   Compiled& finish(const Digest& key);
 
-  CompileCache& compiles_;
+  Compiler& compiles_;
   JobChannel& channel_;
   JobStop& stop_;
   std::map<Digest, Compiled> done_;
-  std::map<Digest, Running> running_;
+  std::map<Digest, Wanted> running_;
   bool in_background_ = false;  // some of running_ began there
   unsigned nvrtc_calls_ = 0;
 };

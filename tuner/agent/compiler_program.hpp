@@ -10,7 +10,7 @@
 
 namespace cubind {
 
-/// The program that a pool's workers run, and the frames that it speaks. Immutable; safe to share between
+/// The program that compile workers run, and the frames that it speaks. Immutable; safe to share between
 /// threads.
 class CompilerProgram {
  public:

@@ -2,9 +2,28 @@
 
 #include "base/error.hpp"
 #include "tuner/agent/compiler_program.hpp"
+#include "tuner/plan/answer_wire.hpp"
 
 namespace cubind {
 namespace {
+
+// With the texts of the shared headers if the worker has not got them.
+v1::CompileRequest with_headers(const CompileInput& input, bool worker_has_them) {
+  v1::CompileRequest request = input.request;
+  if (!input.headers) {
+    return request;
+  }
+  v1::HeaderSet& set = *request.mutable_header_set();
+  set.set_digest(bytes_of(input.headers->digest));
+  if (!worker_has_them) {
+    for (const SharedFile& file : input.headers->files) {
+      v1::SourceFile& header = *set.add_files();
+      header.set_path(file->name);
+      header.set_content(file->content);
+    }
+  }
+  return request;
+}
 
 class NvrtcProgram final : public CompilerProgram {
  public:
@@ -23,7 +42,7 @@ class NvrtcProgram final : public CompilerProgram {
   }
 
   std::string request(const CompileInput& input, bool worker_has_headers) const override {
-    return request_with_headers(input, worker_has_headers).SerializeAsString();
+    return with_headers(input, worker_has_headers).SerializeAsString();
   }
 
   v1::CompileReply reply(const std::string& frame, const CompileInput&) const override {

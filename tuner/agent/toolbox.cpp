@@ -13,37 +13,34 @@ namespace {
 
 using Slots = std::shared_ptr<CompileSlots>;
 
-std::unique_ptr<PoolCompiler> pool_of(const AgentOptions& options, const Slots& slots,
-                                      std::shared_ptr<const CompilerProgram> program) {
-  CompilePoolOptions pool;
-  pool.program = std::move(program);
-  pool.jobs = options.compile_jobs + CompileSlots::kReserved;
-  pool.background_jobs = CompileSlots::for_background(options.compile_jobs);
-  pool.deadline = options.compile_deadline;
-  pool.slots = slots;
-  return std::make_unique<PoolCompiler>(std::move(pool));
+std::unique_ptr<CompileService> service_of(const AgentOptions& options, const Slots& slots,
+                                           std::shared_ptr<const CompilerProgram> program) {
+  CompileServiceOptions service;
+  service.program = std::move(program);
+  service.deadline = options.compile_deadline;
+  service.slots = slots;
+  return std::make_unique<CompileService>(std::move(service));
 }
 
-Tool tool_of(std::shared_ptr<KernelLanguage> language, std::unique_ptr<PoolCompiler> compiler) {
-  auto compiles = std::make_unique<CompileCache>(*compiler);
+Tool tool_of(std::shared_ptr<KernelLanguage> language, std::unique_ptr<CompileService> compiles) {
   auto builds = std::make_unique<KernelBuilds>(language);
-  return {std::move(language), std::move(compiler), std::move(compiles), std::move(builds)};
+  return {std::move(language), std::move(compiles), std::move(builds)};
 }
 
 Tool nvrtc_tool(const AgentOptions& options, const Slots& slots, const Toolchain& toolchain) {
-  auto compiler =
-      pool_of(options, slots, nvrtc_program(options.worker_program, toolchain.nvrtc, toolchain.builtins));
-  auto language = nvrtc_language(toolchain, compiler->probe());
-  return tool_of(std::move(language), std::move(compiler));
+  auto compiles =
+      service_of(options, slots, nvrtc_program(options.worker_program, toolchain.nvrtc, toolchain.builtins));
+  auto language = nvrtc_language(toolchain, compiles->probe());
+  return tool_of(std::move(language), std::move(compiles));
 }
 
 Tool triton_tool(const AgentOptions& options, const Slots& slots, const std::string& python) {
   if (options.triton_worker.empty()) {
     throw Error(ErrorCode::NotFound, "", "the folder triton/worker is missing next to cubind's programs");
   }
-  auto compiler = pool_of(options, slots, triton_program(python, options.triton_worker));
-  auto language = triton_language(compiler->probe());
-  return tool_of(std::move(language), std::move(compiler));
+  auto compiles = service_of(options, slots, triton_program(python, options.triton_worker));
+  auto language = triton_language(compiles->probe());
+  return tool_of(std::move(language), std::move(compiles));
 }
 
 // "triton 3.6.0 (ptxas 12.9.86 for sm_90)".

@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "schemas/agent.pb.h"
-#include "tuner/agent/compile_cache.hpp"
+#include "tuner/agent/compile_service.hpp"
 #include "tuner/agent/kernel_builds.hpp"
 #include "tuner/agent/kernel_language.hpp"
 #include "tuner/agent/options.hpp"
-#include "tuner/agent/pool_compiler.hpp"
 #include "tuner/toolchain/toolchain.hpp"
 
 namespace cubind {
@@ -18,15 +17,14 @@ namespace cubind {
 /// One NVRTC or Triton with the workers that run it.
 struct Tool {
   std::shared_ptr<KernelLanguage> language;
-  std::unique_ptr<PoolCompiler> compiler;
-  std::unique_ptr<CompileCache> compiles;  // of `compiler`
-  std::unique_ptr<KernelBuilds> builds;    // of `language`
+  std::unique_ptr<CompileService> compiles;
+  std::unique_ptr<KernelBuilds> builds;  // of `language`
 
   const v1::Toolchain& offer() const { return language->offer(); }
 };
 
 /// The toolchains of this machine: NVRTC, newest first, then Triton as the options name its Pythons.
-/// Immutable once made; compilers and builds are thread-safe.
+/// Immutable once made; compiles and builds are thread-safe.
 class Toolbox {
  public:
   /// Starts one worker of each toolchain for its hello. A toolchain that does not work is left out with a

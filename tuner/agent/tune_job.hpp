@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "base/clock.hpp"
-#include "tuner/agent/compile_cache.hpp"
+#include "tuner/agent/compiler.hpp"
 #include "tuner/agent/consent_gate.hpp"
 #include "tuner/agent/job_channel.hpp"
 #include "tuner/agent/job_input.hpp"
@@ -23,7 +23,7 @@ namespace cubind {
 class TuneJob {
  public:
   struct Parts {
-    CompileCache& compiles;
+    Compiler& compiles;
     KernelBuilds& builds;
     DeviceLink& device;
     JobChannel& channel;

@@ -14,11 +14,10 @@ namespace {
 // The job of a World, announced to its agent.
 struct AheadFixture {
   World world{Behaviour{}};
-  CompileCache compiles{world.compiler};
   v1::DeviceInfo device = world.device.info();
 
   void compile_ahead(CompilePriority priority = CompilePriority::Ahead) {
-    AheadCompiles ahead(compiles, world.builds, world.channel.grant(), device, {priority});
+    AheadCompiles ahead(world.compiler, world.builds, world.channel.grant(), device, {priority});
     ahead.wait();
   }
 };
@@ -27,7 +26,7 @@ TEST_CASE_METHOD(AheadFixture,
                  "a job that was compiled ahead waits for no compile, and counts what was compiled for it") {
   compile_ahead();
   CHECK(world.compiler.compiled.size() == 25);  // 24 and the reference
-  REQUIRE(world.run_with(compiles).status() == v1::JobResult::DONE);
+  REQUIRE(world.run_with_kept_compiles().status() == v1::JobResult::DONE);
   CHECK(world.compiler.compiled.size() == 25);
   for (const auto& [entry, count] : world.compiler.compiled) {
     CHECK(count == 1);
@@ -38,6 +37,7 @@ TEST_CASE_METHOD(AheadFixture,
 TEST_CASE_METHOD(AheadFixture, "what the daemon has or knows not to compile is not compiled ahead") {
   world.compiler.refuses = [](const std::string& entry) { return entry == "simulated<float, 3, 2>"; };
   REQUIRE(world.run().status() == v1::JobResult::DONE);
+  world.compiler.forget_all();
   world.compiler.compiled.clear();
   compile_ahead();
   CHECK(world.compiler.compiled.size() == 1);  // the reference, which is no trial
@@ -70,7 +70,7 @@ TEST_CASE_METHOD(AheadFixture,
 
 TEST_CASE_METHOD(AheadFixture, "as many compiles are under way ahead as were asked for") {
   world.compiler.is_stuck = true;
-  const AheadCompiles ahead(compiles, world.builds, world.channel.grant(), device,
+  const AheadCompiles ahead(world.compiler, world.builds, world.channel.grant(), device,
                             {CompilePriority::Tuning, 5});
   CHECK(eventually([&] { return world.compiler.under_way() == 5; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -79,7 +79,7 @@ TEST_CASE_METHOD(AheadFixture, "as many compiles are under way ahead as were ask
 
 TEST_CASE_METHOD(AheadFixture, "compiling ahead ends with its object") {
   world.compiler.is_stuck = true;
-  { const AheadCompiles ahead(compiles, world.builds, world.channel.grant(), device, {}); }
+  { const AheadCompiles ahead(world.compiler, world.builds, world.channel.grant(), device, {}); }
   CHECK(world.compiler.under_way() == 0);
 }
 

@@ -1,8 +1,10 @@
 #include "tests/unit/agent/job_world.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/zstd.hpp"
@@ -90,38 +92,77 @@ double bowl(const Configuration& configuration) {
   return 100 * std::pow(1.2, static_cast<double>(steps));
 }
 
-std::uint64_t MemoryCompiler::submit(CompileInput input, CompilePriority priority) {
+void MemoryCompiler::want(const Digest& key, CompilePriority priority,
+                          const std::function<CompileInput()>& input) {
   const std::lock_guard lock(mutex_);
-  submitted.push_back(priority);
-  requests_[next_] = std::move(input.request);
-  return next_++;
+  auto [found, is_new] = entries_.try_emplace(key);
+  Entry& entry = found->second;
+  ++entry.wants;
+  if (is_new) {
+    entry.request = input().request;
+    entry.priority = priority;
+    submitted.push_back(priority);
+  }
 }
 
-void MemoryCompiler::abandon(std::uint64_t id) {
+void MemoryCompiler::give_up(const Digest& key) {
   const std::lock_guard lock(mutex_);
-  requests_.erase(id);
+  const auto found = entries_.find(key);
+  if (--found->second.wants == 0 && !found->second.result) {
+    entries_.erase(found);
+  }
+}
+
+void MemoryCompiler::raise(const Digest& key, CompilePriority priority) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = entries_.at(key);
+  if (!entry.result && priority > entry.priority) {
+    entry.priority = priority;
+    raised.push_back(priority);
+  }
+}
+
+Compiler::ResultPtr MemoryCompiler::wait(const Digest& key, std::chrono::milliseconds timeout) {
+  if (is_stuck) {
+    std::this_thread::sleep_for(timeout);
+    return nullptr;
+  }
+  const std::lock_guard lock(mutex_);
+  Entry& entry = entries_.at(key);
+  if (!entry.result) {
+    const auto& entries = entry.request.entries();
+    entry.result = std::make_shared<Result>(
+        Result{reply_to(entries[0]), {entries.begin(), entries.end()}, entry.request.architecture()});
+    entry.nvrtc_calls = entry.result->reply.nvrtc_calls();
+  }
+  return entry.result;
+}
+
+std::uint32_t MemoryCompiler::take_nvrtc_calls(const Digest& key) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(entries_.at(key).nvrtc_calls, 0);
+}
+
+Compiler::ResultPtr MemoryCompiler::find(const Digest& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : found->second.result;
+}
+
+void MemoryCompiler::forget_all() {
+  const std::lock_guard lock(mutex_);
+  entries_.clear();
 }
 
 std::size_t MemoryCompiler::under_way() const {
   const std::lock_guard lock(mutex_);
-  return requests_.size();
+  return static_cast<std::size_t>(
+      std::ranges::count_if(entries_, [](const auto& entry) { return !entry.second.result; }));
 }
 
-std::optional<v1::CompileReply> MemoryCompiler::wait(std::uint64_t id, std::chrono::milliseconds timeout) {
-  if (is_stuck) {
-    std::this_thread::sleep_for(timeout);
-    return std::nullopt;
-  }
-  const std::lock_guard lock(mutex_);
-  const v1::CompileRequest request = requests_.at(id);
-  requests_.erase(id);
-  const std::string& entry = request.entries(0);
+v1::CompileReply MemoryCompiler::reply_to(const std::string& entry) {
   ++compiled[entry];
   v1::CompileReply reply;
-  if (is_killed && is_killed(entry)) {
-    reply.set_outcome(v1::COMPILE);
-    return reply;
-  }
   reply.set_nvrtc_calls(1);
   if (refuses && refuses(entry)) {
     reply.set_outcome(v1::COMPILE);
@@ -244,12 +285,12 @@ World::World(Behaviour behaviour) : device(std::move(behaviour)), builds(nvrtc_l
 }
 
 v1::JobResult World::run() {
-  CompileCache compiles(compiler);
-  return run_with(compiles);
+  compiler.forget_all();
+  return run_with_kept_compiles();
 }
 
-v1::JobResult World::run_with(CompileCache& compiles) {
-  TuneJob job({compiles, builds, device, channel, stop, clock}, options);
+v1::JobResult World::run_with_kept_compiles() {
+  TuneJob job({compiler, builds, device, channel, stop, clock}, options);
   return job.run(channel.grant());
 }
 

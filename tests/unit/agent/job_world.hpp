@@ -21,28 +21,39 @@ namespace cubind::test {
 /// The cubin is the text of the entry, with more behind it or other bytes where the test says so.
 class MemoryCompiler final : public Compiler {
  public:
-  std::uint64_t submit(CompileInput input, CompilePriority priority) override;
-  void raise(std::uint64_t id, CompilePriority priority) override { raised.emplace_back(id, priority); }
-  std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) override;
-  void abandon(std::uint64_t id) override;
+  void want(const Digest& key, CompilePriority priority, const std::function<CompileInput()>& input) override;
+  void give_up(const Digest& key) override;
+  void raise(const Digest& key, CompilePriority priority) override;
+  ResultPtr wait(const Digest& key, std::chrono::milliseconds timeout) override;
+  std::uint32_t take_nvrtc_calls(const Digest& key) override;
+  ResultPtr find(const Digest& key) override;
+  /// As that of an agent that has started again.
+  void forget_all();
 
   std::function<bool(const std::string& entry)> refuses;
   std::function<std::string(const std::string& entry)> more;
   std::function<std::string(const std::string& entry, const std::string& symbol)> cubin;  // empty: the text
   std::function<std::string(const std::string& entry)> mangled;  // its symbol; by default one without types
   std::function<std::uint32_t(const std::string& entry)> launch_shared;  // bytes; by default none
-  std::function<bool(const std::string& entry)> is_killed;               // at its deadline, by the parent
   std::atomic<bool> is_stuck{false};                                     // nothing is ever ready
   std::map<std::string, int> compiled;                                   // by entry
   std::vector<CompilePriority> submitted;                                // with which priorities
-  std::vector<std::pair<std::uint64_t, CompilePriority>> raised;
+  std::vector<CompilePriority> raised;                                   // to which, of those under way
   /// Asked for and not yet waited for.
   std::size_t under_way() const;
 
  private:
-  mutable std::mutex mutex_;                              // jobs and compiles ahead have threads of their own
-  std::uint64_t next_ = 1;                                // guarded by mutex_
-  std::map<std::uint64_t, v1::CompileRequest> requests_;  // guarded by mutex_
+  struct Entry {
+    v1::CompileRequest request;
+    CompilePriority priority = CompilePriority::Tuning;
+    std::size_t wants = 0;
+    ResultPtr result = nullptr;
+    std::uint32_t nvrtc_calls = 0;
+  };
+  v1::CompileReply reply_to(const std::string& entry);
+
+  mutable std::mutex mutex_;         // jobs and compiles ahead have threads of their own
+  std::map<Digest, Entry> entries_;  // guarded by mutex_
 };
 
 /// What a daemon stores of one job. Storing a block twice is refused, as is a block of an unknown trial.
@@ -88,8 +99,8 @@ struct World {
 
   /// One lease, from its grant to its result.
   v1::JobResult run();
-  /// The same with compiles that are shared with others.
-  v1::JobResult run_with(CompileCache& compiles);
+  /// The same with what was compiled before.
+  v1::JobResult run_with_kept_compiles();
   /// The same, where the lease may be lost: absent.
   std::optional<v1::JobResult> try_run();
 

@@ -63,7 +63,7 @@ TEST_CASE("a job that no caller waits for compiles in the background until one d
   CHECK(world.compiler.submitted.front() == CompilePriority::Background);
   CHECK(world.compiler.submitted.back() == CompilePriority::Tuning);
   REQUIRE(world.compiler.raised.size() == 3);  // what was under way
-  CHECK(world.compiler.raised.front().second == CompilePriority::Tuning);
+  CHECK(world.compiler.raised.front() == CompilePriority::Tuning);
 }
 
 TEST_CASE("hopeless configurations get one sample and the default three") {

@@ -1,9 +1,12 @@
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <chrono>
 
 #include "base/digest.hpp"
 #include "base/error.hpp"
-#include "tests/nvrtc/compile_pool/triton_pool.hpp"
+#include "tests/nvrtc/compile_service/triton_service.hpp"
+#include "tests/support/process_tree.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/triton_kernel.hpp"
 #include "tuner/spec/cubin_entries.hpp"
@@ -27,11 +30,11 @@ module {
   }
 })";
 
-TEST_CASE("a pool compiles Triton's IR and tells how the kernel is launched") {
+TEST_CASE("a service compiles Triton's IR and tells how the kernel is launched") {
   if (!has_triton()) {
     return skip_test(kNoTriton);
   }
-  TritonPool triton;
+  TritonService triton;
   CHECK(triton.toolchain.name().starts_with("triton 3."));
   CHECK(triton.toolchain.assemblers_size() == triton.toolchain.architectures_size());
   const v1::CompileReply reply = triton.compile(triton.request(kAddOne));
@@ -48,7 +51,7 @@ TEST_CASE("two workers of Triton give the same cubin") {
   if (!has_triton()) {
     return skip_test(kNoTriton);
   }
-  TritonPool one, other;
+  TritonService one, other;
   CHECK(one.compile(one.request(kAddOne)).cubin() == other.compile(other.request(kAddOne)).cubin());
 }
 
@@ -56,7 +59,8 @@ TEST_CASE("TTIR that does not parse and options that are not allowed are outcome
   if (!has_triton()) {
     return skip_test(kNoTriton);
   }
-  TritonPool triton;
+  TritonService triton;
+  const auto worker = descendants(::getpid());
   const v1::CompileReply broken = triton.compile(triton.request("module { tt.func @k("));
   CHECK(broken.outcome() == v1::COMPILE);
   CHECK_FALSE(broken.log().empty());
@@ -68,14 +72,13 @@ TEST_CASE("TTIR that does not parse and options that are not allowed are outcome
   other.mutable_triton()->set_version("3.0.0");
   CHECK(triton.compile(other).log().find("3.0.0") != std::string::npos);
   CHECK(triton.compile(triton.request(kAddOne)).outcome() == v1::CORRECT);
-  CHECK(triton.pool.counts().workers_started == 1);
+  REQUIRE(worker.size() == 1);
+  CHECK(is_running(worker.front()));
 }
 
 TEST_CASE("a Python without Triton is an error of the probe") {
-  CompilePoolOptions options = TritonPool::options(CompilePoolOptions().deadline);
-  options.program = triton_program("/usr/bin/false", triton_worker());
-  CompilePool pool(options);
-  CHECK_THROWS_AS(pool.probe(), Error);
+  CompileService service(TritonService::options(std::chrono::hours(1), "/usr/bin/false"));
+  CHECK_THROWS_AS(service.probe(), Error);
 }
 
 }  // namespace

@@ -1,15 +1,12 @@
 // Sources that try to read, to leave something behind, or to never end. Each costs its own request.
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <fstream>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "tests/nvrtc/compile_pool/pool_requests.hpp"
+#include "tests/nvrtc/compile_service/service_requests.hpp"
 #include "tests/support/paths.hpp"
-#include "tests/support/process_tree.hpp"
 
 using namespace std::chrono_literals;
 
@@ -143,29 +140,22 @@ v1::CompileRequest request_of(const std::string& text) {
   return request;
 }
 
-std::size_t workers_alive() {
-  const auto found = descendants(::getpid());
-  return static_cast<std::size_t>(std::ranges::count_if(found, [](const ProcessId& process) {
-    return process.command.find("cubind-worker compile") != std::string::npos;
-  }));
-}
-
 }  // namespace
 
 TEST_CASE("a source without an end stops at its limits with a cause and the next one compiles") {
-  CompilePoolOptions options = newest();
+  CompileServiceOptions options = newest();
   options.deadline = kDeadline;
-  CompilePool pool(options);
+  CompileService service(options);
+  int n = 0;
   for (const HostileSource& source : without_end()) {
     INFO(source.name);
-    const CompileResult result = result_of(pool, request_of(source.text));
-    CHECK_FALSE(result.worker_lost);
-    CHECK((result.reply.outcome() == v1::CORRECT || !result.reply.log().empty()));
-    CHECK(result.reply.log().size() < std::size_t{300} << 10);
-    const v1::CompileReply next = result_of(pool, good()).reply;
+    const v1::CompileReply reply = compile(service, request_of(source.text));
+    CHECK((reply.outcome() == v1::CORRECT || !reply.log().empty()));
+    CHECK(reply.log().size() < std::size_t{300} << 10);
+    const v1::CompileReply next = compile(service, good(++n));
     INFO(next.log());
     CHECK(next.outcome() == v1::CORRECT);
-    CHECK(workers_alive() <= 1);
+    CHECK(workers().size() <= 1);
   }
 }
 
@@ -175,11 +165,11 @@ TEST_CASE("no source reads a file of the host or learns whether there is one") {
   const std::string there = (folder.path() / "there.h").string(),
                     absent = (folder.path() / "absen.h").string();
   std::ofstream(there) << kSecret << ";\n";
-  CompilePool pool(newest());
+  CompileService service(newest());
   for (const HostileSource& source : readers()) {
     INFO(source.name);
-    const v1::CompileReply reply = result_of(pool, request_of(with_file(source.text, there))).reply;
-    const v1::CompileReply other = result_of(pool, request_of(with_file(source.text, absent))).reply;
+    const v1::CompileReply reply = compile(service, request_of(with_file(source.text, there)));
+    const v1::CompileReply other = compile(service, request_of(with_file(source.text, absent)));
     CHECK(reply.log().find(kSecret) == std::string::npos);
     CHECK(reply.cubin().find(kSecret) == std::string::npos);
     CHECK(reply.outcome() == other.outcome());
@@ -191,8 +181,7 @@ TEST_CASE("no source reads a file of the host or learns whether there is one") {
        {"/proc/self/environ", "/proc/self/maps", "/proc/self/fd/0", "/dev/stdin", "/dev/zero"}) {
     INFO(name);
     const v1::CompileReply reply =
-        result_of(pool, request_of(with_file("#define F \"H\"\n#include F" + std::string(kKernel), name)))
-            .reply;
+        compile(service, request_of(with_file("#define F \"H\"\n#include F" + std::string(kKernel), name)));
     CHECK(reply.outcome() == v1::COMPILE);
     CHECK_THAT(reply.log(), Catch::Matchers::Contains("cannot open source file"));
   }
