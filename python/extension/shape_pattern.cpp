@@ -13,9 +13,9 @@ bool ShapePattern::Axis::agrees(std::int64_t value, std::span<std::int64_t> dims
   }
   std::int64_t& known = dims[*dim];
   if (known == kUnknown) {
-    known = value;
+    known = value - more;
   }
-  return known == value;
+  return known == value - more;
 }
 
 ShapePattern::ShapePattern(std::string_view text, std::span<const std::string> dims) {
@@ -35,11 +35,14 @@ bool ShapePattern::add_axis(std::string word, std::span<const std::string> dims)
   if (has_star) {
     word.pop_back();
   }
+  const bool has_more = word.ends_with("+1");
+  word.resize(word.size() - (has_more ? 2 : 0));
   const auto found = std::ranges::find(dims, word);
   if (found != dims.end()) {
-    axes_.push_back({static_cast<std::size_t>(found - dims.begin())});
-  } else if (!word.empty() && word.size() < 19 && word.find_first_not_of("0123456789") == std::string::npos) {
-    axes_.push_back({std::nullopt, std::stoll(word)});
+    axes_.push_back({.dim = static_cast<std::size_t>(found - dims.begin()), .more = has_more ? 1 : 0});
+  } else if (!has_more && !word.empty() && word.size() < 19 &&
+             word.find_first_not_of("0123456789") == std::string::npos) {
+    axes_.push_back({.dim = std::nullopt, .size = std::stoll(word)});
   } else {
     return false;
   }
@@ -114,7 +117,7 @@ std::vector<std::int64_t> ShapePattern::shape(std::span<const std::int64_t> dims
     made.assign(leading->begin(), leading->end());
   }
   for (std::size_t i = leading ? 1 : 0; i < axes_.size(); ++i) {
-    made.push_back(axes_[i].dim ? dims[*axes_[i].dim] : axes_[i].size);
+    made.push_back(axes_[i].dim ? dims[*axes_[i].dim] + axes_[i].more : axes_[i].size);
   }
   return made;
 }

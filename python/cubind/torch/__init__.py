@@ -16,6 +16,7 @@ from ._layer_norm_linear import layer_norm_linear
 from ._linear import Linear, linear
 from ._linear_cross_entropy import linear_cross_entropy
 from ._operator import asker, operators
+from ._packed_attention import varlen_attention
 from ._replace import Replacement, replace
 from ._report import report
 from ._rms_norm import RMSNorm, rms_norm
@@ -52,6 +53,7 @@ __all__ = [
     "swiglu",
     "tune",
     "use",
+    "varlen_attention",
     "wait",
     "weighted_sum",
 ]

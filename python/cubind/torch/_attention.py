@@ -13,57 +13,69 @@ from torch.nn import functional
 from .._switch import IS_OFF
 from ._access import PLAIN
 from ._attention_formula import backward_formula, formula
+from ._call import Call
 from ._dispatch import Dispatched
 from ._dtensor import are_distributed, run_locally
 from ._operator import Operator
 from ._tensors import HALF
 
 _DIMS, _KNOWN = ("B", "HQ", "HKV", "SQ", "SK", "D"), ("HQ", "HKV", "D")
-_HEAD_SIZES = (64, 80, 96, 128)
-FORWARD = Operator("flash_attention_forward", _DIMS, ("CAUSAL",), _KNOWN)
-_backward = Operator("flash_attention_backward", _DIMS, ("CAUSAL",), _KNOWN)
+_FLAGS = ("CAUSAL", "LEFT", "RIGHT", "SOFT_CAP")
+_HEAD_SIZES = (64, 80, 96, 128, 256)
+FORWARD = Operator("flash_attention_forward", _DIMS, _FLAGS, _KNOWN)
+_backward = Operator("flash_attention_backward", _DIMS, _FLAGS, _KNOWN)
 _Q, _KV, _LSE = "B HQ SQ D", "B HKV SK D", "B HQ SQ f32"
 _INPUTS = {"q": f"{_Q} rows", "k": f"{_KV} rows", "v": f"{_KV} rows"}
 
 
-def _has_kernel(q: torch.Tensor, *_: torch.Tensor) -> bool:
+def has_kernel(q: torch.Tensor, *_: torch.Tensor) -> bool:
+    """Whether attention has kernels of this type and head size."""
     return q.dtype in HALF and q.shape[-1] in _HEAD_SIZES
 
 
-_calls = {
-    causal: FORWARD.call(
+def _forward_call(*mask: int) -> Call:
+    return FORWARD.call(
         _INPUTS,
         {"o": f"{_Q} as:0", "lse": _LSE},
         {"scale": 0.125},
-        flags=(int(causal),),
-        constants=(causal,),
-        takes=_has_kernel,
+        flags=tuple(map(int, mask)),
+        constants=mask,
+        takes=has_kernel,
     )
-    for causal in (False, True)
-}
-_backward_calls = [
-    _backward.call(
+
+
+def _backward_call(*mask: int) -> Call:
+    return _backward.call(
         {"d_o": f"{_Q} as:1", **_INPUTS, "o": f"{_Q} as:1", "lse": _LSE},
         {"dq": f"{_Q} as:1", "dk": f"{_KV} as:2", "dv": f"{_KV} as:3"},
         {"scale": 0.125},
-        flags=(int(causal),),
-        constants=(causal,),
-        takes=_has_kernel,
+        flags=tuple(map(int, mask)),
+        constants=mask,
+        takes=has_kernel,
     )
-    for causal in (False, True)
-]
+
+
+_PLAIN_MASKS = ((False, 0, 0, 0), (True, 0, 0, 0))
+_OTHERS = "bool causal, int left, int right, int soft_cap, float scale"
 _backward_operator = Dispatched(
-    "attention_backward(Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal, float scale)"
-    " -> (Tensor, Tensor, Tensor)",
-    _backward_calls,
+    "attention_backward(Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, "
+    f"{_OTHERS}) -> (Tensor, Tensor, Tensor)",
+    [_backward_call(*mask) for mask in _PLAIN_MASKS],
     backward_formula,
+    make=_backward_call,
 )
 _operator = Dispatched(
-    "attention(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> (Tensor, Tensor)",
-    _calls.values(),
+    f"attention(Tensor q, Tensor k, Tensor v, {_OTHERS}) -> (Tensor, Tensor)",
+    [_forward_call(*mask) for mask in _PLAIN_MASKS],
     formula,
+    make=_forward_call,
 )
 _operator.differentiate((0, 1, 2, 3, 4), _backward_operator, needs_kernels=True)
+
+
+def masked_call(causal: bool, left: int = 0, right: int = 0, soft_cap: int = 0) -> Call:
+    """Attention of heads with these flags of the kernel."""
+    return _operator.call(causal, left, right, soft_cap)
 
 
 # Whether torch means the same by it: with a causal mask it aligns the first query with the first key, the
@@ -88,7 +100,7 @@ def scaled_dot_product_attention(
 ) -> torch.Tensor:
     """torch.nn.functional.scaled_dot_product_attention, by cubind's kernels on a GPU.
 
-    query: [B, HQ, SQ, D]; key, value: [B, HKV, SK, D]; bf16 or f16, D of 64, 80, 96 or 128.
+    query: [B, HQ, SQ, D]; key, value: [B, HKV, SK, D]; bf16 or f16, D of 64, 80, 96, 128 or 256.
     scale: None is 1 / sqrt(D). enable_gqa: HQ may be a multiple of HKV.
 
     Nothing is copied for tensors in C order and for views of [B, S, H, D], as projections give them, also one
@@ -126,7 +138,7 @@ def attend(
         and _is_ours(query.shape, key.shape, is_causal, enable_gqa)
     ):
         factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-        o = _calls[is_causal](None, query, key, value, factor)
+        o = masked_call(is_causal)(None, query, key, value, factor)
         if o is not NotImplemented:
             return o
     if not are_distributed(query, key, value):

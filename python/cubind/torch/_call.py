@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ._operator import Operator
 
 Tensors = tuple[torch.Tensor, ...]
-_ELEMENTS = {"f32": torch.float32, "i64": torch.int64}
+_ELEMENTS = {"f32": torch.float32, "i32": torch.int32, "i64": torch.int64}
 
 
 class Pattern:

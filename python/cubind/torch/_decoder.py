@@ -33,6 +33,11 @@ _ATTENTION = (
 )
 
 
+def is_decoders(cls: type) -> bool:
+    """Whether it is an attention class whose parts are known by name."""
+    return cls.__name__ in _ATTENTION
+
+
 @functools.cache
 def attention_forward(cls: type) -> tuple[Callable[..., Any] | None, str]:
     """The forward() of an attention class with cubind's rotary embedding and attention: a copy that finds
@@ -41,11 +46,11 @@ def attention_forward(cls: type) -> tuple[Callable[..., Any] | None, str]:
     forward = inspect.unwrap(cls.forward)  # type: ignore[attr-defined]
     if not isinstance(forward, types.FunctionType):
         return None, ""
-    own, why = {}, ""
+    own, why, is_known = {}, "", is_decoders(cls)
     called, known = forward.__code__.co_names, forward.__globals__
-    if FUNCTIONS in called and (ours := implementations(known.get(FUNCTIONS))) is not None:
+    if FUNCTIONS in called and (ours := implementations(known.get(FUNCTIONS), is_known)) is not None:
         own[FUNCTIONS] = ours
-    if cls.__name__ in _ATTENTION:
+    if is_known:
         if _ROTARY in called and _computes_the_same(known.get(_ROTARY)):
             own[_ROTARY] = rotary
         else:

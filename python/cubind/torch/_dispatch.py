@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -37,8 +38,9 @@ class Dispatched:
 
     schema: its tensors first, then the constants of its calls, then their numbers. calls: of its kernel, told
     apart by the number of tensors (the last may be optional) and the constants. formula: what it computes, by
-    torch's functions. distributed: the name of a function and those of its tensors, if DTensors may be given.
-    cuda, fake: what it does on a GPU and what its results look like, if the calls do not say so.
+    torch's functions. make: the call for other constants, with all tensors. distributed: the name of a
+    function and those of its tensors, if DTensors may be given. cuda, fake: what it does on a GPU and what
+    its results look like, if the calls do not say so.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Dispatched:
         calls: Iterable[Call],
         formula: Callable[..., Any],
         *,
+        make: Callable[..., Call] | None = None,
         distributed: tuple[str, ...] = (),
         cuda: Callable[..., Any] | None = None,
         fake: Callable[..., Any] | None = None,
@@ -58,11 +61,13 @@ class Dispatched:
         self.distributed = distributed
         self.needs_kernels = False
         self._name = f"cubind::{name}"
-        self._calls = {(call.inputs, *call.constants): call for call in calls}
+        self._calls: dict[tuple[Any, ...], Call] = {}
+        self._make = make
+        self._making = threading.Lock()
         self._constants = 0
-        for call in self._calls.values():
-            call.op = self
-            self._constants = len(call.constants)
+        self._direct: Callable[[Call], None] | None = None  # gives a call gradients
+        for call in calls:
+            self._add(call)
         self._cuda = cuda or self._by_call
         self._ahead: Ahead | None = None
         self._by: Dispatched | None = None
@@ -88,11 +93,31 @@ class Dispatched:
 
     # ---- By its calls ----
 
+    def _add(self, call: Call) -> Call:
+        call.op = self
+        self._constants = len(call.constants)
+        if self._direct is not None:
+            self._direct(call)
+        self._calls[(call.inputs, *call.constants)] = call
+        return call
+
+    def _find(self, tensors: int, constants: tuple[Any, ...]) -> Call:
+        key = (tensors, *constants)
+        if self._make is not None and key not in self._calls:
+            with self._making:
+                if key not in self._calls:
+                    self._add(self._make(*constants))
+        return self._calls[key]
+
+    def call(self, *constants: Any) -> Call:
+        """The call with all tensors and these constants."""
+        return self._find(self.tensors, constants)
+
     # The call, and what it is given.
     def _call_of(self, inputs: tuple[Any, ...]) -> tuple[Call, tuple[Any, ...]]:
         tensors = tuple(tensor for tensor in inputs[: self.tensors] if tensor is not None)
         numbers = self.tensors + self._constants
-        call = self._calls[(len(tensors), *inputs[self.tensors : numbers])]
+        call = self._find(len(tensors), inputs[self.tensors : numbers])
         return call, (*tensors, *inputs[numbers:])
 
     def _by_call(self, *inputs: Any) -> Any:
@@ -147,8 +172,9 @@ class Dispatched:
 
         self._save, self._backward = save, backward
         if private.is_known:  # else no call is direct
+            self._direct = lambda call: self._differentiate_call(call, saved, compute)
             for call in self._calls.values():
-                self._differentiate_call(call, saved, compute)
+                self._direct(call)
 
     def ahead(self, call: Call, need: Need, tensors: Tensors) -> list[Need]:
         """The kernels of the backward pass of a call, whose own kernel is `need`."""
@@ -159,6 +185,8 @@ class Dispatched:
 
     # The kernel whose outputs are the gradients of a call, all of them.
     def _kernel_of(self, call: Call) -> Call | None:
+        if self._by is not None and self._by._make is not None:
+            return self._by.call(*call.constants)
         calls = self._by._calls.values() if self._by is not None else ()
         return next((one for one in calls if one.constants == call.constants), None)
 

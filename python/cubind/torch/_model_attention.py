@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+import collections
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from ._attention import attend
+from .._switch import IS_OFF
+from ._access import PLAIN
+from ._attention import attend, masked_call
+from ._model_masks import Mask, UnsupportedError, mask_of, watch_builder
+from ._packed_attention import attend_packed, rows_of
 
 FUNCTIONS = "ALL_ATTENTION_FUNCTIONS"  # what an attention layer looks it up in
 _SDPA = "transformers.integrations.sdpa_attention"
-# Arguments that change the scores, or that transformers' own function refuses.
-_OTHERS = ("position_bias", "softcap", "output_attentions")
+# Arguments that change the scores, or that only transformers' own function knows.
+_OTHERS = ("position_bias", "output_attentions", "head_mask", "s_aux")
+
+kept: collections.Counter[str] = collections.Counter()  # calls that stayed transformers' own, by the reason
 
 
 class Implementations:
-    """What an attention layer finds under the name FUNCTIONS: transformers' own. A call of its "sdpa" without
-    a mask and dropout is cubind's if there is a kernel."""
+    """What an attention layer finds under the name FUNCTIONS: transformers' own. A call of its "sdpa", with
+    is_known also of its eager function, is cubind's if there is a kernel."""
 
-    def __init__(self, theirs: Any) -> None:
+    def __init__(self, theirs: Any, is_known: bool) -> None:
         self._theirs = theirs
+        self._is_known = is_known
         self._sdpa: Callable[..., Any] = sys.modules[_SDPA].sdpa_attention_forward
+        self._ours: dict[Callable[..., Any], Callable[..., Any]] = {}
 
     def get_interface(self, name: str, default: Callable[..., Any]) -> Callable[..., Any]:
         """Like that of ALL_ATTENTION_FUNCTIONS."""
-        return self._own(self._theirs.get_interface(name, default))
+        return self._own(self._theirs.get_interface(name, default), default)
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         return self._own(self._theirs[name])
@@ -34,12 +43,16 @@ class Implementations:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._theirs, name)
 
-    def _own(self, found: Callable[..., Any]) -> Callable[..., Any]:
-        return self._attend if found is self._sdpa else found
+    def _own(self, found: Callable[..., Any], eager: Callable[..., Any] | None = None) -> Callable[..., Any]:
+        if found is not self._sdpa and not (self._is_known and found is eager):
+            return found
+        if found not in self._ours:
+            self._ours[found] = _attending(found, found is self._sdpa)
+        return self._ours[found]
 
-    # A sliding window comes with a mask unless all keys lie in it.
-    def _attend(
-        self,
+
+def _attending(theirs: Callable[..., Any], is_sdpa: bool) -> Callable[..., Any]:
+    def attend_or_theirs(
         module: torch.nn.Module,
         query: torch.Tensor,
         key: torch.Tensor,
@@ -47,29 +60,104 @@ class Implementations:
         attention_mask: torch.Tensor | None,
         dropout: float = 0.0,
         scaling: float | None = None,
-        is_causal: bool | None = None,
         **named: Any,
     ) -> Any:
-        if (
-            attention_mask is None
-            and dropout == 0
-            and not any(named.get(other) is not None for other in _OTHERS)
-        ):
-            causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-            o = attend(query, key, value, query.shape[2] > 1 and causal, scaling, True)
-            if o is not NotImplemented:
-                return o.transpose(1, 2).contiguous(), None
+        try:
+            o = _attend(module, query, key, value, attention_mask, dropout, scaling, is_sdpa, named)
+        except UnsupportedError as why:
+            kept[str(why)] += 1
+            o = NotImplemented
+        if o is not NotImplemented:
+            return o, None
         given = (query, key, value, attention_mask)
-        return self._sdpa(module, *given, dropout=dropout, scaling=scaling, is_causal=is_causal, **named)
+        return theirs(module, *given, dropout=dropout, scaling=scaling, **named)
+
+    return attend_or_theirs
 
 
-def implementations(theirs: Any) -> Implementations | None:
-    """Of what an attention layer has under the name FUNCTIONS; None: it is not known."""
-    known = hasattr(theirs, "get_interface") or hasattr(theirs, "__getitem__")
-    return Implementations(theirs) if known and _SDPA in sys.modules else None
+# [B, S, HQ, D]. NotImplemented: there is no kernel. Raises UnsupportedError.
+def _attend(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    dropout: float,
+    scaling: float | None,
+    is_sdpa: bool,
+    named: dict[str, Any],
+) -> Any:
+    if IS_OFF or torch.compiler.is_compiling() or type(query) not in PLAIN:
+        return NotImplemented
+    if dropout:
+        raise UnsupportedError("dropout")
+    if (other := next((name for name in _OTHERS if named.get(name) not in (None, False)), None)) is not None:
+        raise UnsupportedError(other)
+    if getattr(module.config, "output_attentions", False):
+        raise UnsupportedError("output_attentions")
+    cap = named.get("softcap") or 0
+    if cap and is_sdpa:  # which leaves it out
+        raise UnsupportedError(
+            'a soft-cap, which "sdpa" leaves out: load the model with attn_implementation="eager"'
+        )
+    if cap != int(cap):
+        raise UnsupportedError(f"a soft-cap of {cap}")
+    if attention_mask is None:
+        if not is_sdpa:
+            raise UnsupportedError("no mask")
+        return _unmasked(module, query, key, value, scaling, named.get("is_causal"))
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    return _masked(query, key, value, mask_of(attention_mask, query, key), scale, int(cap))
 
 
-def other_attention(module: torch.nn.Module) -> str:
+# A sliding window comes with a mask unless all keys lie in it. Keys behind as many as there are queries are
+# not written yet.
+def _unmasked(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    scaling: float | None,
+    is_causal: bool | None,
+) -> Any:
+    queries = query.shape[2]
+    causal = queries > 1 and (getattr(module, "is_causal", True) if is_causal is None else is_causal)
+    if causal and key.shape[2] > queries:
+        key, value = key[:, :, :queries], value[:, :, :queries]
+    o = attend(query, key, value, causal, scaling, True)
+    return o if o is NotImplemented else o.transpose(1, 2).contiguous()
+
+
+def _masked(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Mask, scale: float, cap: int
+) -> Any:
+    B, heads, S, D = query.shape
+    if mask.is_dense:
+        o = masked_call(mask.causal, mask.pattern.left, 0, cap)(None, query, key, value, scale)
+        return o if o is NotImplemented else o.transpose(1, 2).contiguous()
+    kv_heads = key.shape[1]
+    # Of a cache, each head of keys is a sequence of its own, in the memory of all heads.
+    by_heads = S == 1 and mask.pattern.sequences is None and key.is_contiguous() and value.is_contiguous()
+    given = mask.packed(kv_heads if by_heads else 1, scale, cap)
+    if by_heads:
+        q = query.reshape(1, B * kv_heads, heads // kv_heads, D).transpose(1, 2)
+        k, v = (each.reshape(1, 1, -1, D) for each in (key, value))
+    else:
+        q, k, v = rows_of(query), rows_of(key), rows_of(value)
+    o = attend_packed(q, k, v, given)
+    return o if o is NotImplemented else o.transpose(1, 2).reshape(B, S, heads, D)
+
+
+def implementations(theirs: Any, is_known: bool) -> Implementations | None:
+    """Of what an attention layer has under the name FUNCTIONS; None: it is not known. is_known: the layer's
+    eager function computes what its name says."""
+    if not (hasattr(theirs, "get_interface") or hasattr(theirs, "__getitem__")) or _SDPA not in sys.modules:
+        return None
+    watch_builder()
+    return Implementations(theirs, is_known)
+
+
+def other_attention(module: torch.nn.Module, is_known: bool) -> str:
     """Why an attention layer does not call cubind's attention; "" if it does."""
     name = getattr(getattr(module, "config", None), "_attn_implementation", None)
-    return "" if name == "sdpa" else f"its attention is {name}"
+    return "" if name == "sdpa" or (is_known and name == "eager") else f"its attention is {name}"

@@ -8,6 +8,7 @@ import sys
 
 from .._switch import IS_OFF, WHY_OFF
 from .._text import printable
+from ._model_attention import kept
 from ._operator import asker, operators
 from ._variants import settings
 
@@ -16,7 +17,8 @@ def report() -> str:
     """Describe what the operators have done, one line per kernel that was asked for.
 
     A line has the questions to the daemon, the launches of the kernel, and the calls that torch's own
-    function took instead, with the reason. Problems for which torch's function is the faster one follow. With
+    function took instead, with the reason. Problems for which torch's function is the faster one follow, and
+    why calls of attention stayed those of transformers, by their masks and arguments. With
     CUBIND_REPORT=1 in the environment it is printed on stderr at the end of the process.
     """
     if IS_OFF:
@@ -30,6 +32,7 @@ def report() -> str:
             asked = f"asked {operator.asked}, launched {launches}, torch's own {fallbacks}"
             lines.append(f"cubind: {operator.name}: {asked}{f' ({why})' if why else ''}")
             lines += [f"cubind: {text}" for text in operator.yielding()]
+    lines += [f"cubind: attention: transformers' own {count} ({why})" for why, count in kept.items()]
     if settings.client is None and len(lines) == 1:
         return "cubind: no operator needed a kernel, as with CPU tensors: the daemon was not asked"
     return printable("\n".join(lines))

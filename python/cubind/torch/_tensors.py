@@ -24,6 +24,12 @@ def statistics(x: torch.Tensor) -> torch.Tensor:
     return x.new_empty(x.shape[:-1], dtype=torch.promote_types(x.dtype, torch.float32))
 
 
+def power_of_two(count: int) -> int:
+    """The next one: sequences are bucketed by it, and another number in a bucket that is not tuned is another
+    question to the daemon."""
+    return 1 << (count - 1).bit_length()
+
+
 # ---- Tensors [B, heads, S, D] ----
 
 

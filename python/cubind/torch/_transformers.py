@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 
 from ._activation import geglu, gelu, swiglu
-from ._decoder import attention_forward, loss_members, turns
+from ._decoder import attention_forward, is_decoders, loss_members, turns
 from ._model_attention import other_attention
 from ._rms_norm import rms_norm
 
@@ -77,7 +77,7 @@ def class_for(module: torch.nn.Module, chunked_loss: bool) -> tuple[type | None,
         return _with_forward(cls, forward), ""
     forward, why = attention_forward(cls)
     if forward is not None:
-        why = why or other_attention(module)
+        why = why or other_attention(module, is_decoders(cls))
         return (_with_forward(cls, forward) if turns(forward) or not why else None), why
     if why:
         return None, why

@@ -16,7 +16,7 @@ from ..question import Question
 from ._gpu import on_device
 from ._operator import collecting
 from ._variants import LIBRARY, Found, Loaded, Need, comparison_with_torch, settings
-from ._worth_cases import case_of, forward_of
+from ._worth_cases import case_of, forward_of, has_case
 
 # Of no training job: the job's first question pins what its ranks get, and that is to know the comparisons.
 QUESTION = Question(job="", tune=False)
@@ -34,11 +34,12 @@ Run = Callable[[], object]
 def compare(need: Need) -> Comparison | None:
     """How the kernel compares with torch's function: as the daemon knows it for this build of torch, else
     measured now, in about half a second, and told to the daemon. The backward pass of attention is compared
-    together with its forward pass. None if there is no record of the bucket, or the kernel cannot be launched
-    on inputs made here. Raises CubindError as Client.get()."""
+    together with its forward pass. None if there is no record of the bucket or no function of torch, or the
+    kernel cannot be launched on inputs made here. Raises CubindError as Client.get()."""
     found = _ask(need)
     known = comparison_with_torch(found.held.answer)
-    if known is not None or not _COMPARABLE.issuperset(found.held.answer.match.split("+")):
+    is_comparable = _COMPARABLE.issuperset(found.held.answer.match.split("+")) and has_case(need)
+    if known is not None or not is_comparable:
         return known
     variants = [(need, _load(need, found))]
     forward = forward_of(need)

@@ -30,6 +30,15 @@ class Case:
     theirs: Run
 
 
+def has_case(need: Need) -> bool:
+    """Whether torch has a function of its own: for attention with windows, a soft-cap or packed sequences it
+    has none that any version has."""
+    operator, key, _ = need
+    return not operator.name.startswith("flash_attention") or (
+        "packed" not in operator.name and not any(key[2][1:])
+    )
+
+
 def case_of(need: Need) -> Case:
     """On the current GPU. Where nothing is said, torch's function is the operator's formula."""
     operator, key, dims = need
@@ -132,7 +141,7 @@ def _heads(inputs: _Inputs, dims: Dims) -> tuple[torch.Tensor, torch.Tensor, tor
 def _attention(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
     heads, causal = _heads(inputs, dims), bool(flags[0])
     if causal and dims[3] != dims[4]:
-        return lambda: ops.attention(*heads, causal, dims[5] ** -0.5)
+        return lambda: ops.attention(*heads, causal, 0, 0, 0, dims[5] ** -0.5)
     return lambda: scaled_dot_product_attention(*heads, is_causal=causal, enable_gqa=True)
 
 
@@ -143,8 +152,8 @@ def _attention_backward(inputs: _Inputs, flags: Dims, dims: Dims) -> Case | Run:
     slopes = inputs(*heads[0].shape)
 
     def ours() -> object:
-        o, lse = ops.attention(*heads, causal, scale)
-        return ops.attention_backward(slopes, *heads, o, lse, causal, scale)
+        o, lse = ops.attention(*heads, causal, 0, 0, 0, scale)
+        return ops.attention_backward(slopes, *heads, o, lse, causal, 0, 0, 0, scale)
 
     if causal and dims[3] != dims[4]:
         return ours

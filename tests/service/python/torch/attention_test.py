@@ -37,10 +37,10 @@ LAYOUTS = {"dense": dense, "own projections": of_own_projections, "one projectio
 class Launches(torch_launches.OnFakeDriver):
     def launches_of_both(self, q, k, v):
         q, k, v = q.detach(), k.detach(), v.detach()
-        (o, lse), (forward,) = self.launches_of(lambda: on_gpu("attention", q, k, v, True, 0.1), 13)
+        (o, lse), (forward,) = self.launches_of(lambda: on_gpu("attention", q, k, v, True, 0, 0, 0, 0.1), 13)
         slope = torch.empty_like(o)  # as a projection's gradient gives it
         gradients, backward = self.launches_of(
-            lambda: on_gpu("attention_backward", slope, q, k, v, o, lse, True, 0.1), 8
+            lambda: on_gpu("attention_backward", slope, q, k, v, o, lse, True, 0, 0, 0, 0.1), 8
         )
         return o, slope, gradients, forward.parameters, [launch.parameters for launch in backward]
 
@@ -83,7 +83,7 @@ class Launches(torch_launches.OnFakeDriver):
             k = v = other
             with self.subTest(str(other.stride())):
                 (o, _), (launch,) = self.launches_of(
-                    lambda k=k, v=v: on_gpu("attention", q, k, v, False, 0.1), 13
+                    lambda k=k, v=v: on_gpu("attention", q, k, v, False, 0, 0, 0, 0.1), 13
                 )
                 self.assertEqual((launch.parameters[0], launch.parameters[11] % 2**32), (q.data_ptr(), row))
                 self.assertNotEqual(launch.parameters[1], other.data_ptr())
@@ -98,7 +98,7 @@ class Launches(torch_launches.OnFakeDriver):
 class Results(unittest.TestCase):
     def test_the_order_is_that_of_the_inputs_also_in_a_compiled_graph(self):
         def attend(q, k, v):
-            return torch.ops.cubind.attention(q, k, v, True, 0.1)[0]
+            return torch.ops.cubind.attention(q, k, v, True, 0, 0, 0, 0.1)[0]
 
         compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
         for name, make in LAYOUTS.items():

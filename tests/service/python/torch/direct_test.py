@@ -173,18 +173,18 @@ class Functions(torch_launches.OnFakeDriver):
             return self.launches_of(call, 5)
 
         self.assertEqual(launches(q, q, q)[1], [])
-        on_gpu("attention", q, q, q, True, 0.1)
+        on_gpu("attention", q, q, q, True, 0, 0, 0, 0.1)
         o, found = launches(q, q, q)
         self.assertTrue(found)
         self.assertEqual(o.shape, q.shape)
         self.assertEqual(launches(trained, q, q)[1], [])  # no kernel is known for its gradients
         with torch.no_grad():
             self.assertTrue(launches(trained, q, q)[1])
-        on_gpu("attention_backward", q, q, q, q, q, torch.ones(1, 32, 128), True, 0.1)
+        on_gpu("attention_backward", q, q, q, q, q, torch.ones(1, 32, 128), True, 0, 0, 0, 0.1)
         self.assertTrue(launches(trained, q, q)[0].requires_grad)
         self.assertTrue(launches(trained, q, q)[1])
         self.assertEqual(launches(q, few, few, enable_gqa=True)[1], [])
-        on_gpu("attention", q, few, few, True, 0.1)
+        on_gpu("attention", q, few, few, True, 0, 0, 0, 0.1)
         self.assertTrue(launches(q, few, few, enable_gqa=True)[1])
         self.assertEqual(launches(q, q, q, dropout_p=0.5)[1], [])
         self.assertEqual(launches(q, q, q, attn_mask=mask)[1], [])

@@ -24,8 +24,8 @@ class Backward(torch_launches.OnFakeDriver):
                 run(each, known[each])
         on_gpu("activation", x, 1), on_gpu("activation_backward", x, x, 1)
         on_gpu("gated_activation", x, x, 1), on_gpu("gated_activation_backward", x, x, x, 1)
-        on_gpu("attention", q, q, q, True, 0.1)
-        on_gpu("attention_backward", q, q, q, q, q, torch.ones(1, 8, 128), True, 0.1)
+        on_gpu("attention", q, q, q, True, 0, 0, 0, 0.1)
+        on_gpu("attention_backward", q, q, q, q, q, torch.ones(1, 8, 128), True, 0, 0, 0, 0.1)
 
     def cases(self):
         """(name, result, its inputs)."""

@@ -92,8 +92,11 @@ class Launches(RmsNorm):
                 lambda: on_gpu("rotary", tokens, tokens, w.view(32, 128), w.view(32, 128), True),
                 1,
             ),
-            "attention": (lambda: on_gpu("attention", q, k, k, True, 0.1), 1),
-            "attention_backward": (lambda: on_gpu("attention_backward", q, q, k, k, q, lse, True, 0.1), 3),
+            "attention": (lambda: on_gpu("attention", q, k, k, True, 0, 0, 0, 0.1), 1),
+            "attention_backward": (
+                lambda: on_gpu("attention_backward", q, q, k, k, q, lse, True, 0, 0, 0, 0.1),
+                3,
+            ),
         }
         for name, (call, most) in calls.items():
             with self.subTest(name):
@@ -179,7 +182,7 @@ class Launches(RmsNorm):
         self.assertEqual(on_gpu("softmax", torch.ones(4, 0, dtype=torch.bfloat16)).shape, (4, 0))
         few, many = torch.ones(1, 2, 8, 128).bfloat16(), torch.ones(1, 3, 8, 128).bfloat16()
         with self.assertRaises(cubind.CubindError):  # heads that do not divide
-            on_gpu("attention", many, few, few, True, 0.1)
+            on_gpu("attention", many, few, few, True, 0, 0, 0, 0.1)
 
     def test_kernels_in_use_are_used_again_after_a_tune_that_fails(self):
         x, w = torch.ones(4096, 4096, dtype=torch.bfloat16), torch.ones(4096, dtype=torch.bfloat16)

@@ -10,6 +10,7 @@ import torch_found  # first: it looks for a Python with torch
 # isort: split
 import cubind.torch as operators
 import torch
+from cubind.torch import _model_attention, _model_masks
 from torch_launches import as_if_on_gpu, attention_by_formula
 
 try:
@@ -21,7 +22,7 @@ LAYERS = 2
 
 
 def made(kind, head_dim=16, **others):
-    """A small model of "Llama", "Mistral", "Qwen2", "GPT2" or "Bert"."""
+    """A small model of the kind, as `transformers` names it."""
     torch.manual_seed(0)
     size = 2 * head_dim
     if kind == "GPT2":
@@ -33,7 +34,7 @@ def made(kind, head_dim=16, **others):
     if kind == "Bert":
         sizes.update(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     elif kind != "GPT2":
-        sizes["num_key_value_heads"] = 1
+        sizes.update(num_key_value_heads=1, head_dim=head_dim)
     config = getattr(transformers, f"{kind}Config")(vocab_size=64, **{**sizes, **others})
     return getattr(transformers, f"{kind}Model")(config).eval()
 
@@ -67,41 +68,126 @@ class Models(unittest.TestCase):
             with self.subTest(kind):
                 self.check(made(kind), LAYERS)
 
-    def test_a_padded_batch_is_transformers_own(self):
-        mask = torch.ones(2, 7, dtype=torch.int64)
-        padded = mask.clone()
-        padded[1, 5:] = 0
+    # Of the tokens that are real: of the others transformers computes something, the kernels nothing.
+    def check_real(self, model, real, flags, **given):
+        tokens = torch.arange(real.numel()).view(real.shape)
+
+        def run():
+            states = model(tokens, **given)[0][real]
+            return states, torch.autograd.grad(states.square().sum(), model.get_input_embeddings().weight)
+
+        expected, theirs = run()
+        with counted(model) as attend:
+            found, gradients = run()
+        self.assertEqual([call.args for call in attend.call_args_list], [flags] * LAYERS)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(gradients, theirs, rtol=1e-3, atol=1e-3)
+
+    def test_padding_on_either_side_is_of_sequences_with_gaps(self):
+        right, left = torch.ones(3, 9, dtype=torch.int64), torch.ones(3, 9, dtype=torch.int64)
+        right[1, 5:] = left[0, :4] = left[1, :8] = 0
+        own = (True, 0, 0, 0, True, False, False)
+        for mask in (right, left):
+            for kind in ("Llama", "Mistral", "Qwen2", "Qwen3"):
+                with self.subTest(f"{kind} {mask.tolist()}"):
+                    self.check_real(made(kind), mask.bool(), own, attention_mask=mask)
+            windows = made("Mistral", sliding_window=3)
+            self.check_real(windows, mask.bool(), (True, 3, *own[2:]), attention_mask=mask)
+            both = (False, 0, 0, 0, True, True, False)
+            self.check_real(made("Bert"), torch.ones(3, 9).bool(), both, attention_mask=mask)
+
+    def test_a_mask_of_ones_is_no_mask(self):
         for kind in ("Bert", "Llama"):
             with self.subTest(kind):
-                self.check(made(kind), LAYERS, attention_mask=mask)
-                self.check(made(kind), 0, attention_mask=padded)
+                self.check(made(kind), LAYERS, attention_mask=torch.ones(2, 7, dtype=torch.int64))
 
-    def test_a_window_that_leaves_out_keys_is_transformers_own(self):
-        self.check(made("Mistral", sliding_window=3), 0)
-        self.check(made("Mistral", sliding_window=32), LAYERS)
+    def test_eager_attention_has_the_soft_cap(self):
+        mask = torch.ones(2, 9, dtype=torch.int64)
+        mask[1, :3] = 0
+        flags = (True, 0, 0, 3, True, False, False)
+        options = {"attn_logit_softcapping": 3.0, "query_pre_attn_scalar": 16, "sliding_window": 99}
+        model = made("Gemma2", attn_implementation="eager", **options)
+        self.check_real(model, mask.bool(), flags, attention_mask=mask)
+        self.check(model, LAYERS)
+        self.check(made("Gemma2", attn_implementation="sdpa", **options), 0)
 
-    def test_dropout_is_transformers_own(self):
-        model = made("GPT2", attn_pdrop=0.5).train()
-        with counted(model) as attend:
-            model(torch.arange(14).view(2, 7))
-        self.assertEqual(attend.call_count, 0)
+    def test_position_ids_that_begin_again_pack_sequences(self):
+        model = made("Mistral", sliding_window=4, use_cache=False)
+        flags = (True, 4, 0, 0, False, False, True)
+        one = torch.tensor([[0, 1, 2, 0, 1, 2, 3, 4, 0, 0, 1, 2]])
+        two = torch.tensor([[0, 1, 2, 0, 1, 2], [0, 0, 1, 2, 3, 0]])
+        for positions in (one, two):
+            with self.subTest(positions.tolist()):
+                real = torch.ones_like(positions).bool()
+                self.check_real(model, real, flags, position_ids=positions)
 
-    def test_a_cache_gives_the_same_tokens(self):
-        model = transformers.LlamaForCausalLM(made("Llama").config).eval()
-        given = {"input_ids": torch.arange(7)[None], "max_new_tokens": 4, "do_sample": False}
-        expected = model.generate(**given)
-        with counted(model) as attend:
-            self.assertEqual(model.generate(**given).tolist(), expected.tolist())
-        self.assertGreaterEqual(attend.call_count, 2 * LAYERS)
+    def test_a_window_without_padding_is_of_dense_heads(self):
+        tokens = torch.ones(2, 7, dtype=torch.bool)
+        self.check_real(made("Mistral", sliding_window=3), tokens, (True, 3, 0, 0))
+        self.check_real(made("Mistral", sliding_window=32), tokens, (True, 0, 0, 0))
+
+    def test_what_no_kernel_has_is_transformers_own_and_named(self):
+        gap = torch.ones(2, 7, dtype=torch.int64)
+        gap[1, 3] = 0
+        own = torch.ones(2, 1, 7, 7, dtype=torch.bool).tril()
+        cases = (
+            (made("Llama"), {"attention_mask": gap}, "a row of the mask has a gap"),
+            (made("Llama"), {"attention_mask": own}, "it is not known what the mask was built from"),
+            (made("GPT2", attn_pdrop=0.5).train(), {}, "dropout"),
+        )
+        for model, given, why in cases:
+            with self.subTest(why):
+                before = _model_attention.kept[why]
+                with counted(model) as attend:
+                    model(torch.arange(14).view(2, 7), **given)
+                self.assertEqual(attend.call_count, 0)
+                self.assertEqual(_model_attention.kept[why] - before, LAYERS)
+                self.assertIn(f"transformers' own {_model_attention.kept[why]} ({why})", operators.report())
+
+    def test_a_mask_that_was_changed_is_not_believed(self):
+        builder = transformers.masking_utils.create_causal_mask
+        model = made("Llama")
+        operators.replace(model, verbose=False)
+        padded = torch.ones(2, 7, dtype=torch.int64)
+        padded[1, 5:] = 0
+        mask = builder(model.config, torch.ones(2, 7, 32), padded, None)
+        query = torch.ones(2, 2, 7, 16)
+        _model_masks.mask_of(mask, query, query)
+        with self.assertRaisesRegex(_model_masks.UnsupportedError, "other sizes"):
+            _model_masks.mask_of(mask, query[:, :, 1:], query)
+        mask.logical_not_()
+        with self.assertRaisesRegex(_model_masks.UnsupportedError, "changed"):
+            _model_masks.mask_of(mask, query, query)
+
+    def test_generation_with_either_cache_gives_the_same_tokens(self):
+        mask = torch.ones(3, 7, dtype=torch.int64)
+        mask[1, :3] = mask[2, :6] = 0
+        for kind, options in (("Llama", {}), ("Mistral", {"sliding_window": 5})):
+            for cache, padded in (("dynamic", mask), ("static", mask), ("static", None)):
+                model = getattr(transformers, f"{kind}ForCausalLM")(made(kind, **options).config).eval()
+                given = {
+                    "input_ids": torch.arange(21).view(3, 7),
+                    "attention_mask": padded,
+                    "max_new_tokens": 6,
+                    "do_sample": False,
+                    "cache_implementation": cache,
+                    "pad_token_id": 0,
+                }
+                with self.subTest(f"{kind} {options} {cache} padded: {padded is not None}"):
+                    expected = model.generate(**given)
+                    with counted(model) as attend:
+                        self.assertEqual(model.generate(**given).tolist(), expected.tolist())
+                    self.assertEqual(attend.call_count, 6 * LAYERS)
 
     def test_another_implementation_is_left_alone_and_named(self):
-        for kind, replaced in (("Bert", 0), ("Llama", LAYERS)):  # Llama: its rotary embedding
+        # Llama: its rotary embedding.
+        for kind, name, replaced in (("Bert", "eager", 0), ("Llama", "flex_attention", LAYERS)):
             with self.subTest(kind):
-                model = made(kind, attn_implementation="eager")
+                model = made(kind, attn_implementation=name)
                 done = operators.replace(model, verbose=False, dry_run=True)
-                self.assertEqual([why for *_, why in done.kept], ["its attention is eager"] * LAYERS)
+                self.assertEqual([why for *_, why in done.kept], [f"its attention is {name}"] * LAYERS)
                 self.assertEqual(sum("Attention" in cls for _, cls in done.replaced), replaced)
-                self.check(model, 0)
+        self.check(made("Bert", attn_implementation="eager"), 0)
 
     def test_a_pickled_layer_comes_back_as_it_was(self):
         model = made("Bert")

@@ -140,7 +140,7 @@ def cases(dtype):
     for causal in (False, True):
         yield (
             f"attention {causal}",
-            lambda *inputs: ops.attention(*inputs)[0],
+            lambda q, k, v, causal, scale: ops.attention(q, k, v, causal, 0, 0, 0, scale)[0],
             (*attention_inputs(dtype), causal, 0.3),
             lambda q, k, v, causal, scale: functional.scaled_dot_product_attention(
                 q, k, v, is_causal=causal, scale=scale, enable_gqa=True
@@ -201,11 +201,13 @@ class Formulas(unittest.TestCase):
     def test_a_query_that_sees_no_key_gives_zeros(self):
         q, k, v = (t.detach() for t in attention_inputs(torch.float32, keys=3))
         o, lse = torch.ops.cubind.attention(
-            q, k, v, True, 1.0
+            q, k, v, True, 0, 0, 0, 1.0
         )  # the first two of five queries see none of three keys
         self.assertTrue((o[:, :, :2] == 0).all() and (lse[:, :, :2] == -math.inf).all())
         self.assertTrue(o[:, :, 2:].isfinite().all())
-        gradients = torch.ops.cubind.attention_backward(torch.ones_like(o), q, k, v, o, lse, True, 1.0)
+        gradients = torch.ops.cubind.attention_backward(
+            torch.ones_like(o), q, k, v, o, lse, True, 0, 0, 0, 1.0
+        )
         self.assertTrue(all(g.isfinite().all() for g in gradients))
 
 
@@ -220,7 +222,7 @@ class Registrations(unittest.TestCase):
         ops = torch.ops.cubind
         y, mean, rstd = ops.layer_norm(plain, w.detach(), b.detach(), 1e-6)
         q, k, v = attention_inputs(torch.float32)
-        o, lse = (t.detach() for t in ops.attention(q, k, v, True, 0.3))
+        o, lse = (t.detach() for t in ops.attention(q, k, v, True, 0, 0, 0, 0.3))
         target, matrix = torch.tensor([3, -100, 0, 15]), made(16, 16, dtype=torch.float32)
         calls = {
             ops.rms_norm: (x, w, 1e-6),
@@ -243,9 +245,9 @@ class Registrations(unittest.TestCase):
             ops.cross_entropy_backward: (y[:, 0], plain, target, mean, -100),
             ops.linear_cross_entropy: (x, matrix, target, plain[0, :1], -100, True, False),
             ops.rotary: (q, q, *angles(4, 8, torch.float32), False),
-            ops.attention: (q, k, v, True, 0.3),
+            ops.attention: (q, k, v, True, 0, 0, 0, 0.3),
             ops.attention_backward: (
-                torch.randn_like(o), *(t.detach() for t in (q, k, v)), o, lse, True, 0.3,
+                torch.randn_like(o), *(t.detach() for t in (q, k, v)), o, lse, True, 0, 0, 0, 0.3,
             ),
         }  # fmt: skip
         for operator, inputs in calls.items():
@@ -264,7 +266,7 @@ class Registrations(unittest.TestCase):
             x = torch.ops.cubind.softmax(torch.ops.cubind.matmul(x, matrix, b, False, True))
             q, k = torch.ops.cubind.rotary(q.transpose(1, 2), q.transpose(1, 2), x[:, :8], x[:, 8:], False)
             q = (q + k).transpose(1, 2) + loss.unsqueeze(-1)
-            return x, torch.ops.cubind.attention(q, q, q, True, 0.3)[0]
+            return x, torch.ops.cubind.attention(q, q, q, True, 0, 0, 0, 0.3)[0]
 
         compiled = torch.compile(block, fullgraph=True, dynamic=True, backend="aot_eager")
         counters = torch._dynamo.utils.counters["stats"]
@@ -353,7 +355,8 @@ class Registrations(unittest.TestCase):
         torch.testing.assert_close(ops.add_rms_norm(x, x, w, 1e-6)[1], x + x)
         q = torch.randn(2, 5, 3, 8).transpose(1, 2)
         torch.testing.assert_close(
-            ops.attention(q, q, q, False, 0.3)[0], functional.scaled_dot_product_attention(q, q, q, scale=0.3)
+            ops.attention(q, q, q, False, 0, 0, 0, 0.3)[0],
+            functional.scaled_dot_product_attention(q, q, q, scale=0.3),
         )
         y, mean, rstd = ops.layer_norm(x.to("meta"), w.to("meta"), w.to("meta"), 1e-6)
         self.assertEqual((y.shape, mean.shape, rstd.shape), ((4, 8), (4,), (4,)))

@@ -46,15 +46,33 @@ def directly():
         yield
 
 
+@contextlib.contextmanager
 def attention_by_formula():
     """Meanwhile the layers of `transformers` that are replaced compute by torch's functions. A mock that
-    counts their calls."""
+    counts their calls, with the flags of the kernel: those of packed sequences are more."""
+    ops, counted = torch.ops.cubind, mock.Mock()
+
+    def masked_call(causal, left, right, soft_cap):
+        def call(_, q, k, v, scale):
+            counted(causal, left, right, soft_cap)
+            return ops.attention(q, k, v, causal, left, right, soft_cap, scale)[0]
+
+        return call
 
     def attend(q, k, v, is_causal, scale, enable_gqa):
         assert enable_gqa
-        return torch.ops.cubind.attention(q, k, v, is_causal, scale)[0]
+        return masked_call(is_causal, 0, 0, 0)(None, q, k, v, q.shape[-1] ** -0.5 if scale is None else scale)
 
-    return mock.patch.object(_model_attention, "attend", side_effect=attend)
+    def attend_packed(q, k, v, given):
+        counted(*given[4:-1])
+        return ops.packed_attention(q, k, v, *given)[0]
+
+    with (
+        mock.patch.object(_model_attention, "attend", attend),
+        mock.patch.object(_model_attention, "masked_call", masked_call),
+        mock.patch.object(_model_attention, "attend_packed", attend_packed),
+    ):
+        yield counted
 
 
 def logits_in(size):

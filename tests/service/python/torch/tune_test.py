@@ -87,7 +87,8 @@ class Tune(unittest.TestCase):
         model = transformers.LlamaModel(transformers.LlamaConfig(**sizes, **heads)).bfloat16()
         operators.replace(model, verbose=False)
         self.tune(model, torch.arange(14).view(2, 7))
-        heads = {"B": 2, "HQ": 2, "HKV": 1, "SQ": 7, "SK": 7, "D": 64, "T": "bf16", "CAUSAL": 1}
+        heads = {"B": 2, "HQ": 2, "HKV": 1, "SQ": 7, "SK": 7, "D": 64, "T": "bf16"}
+        heads |= {"CAUSAL": 1, "LEFT": 0, "RIGHT": 0, "SOFT_CAP": 0}
         for name in ("flash_attention_forward", "flash_attention_backward"):
             self.assertIn({"kernel": name, **heads}, self.client.shapes)
 

@@ -232,6 +232,8 @@ class Cases(unittest.TestCase):
                     **dict(zip(operator.flags, values)),
                 }
                 need = operator.need_of({**problem, "T": "bf16"}, -1)
+                if not _worth_cases.has_case(need):
+                    continue
                 with self.subTest(operator.name, flags=values), _worth._undisturbed():
                     self.assertEqual(operator.problem(*need[1:]), {**problem, "T": "bf16"})
                     case = _worth_cases.case_of(need)

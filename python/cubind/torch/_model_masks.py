@@ -1,0 +1,222 @@
+"""Masks of `transformers` that attention has kernels for: recognized by what its mask builder was given, the
+2-D mask, positions and window, and found again by the tensor that it built."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from ._attention_formula import Packed
+from ._gpu import is_capturing
+from ._tensors import power_of_two
+
+_BUILDER = "transformers.masking_utils"
+_MARK = "_cubind_mask"  # of a tensor: its Mask
+
+
+@dataclasses.dataclass
+class Pattern:
+    """What a mask function says. sequences: [B, S], which packed sequence a token is of."""
+
+    causal: bool = False
+    left: int = 0  # as the kernel's flag
+    sequences: torch.Tensor | None = None
+
+
+class UnsupportedError(Exception):
+    """Why a mask is none that the kernels have."""
+
+
+class Mask:
+    """What a mask was built from. What the kernels need is computed once, by the first layer."""
+
+    def __init__(self, tensor: torch.Tensor, given: dict[str, Any]) -> None:
+        self._version = _version(tensor)
+        start = given.get("q_offset", 0)  # a static cache counts in this very tensor
+        self._given = {**given, "q_offset": start.clone() if isinstance(start, torch.Tensor) else start}
+        self._captured = is_capturing()
+        self._packed: dict[int, Packed] = {}  # by how many heads of keys are sequences of their own
+
+    def of(self, tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
+        """Itself. Raises UnsupportedError if the tensor was changed, or if the heads are others."""
+        if _version(tensor) != self._version:
+            raise UnsupportedError("the mask was changed")
+        if self._captured != is_capturing():
+            raise UnsupportedError("the mask was built outside of the CUDA graph")
+        if (q.shape[0], q.shape[2], k.shape[2]) != (self.batch, self.queries, self.keys):
+            raise UnsupportedError("the mask is of other sizes")
+        return self
+
+    @property
+    def batch(self) -> int:
+        return int(self._given["batch_size"])
+
+    @property
+    def queries(self) -> int:
+        return int(self._given["q_length"])
+
+    @property
+    def keys(self) -> int:
+        return int(self._given["kv_length"])
+
+    @functools.cached_property
+    def pattern(self) -> Pattern:
+        """Raises UnsupportedError."""
+        if self._given.get("use_vmap"):
+            raise UnsupportedError("the mask has a function of its own")
+        pattern = Pattern()
+        _read(self._given["mask_function"], pattern)
+        pattern.left *= pattern.left < self.keys  # else no key lies outside
+        return pattern
+
+    @property
+    def causal(self) -> bool:
+        """The kernels' flag: one query sees all keys up to its own, which are all that they are given."""
+        return self.pattern.causal and self.queries > 1
+
+    # The key at which the first query stands. None: only the GPU knows it.
+    @functools.cached_property
+    def _start(self) -> int | None:
+        start = self._given.get("q_offset", 0)
+        return None if isinstance(start, torch.Tensor) else int(start - self._given.get("kv_offset", 0))
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether all queries and keys are real, and the last ones stand next to each other."""
+        is_whole = self._given.get("attention_mask") is None and self.pattern.sequences is None
+        return is_whole and self._start is not None and self._start + self.queries == self.keys
+
+    def packed(self, heads: int, scale: float, soft_cap: int) -> Packed:
+        """The sequences of rows_of() of the heads. heads: how many of keys are sequences of their own, for
+        one query. Raises UnsupportedError."""
+        if heads not in self._packed:
+            sequences = self.pattern.sequences
+            self._packed[heads] = self._padded(heads) if sequences is None else self._joined(sequences)
+        return self._packed[heads]._replace(scale=scale, soft_cap=soft_cap)
+
+    def _made(self, bounds: tuple[torch.Tensor, ...], gaps: bool, cross: bool, spread: bool) -> Packed:
+        pattern = self.pattern
+        mask = (self.causal, pattern.left, 0, 0)
+        return Packed(*bounds, *mask, gaps, cross, spread, 1.0)  # type: ignore[misc]
+
+    # How many sequences there are is asked of the GPU, as the mask's builder has done already.
+    def _joined(self, numbers: torch.Tensor) -> Packed:
+        if is_capturing():
+            raise UnsupportedError("packed sequences are counted, which a CUDA graph cannot")
+        counts = numbers[:, -1] + 1
+        before = counts.cumsum(0)
+        flat = (numbers + (before - counts)[:, None]).flatten()
+        count = power_of_two(int(before[-1]))  # there may be empty ones behind the last
+        bounds = torch.searchsorted(flat, torch.arange(count + 1, device=flat.device), out_int32=True)
+        return self._made((bounds,) * 4, False, False, True)
+
+    def _padded(self, heads: int) -> Packed:
+        first, end = self._real()
+        start = self._given.get("q_offset", 0) - self._given.get("kv_offset", 0)
+        Q, K = self.queries, self.keys
+        if not self.pattern.causal:  # padded queries see keys too
+            q_first, q_end = torch.zeros_like(first), torch.full_like(end, Q)
+        else:
+            q_first, q_end = (first - start).clamp(0, Q), (end - start).clamp(0, Q)
+            end = torch.minimum(end, q_end + start)
+        k_rows = (first, (end - first).clamp_min(0), K)
+        q_rows = (q_first, q_end - q_first, Q)
+        cross = Q != K or self._start != 0 or not self.pattern.causal
+        bounds = [_bounds(*rows, heads) for rows in ((q_rows, k_rows) if cross else (q_rows, q_rows))]
+        (q_bounds, q_lengths), (k_bounds, k_lengths) = bounds
+        return self._made((q_bounds, k_bounds, q_lengths, k_lengths), True, cross, False)
+
+    # The first key of each row that is real, and the end of these.
+    def _real(self) -> tuple[torch.Tensor, torch.Tensor]:
+        given, K = self._given["attention_mask"], self.keys
+        if given is None:
+            first = torch.zeros(self.batch, dtype=torch.int64, device=self._given["device"])
+            return first, first + K
+        offset = self._given.get("kv_offset", 0)
+        real = given[:, offset : offset + K]
+        places = torch.arange(1, real.shape[1] + 1, device=real.device) * real
+        end, count = places.amax(-1), real.sum(-1)
+        # Different places below `end` have their largest sum if none is left out.
+        is_whole = (places.sum(-1) * 2 == count * (2 * end - count + 1)).all()
+        if is_capturing():
+            torch._assert_async(is_whole, "a row of the attention mask has a gap")  # type: ignore[call-arg]
+        elif not is_whole:
+            raise UnsupportedError("a row of the mask has a gap")
+        return end - count, end
+
+
+# Sequences of `size` rows, each `heads` times, of which `count` from `first` on are real.
+def _bounds(
+    first: torch.Tensor, count: torch.Tensor, size: int, heads: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    if heads > 1:
+        first, count = (each.repeat_interleave(heads) for each in (first, count))
+    rows = len(first) * size
+    begin = first + torch.arange(0, rows, size, device=first.device)
+    return tuple(  # type: ignore[return-value]
+        functional.pad(each, (0, 1), value=last).to(torch.int32) for each, last in ((begin, rows), (count, 0))
+    )
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return -1 if tensor.is_inference() else tensor._version
+
+
+# Functions of masking_utils by their qualified names: what they are made of lies in their closures.
+def _read(function: Callable[..., Any], into: Pattern) -> None:
+    name = getattr(function, "__qualname__", "")
+    code = getattr(function, "__code__", None)
+    if code is None or function.__module__ != _BUILDER:
+        raise UnsupportedError("the mask has a function of its own")
+    cells = function.__closure__ or ()  # type: ignore[attr-defined]
+    own = dict(zip(code.co_freevars, (cell.cell_contents for cell in cells)))
+    if name == "and_masks.<locals>.and_mask":
+        for one in own["mask_functions"]:
+            _read(one, into)
+    elif name == "causal_mask_function":
+        into.causal = True
+    elif name == "sliding_window_overlay.<locals>.inner_mask":
+        into.left = own["sliding_window"]
+    elif name == "packed_sequence_mask_function.<locals>.inner_mask":
+        into.sequences = own["packed_sequence_mask"]
+    elif name != "bidirectional_mask_function":
+        raise UnsupportedError(f"the kernels have no mask of {name.partition('.')[0]}")
+
+
+# ---- The builder ----
+
+
+def watch_builder() -> None:
+    """From now on the mask builders of "sdpa" and "eager" mark what they build."""
+    interface = getattr(sys.modules.get(_BUILDER), "AttentionMaskInterface", None)
+    known = getattr(interface, "_global_mapping", {})
+    for name in ("sdpa", "eager"):
+        builder = known.get(name)
+        if getattr(builder, "__module__", None) == _BUILDER and not hasattr(builder, _MARK):
+            interface.register(name, _marking(builder))  # type: ignore[union-attr]
+
+
+def _marking(builder: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(builder)
+    def build(*inputs: Any, **given: Any) -> Any:
+        mask = builder(*inputs, **given)
+        if not inputs and isinstance(mask, torch.Tensor) and not torch.compiler.is_compiling():
+            setattr(mask, _MARK, Mask(mask, given))
+        return mask
+
+    setattr(build, _MARK, True)
+    return build
+
+
+def mask_of(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
+    """What the mask was built from. Raises UnsupportedError."""
+    mask: Mask | None = getattr(tensor, _MARK, None)
+    if mask is None:
+        raise UnsupportedError("it is not known what the mask was built from")
+    return mask.of(tensor, q, k)
