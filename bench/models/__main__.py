@@ -5,9 +5,12 @@
 Needs the package `cubind` with its programs, torch, transformers and a GPU; Liger (`liger_kernel`) is left
 out where it is not installed. From an empty store, a process replaces the operators and calls
 cubind.torch.tune(); a second one does so again. Then each model is measured in a process of its own: all
-sides take turns, step by step, with the same batches. `chunked`: replace(chunked_loss=True). Prints
-the median milliseconds of a step with its 95 % interval, the peak of memory above what is allocated between
-steps, and how far the losses are from torch's: the root mean square of their relative differences.
+sides take turns, step by step, with the same batches. `chunked`: replace(chunked_loss=True). `torch_eager`
+and `torch_flex`: the other implementations of attention in transformers. In batches of `_padded` half of
+the tokens are real, those of `_packed` are sequences of lognormal lengths. Prints the median milliseconds
+of a step with its 95 % interval, the peak of memory above what is allocated between steps, the share of the
+GPU's time in kernels of cubind, and how far the losses are from torch's: the root mean square of their
+relative differences.
 Exit status 1: torch or cubind failed, tuning took more than a minute or left something for the second
 process, or losses of cubind are further from torch's than twice those of torch.compile (or than 2 %).
 """
@@ -27,8 +30,15 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 from daemon import Daemon
 
 CHILD = pathlib.Path(__file__).with_name("child.py")
-NAMES = ("llama", "llama_4096", "gpt2", "bert", "block")
-SIDES = ("torch", "cubind", "cubind_chunked", "liger", "torch_compiled", "cubind_compiled")
+DECODERS = ("llama", "qwen3", "mistral", "gemma2")
+NAMES = (
+    *(name + batch for name in DECODERS for batch in ("", "_padded", "_packed")),
+    *("llama_4096", "gpt2", "bert", "block"),
+)
+SIDES = (
+    *("torch", "torch_eager", "torch_flex", "cubind", "cubind_chunked", "liger"),
+    *("torch_compiled", "cubind_compiled"),
+)
 LOSS_SHARE = 0.02
 TUNE_S, AGAIN_S = 60, 10  # of the first process, and of one for which everything is known
 
@@ -73,7 +83,7 @@ def table(result):
         ratio = f"({torch_ms / found['median_ms']:.3f} x torch)" if torch_ms else ""
         lines.append(
             f"  {side:16} {found['median_ms']:8.2f} ms [{low:.2f}, {high:.2f}] {ratio}  "
-            f"{found['peak_gib']:.2f} GiB  losses differ by {found.get('loss_difference', math.nan):.2e}"
+            f"{found['peak_gib']:.2f} GiB  {found['share']:6.1%} in cubind's kernels  losses differ by {found.get('loss_difference', math.nan):.2e}"
         )
     return "\n".join([*lines, *(f"  {side}: {error}" for side, error in result["errors"].items())])
 

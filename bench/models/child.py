@@ -4,6 +4,7 @@ that it prints is JSON."""
 import json
 import math
 import pathlib
+import re
 import statistics
 import sys
 import time
@@ -11,11 +12,15 @@ import time
 import cubind.torch
 import torch
 from subjects import SUBJECTS, Side, made
+from torch.profiler import ProfilerActivity, profile
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 from machine import toolchain
 
 WARM_UP = 5
+PROFILED = 3  # steps
+KERNELS = "activation|cross_entropy|flash_attention|layernorm|matmul|normalize_rows|rmsnorm|rotary|softmax|weighted_sum"
+OWN = re.compile(rf"^(void |_Z\d+)?({KERNELS})")  # as a profiler names them
 
 
 def tune(name, wanted):
@@ -45,7 +50,7 @@ class Measured:
 
     def __init__(self, subject, name):
         self.running = Side(made(subject, name))
-        self.times, self.losses, self.peaks = [], [], []
+        self.times, self.losses, self.peaks, self.profile = [], [], [], {}
         batch = subject.batch()
         for _ in range(WARM_UP):
             self.running.step(batch)
@@ -62,11 +67,25 @@ class Measured:
         self.peaks.append((torch.cuda.max_memory_allocated() - before) / 2**30)
         self.losses.append(loss.item())
 
+    def profiled(self, batches):
+        """Of the GPU's time the share of cubind's kernels, and the kernels that take the most of it."""
+        with profile(activities=[ProfilerActivity.CUDA]) as seen:
+            for batch in batches:
+                self.running.step(batch)
+            torch.cuda.synchronize()
+        times = {event.key: event.self_device_time_total for event in seen.key_averages()}
+        total = sum(times.values())
+        own = sum(time for name, time in times.items() if OWN.search(name))
+        first = sorted(times.items(), key=lambda item: -item[1])[:12]
+        kernels = {name[:120]: time / len(batches) for name, time in first}
+        self.profile = {"share": own / total, "gpu_ms": total / len(batches) / 1e3, "kernels_us": kernels}
+
     def result(self):
         return {
             "median_ms": statistics.median(self.times),
             "interval_ms": interval(self.times),
             "peak_gib": max(self.peaks),
+            **self.profile,
             "losses": self.losses,
             "times_ms": self.times,
         }
@@ -83,6 +102,9 @@ def measure(name, steps, wanted):
         batch = subject.batch()
         for side in sides.values():
             side.step(batch)
+    batches = [subject.batch() for _ in range(PROFILED)]
+    for side in sides.values():
+        side.profiled(batches)
     return {
         "model": name,
         "toolchain": toolchain(None),

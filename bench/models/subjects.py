@@ -1,6 +1,7 @@
 """The models: each with random weights in bf16, and a batch. `step` gives the loss of the batch."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,10 +12,16 @@ from torch.nn import functional
 from transformers import (
     BertConfig,
     BertForMaskedLM,
+    Gemma2Config,
+    Gemma2ForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
 )
 from transformers.models.llama import modeling_llama
 
@@ -26,8 +33,9 @@ except ImportError:
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    make: Callable  # () -> module
+    make: Callable  # (**of the configuration) -> module
     batch: Callable  # () -> what the module takes, by name
+    attention: str | None = None  # the implementation that computes what the model is, if one is named
 
 
 def tokens(vocabulary, *shape):
@@ -35,19 +43,60 @@ def tokens(vocabulary, *shape):
     return {"input_ids": ids, "labels": ids}
 
 
-def llama():
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=128_256,
-            hidden_size=2048,
-            intermediate_size=8192,
-            num_hidden_layers=8,
-            num_attention_heads=32,
-            num_key_value_heads=8,
-            max_position_embeddings=8192,
-            use_cache=False,
-        )
-    )
+# Half of the tokens are real: rows of every length, in another order in each batch.
+def padded(vocabulary, rows, length):
+    batch = tokens(vocabulary, rows, length)
+    lengths = (torch.randperm(rows, device="cuda") * 2 + 1) * length // (2 * rows)
+    real = torch.arange(length, device="cuda") < lengths[:, None]
+    labels = batch["labels"].masked_fill(~real, -100)
+    return {"input_ids": batch["input_ids"], "attention_mask": real.long(), "labels": labels}
+
+
+# As DataCollatorWithFlattening: lognormal lengths, sigma 1, of a mean of 512.
+def packed(vocabulary, length):
+    batch = tokens(vocabulary, 1, length)
+    ends = torch.empty(length).log_normal_(math.log(512) - 0.5, 1).clamp_(1, 4096).long().cumsum(0)
+    starts = torch.zeros(length, dtype=torch.long)
+    starts[ends[ends < length]] = ends[ends < length]
+    positions = (torch.arange(length) - starts.cummax(0).values)[None].cuda()
+    labels = batch["labels"].masked_fill(positions == 0, -100)
+    return {"input_ids": batch["input_ids"], "position_ids": positions, "labels": labels}
+
+
+DECODER = {
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 8192,
+    "use_cache": False,
+}
+
+
+def llama(**given):
+    return LlamaForCausalLM(LlamaConfig(vocab_size=128_256, num_hidden_layers=8, **DECODER, **given))
+
+
+def qwen3(**given):
+    sizes = {**DECODER, "num_attention_heads": 16, "head_dim": 128, "intermediate_size": 6144}
+    return Qwen3ForCausalLM(Qwen3Config(vocab_size=151_936, num_hidden_layers=10, **sizes, **given))
+
+
+def mistral(**given):
+    sizes = {**DECODER, "num_attention_heads": 16, "head_dim": 128, "sliding_window": 1024}
+    return MistralForCausalLM(MistralConfig(vocab_size=32_768, num_hidden_layers=8, **sizes, **given))
+
+
+# Every other layer has the window.
+def gemma2(**given):
+    sizes = {
+        "hidden_size": 2304,
+        "intermediate_size": 9216,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+    }
+    sizes = {**DECODER, **sizes, "head_dim": 256, "sliding_window": 1024}
+    return Gemma2ForCausalLM(Gemma2Config(vocab_size=65_536, num_hidden_layers=6, **sizes, **given))
 
 
 def gpt2():
@@ -102,8 +151,20 @@ def random_rows(*shape):
     return {name: torch.randn(shape, device="cuda", dtype=torch.bfloat16) for name in ("x", "target")}
 
 
+def in_batches(name, make, vocabulary, attention=None):
+    """A decoder with whole, padded and packed batches of 4096, 8192 and 8192 tokens."""
+    return {
+        name: Subject(make, lambda: tokens(vocabulary, 2, 2048), attention),
+        f"{name}_padded": Subject(make, lambda: padded(vocabulary, 4, 2048), attention),
+        f"{name}_packed": Subject(make, lambda: packed(vocabulary, 8192), attention),
+    }
+
+
 SUBJECTS = {
-    "llama": Subject(llama, lambda: tokens(128_256, 2, 2048)),
+    **in_batches("llama", llama, 128_256),
+    **in_batches("qwen3", qwen3, 151_936),
+    **in_batches("mistral", mistral, 32_768),
+    **in_batches("gemma2", gemma2, 65_536, "eager"),  # its "sdpa" leaves the soft-cap out
     "llama_4096": Subject(llama, lambda: tokens(128_256, 1, 4096)),
     "gpt2": Subject(gpt2, lambda: tokens(50_257, 8, 1024)),
     "bert": Subject(bert, lambda: tokens(30_522, 16, 512)),
@@ -149,11 +210,16 @@ def apply_liger(model):
     liger_forward, model.forward = model.forward, forward
 
 
+IMPLEMENTATIONS = {"torch_eager": "eager", "torch_flex": "flex_attention"}
+
+
 def made(subject, name):
     """The model of the side `name`, on the GPU; the same weights for each."""
     torch.manual_seed(0)
     with torch.device("cuda"):
-        model = subject.make().to(torch.bfloat16).train()
+        attention = IMPLEMENTATIONS.get(name, subject.attention)
+        given = {} if attention is None else {"attn_implementation": attention}
+        model = subject.make(**given).to(torch.bfloat16).train()
     if name.startswith("cubind"):
         cubind.torch.replace(model, verbose=False, chunked_loss="chunked" in name)
         if isinstance(model, Block):
