@@ -97,7 +97,8 @@ std::optional<Candidate> candidate_at(const JobInput& input, const KernelBuild& 
 }
 
 std::optional<Candidate> default_at(const JobInput& input, const KernelBuild& build, const Problem& problem) {
-  const auto configuration = default_configuration(*input.spec, problem, input.constants);
+  const auto configuration =
+      problem == input.problem ? input.preset : default_configuration(*input.spec, problem, input.constants);
   return configuration ? candidate_at(input, build, problem, *configuration) : std::nullopt;
 }
 

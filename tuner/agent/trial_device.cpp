@@ -1,6 +1,7 @@
 #include "tuner/agent/trial_device.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 #include "tuner/agent/trial_log.hpp"
 #include "tuner/plan/answer_wire.hpp"
@@ -91,6 +92,27 @@ CompileSource::Wanted TrialDevice::wanted_reference(const Problem& problem) cons
   const ArtifactSource source = reference_artifact_source(*input_.spec, problem, input_.architecture);
   return {artifact_key(source, build_.reference_identity()), build_.reference_identity(),
           [this, source] { return build_.reference_request(source); }, CompilePriority::Reference};
+}
+
+Configuration TrialDevice::launchable_default(std::size_t ahead) {
+  std::vector<Candidate> candidates;
+  for (const Configuration& one : input_.spec->defaults) {
+    if (auto candidate = candidate_at(input_, build_, input_.problem, one)) {
+      candidates.push_back(*std::move(candidate));
+    }
+  }
+  for (const Candidate& one : candidates | std::views::take(ahead)) {
+    artifacts_.want(wanted(one));
+  }
+  for (const Candidate& one : candidates) {
+    const Compiled& compiled = artifacts_.get(wanted(one));
+    std::string detail;
+    if (compiled.outcome == v1::CORRECT &&
+        !exceeds_shared(input_, as_compiled(one.plan, compiled), compiled, detail)) {
+      return one.configuration;
+    }
+  }
+  return input_.preset;  // whose fault ends the job
 }
 
 void TrialDevice::want_reference() {

@@ -42,6 +42,9 @@ class TrialDevice {
               ConsentGate& consent);
 
   CompileSource::Wanted wanted(const Candidate& candidate) const;
+  /// The first of a Triton kernel's configurations that compiles and has the shared memory that it asks for,
+  /// of which only the compiler tells; the next `ahead` are compiled meanwhile. Without any, the first one.
+  Configuration launchable_default(std::size_t ahead);
   /// Lets the compiler begin with the reference, which the first verification waits for.
   void want_reference();
 

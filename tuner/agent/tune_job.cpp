@@ -122,7 +122,7 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
                       parts_.stop);
   consent.enter();
   progress.unreported_stage("choosing");
-  const JobInput input = make_job_input(lease, build.spec(), remote.info(), [this] { parts_.stop.check(); });
+  JobInput input = make_job_input(lease, build.spec(), remote.info(), [this] { parts_.stop.check(); });
   const MemoryRefusal memory(lease, input, remote.info());
   if (auto refused = memory.foreseen()) {
     return *std::move(refused);
@@ -140,12 +140,15 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   }
 }
 
-v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& input, const KernelBuild& build,
+v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, JobInput& input, const KernelBuild& build,
                                const OnDevice& on) {
   auto& [remote, progress, consent] = on;
   const MeasureSettings settings = settings_of(lease, options_.settings);
   CompileSource artifacts(parts_.compiles, parts_.channel, parts_.stop, lease.artifacts());
   TrialDevice device(input, build, artifacts, remote, consent);
+  if (input.spec->triton) {
+    input.preset = device.launchable_default(options_.compile_window);
+  }
   device.want_reference();
   if (remote.info().timer().empty()) {
     device.make_ready();

@@ -58,7 +58,7 @@ class TuneJob {
   };
   v1::JobResult search(const v1::LeaseGrant& lease);
   /// Throws OutOfDeviceMemory if the problem does not fit.
-  v1::JobResult measure(const v1::LeaseGrant& lease, const JobInput& input, const KernelBuild& build,
+  v1::JobResult measure(const v1::LeaseGrant& lease, JobInput& input, const KernelBuild& build,
                         const OnDevice& on);
 
   Parts parts_;

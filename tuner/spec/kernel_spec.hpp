@@ -109,11 +109,12 @@ struct ArgumentSpec {
   std::uint32_t align_bytes = 16;
   Fill fill;
   bool timed_zero = false;
-  bool constant_output = false;  // outputs: the values do not depend on the inputs
-  bool partial = false;          // role out: some elements may be left alone
-  std::string expr;              // scalars by expression
-  bool from_caller = false;      // scalars from the caller
-  double bench = 0;              // the measurement passes it for a caller's scalar
+  std::vector<std::int64_t> cleared_by;  // role zero: values of CONFIG; elsewhere it is an output. Empty: all
+  bool constant_output = false;          // outputs: the values do not depend on the inputs
+  bool partial = false;                  // role out: some elements may be left alone
+  std::string expr;                      // scalars by expression
+  bool from_caller = false;              // scalars from the caller
+  double bench = 0;                      // the measurement passes it for a caller's scalar
 };
 
 /// Whether the caller reads it after the launch: what is compared with the reference.

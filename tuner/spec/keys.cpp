@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "base/error.hpp"
@@ -134,6 +135,9 @@ void put_fills(KeyEncoder& key, const KernelSpec& spec, const Problem& problem) 
       key.end();
     } else if (argument.role == Role::Zero) {
       key.begin("zero").field("argument", argument.name).field("timed", argument.timed_zero).end();
+    } else if (!std::isfinite(argument.bench)) {
+      key.begin("scalar").field("argument", argument.name).field("value", std::to_string(argument.bench));
+      key.end();
     }
   }
   key.end().field("seeds", kSeedScheme);
@@ -177,10 +181,8 @@ void put_defaults(KeyEncoder& key, const KernelSpec& spec) {
 /// Where the default configuration is the reference.
 void put_default_reference(KeyEncoder& key, const KernelSpec& spec) {
   if (spec.triton) {
-    for (const Configuration& configuration : spec.defaults) {
-      const TritonVariant& variant = spec.triton_variant(configuration);
-      key.field("ttir", variant.ttir).field("triton_options", variant.options);
-    }
+    const TritonVariant& variant = spec.triton_variant(spec.defaults.front());
+    key.field("ttir", variant.ttir).field("triton_options", variant.options);
     return;
   }
   put_sources(key, spec.source_digests.source, spec.source_digests.includes);

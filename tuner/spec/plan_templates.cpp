@@ -16,7 +16,10 @@ ParameterTemplate parameter(const KernelSpec& spec, const ArgumentSpec& argument
   ParameterTemplate result;
   result.name = argument.name;
   result.type = spec.element_type(argument, problem);
-  result.role = argument.role;
+  const auto& clearing = argument.cleared_by;
+  const bool is_cleared =
+      clearing.empty() || std::ranges::find(clearing, configuration.values.front().value) != clearing.end();
+  result.role = is_cleared ? argument.role : Role::Out;
   if (argument.buffer) {
     result.source = argument.symbol.empty() ? ParameterSource::Buffer : ParameterSource::Symbol;
     result.variable = substitute(argument.symbol, problem, configuration);

@@ -46,7 +46,7 @@ void add_buffer(const KernelSpec& spec, const ArgumentSpec& argument, const Prob
   v1::BufferSpec& buffer = *request.add_buffers();
   buffer.set_name(argument.name);
   buffer.set_type(std::string(to_string(use.type)));
-  buffer.set_role(to_wire(use.role));
+  buffer.set_role(to_wire(argument.role));  // plans of other configurations may clear it
   buffer.set_elements(use.extent_bytes / size_of(use.type));
   buffer.set_align_bytes(argument.align_bytes);
   const Fill fill = spec.resolved_fill(argument, problem);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "base/identifier.hpp"
@@ -234,7 +235,12 @@ ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const K
     if (argument.role != Role::Zero) {
       timed->fail("only clearing a buffer of role zero can be timed");
     }
-    argument.timed_zero = timed->as_bool();
+    if (spec.triton && timed->is_array()) {
+      for (const JsonNode& index : timed->elements()) {
+        argument.cleared_by.push_back(index.as_int64());
+      }
+    }
+    argument.timed_zero = !argument.cleared_by.empty() || timed->as_bool();
   }
   if (const auto constant = node.find("constant_output")) {
     if (!is_output(argument)) {
@@ -271,8 +277,20 @@ void check_no_fraction(const JsonNode& node, const ArgumentSpec& argument) {
   }
 }
 
+// Numbers that JSON lacks. They are part of a kernel's name, since they may change what it does.
+double read_exactly(const JsonNode& node, const ArgumentSpec& argument) {
+  const std::size_t which = node.as_choice({"inf", "-inf", "nan"});
+  const auto type = parse_scalar_type(argument.type);
+  if (!type || !is_floating(*type)) {
+    node.fail("a scalar of type " + argument.type + " is an integer");
+  }
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kNumbers[] = {kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN()};
+  return kNumbers[which];
+}
+
 ArgumentSpec read_scalar(const JsonNode& node, const SpecScopes& scopes, const KernelSpec& spec) {
-  node.expect_keys({"scalar", "expr", "from", "bench"});
+  node.expect_keys({"scalar", "expr", "from", "bench", "exactly"});
   ArgumentSpec argument;
   argument.buffer = false;
   argument.type = read_argument_type(node.at("scalar"), spec, true);
@@ -290,6 +308,10 @@ ArgumentSpec read_scalar(const JsonNode& node, const SpecScopes& scopes, const K
   }
   from->as_choice({"caller"});
   argument.from_caller = true;
+  if (const auto exactly = node.find("exactly"); exactly && spec.triton) {
+    argument.bench = read_exactly(*exactly, argument);
+    return argument;
+  }
   const JsonNode bench = node.at("bench");
   argument.bench = bench.as_number();
   check_bench(bench, argument.type);

@@ -58,6 +58,13 @@ Json canonical_value(const JsonNode& node) {
   if (node.is_null()) {
     return nullptr;
   }
+  if (node.is_array()) {
+    Json array = Json::array();
+    for (const JsonNode& element : node.elements()) {
+      array.push_back(element.as_int64());
+    }
+    return array;
+  }
   return node.is_string() ? Json(node.as_string()) : Json(node.as_int64());
 }
 
@@ -241,8 +248,9 @@ void read_triton_document(const JsonNode& root, KernelSpec& spec) {
   Tunable& tunable = spec.tunables.emplace_back(Tunable{std::string(kTunable), {}});
   for (const auto& [index, threads] : all.threads) {
     tunable.values.push_back(index);
+    // Tried in order: only the compiler tells how much shared memory each of them takes.
+    spec.defaults.push_back({{{tunable.name, index}}});
   }
-  spec.defaults.push_back({{{tunable.name, tunable.values.front()}}});
   const SpecScopes scopes = make_scopes(spec);
   read_arguments(root, scopes, spec);
   check_data(root.at("arguments"), spec);

@@ -29,10 +29,10 @@ TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedModul
     steps.flush_kernels = L2Flush::kKernels;
   }
   steps.run = [&setup, bound, stream = session.context().stream()] {
-    setup.clear_timed();
+    setup.clear_timed(**bound);
     (*bound)->enqueue(stream);
   };
-  steps.kernels = (*bound)->launches() + setup.timed_clears();
+  steps.kernels = (*bound)->launches() + setup.timed_clears(**bound);
   steps.as_graph = policy.graph_launch;
   return timed_work(std::move(steps));
 }
@@ -54,7 +54,7 @@ std::optional<std::string> first_run(GpuSession& session, ProblemSetup& setup, c
   } else {
     setup.restore();
   }
-  setup.clear_timed();
+  setup.clear_timed(plan);
   plan.enqueue(session.context().stream());
   if (!guarded) {
     return std::nullopt;

@@ -58,6 +58,9 @@ BoundPlan::BoundPlan(const LoadedModule& module, const LaunchPlan& plan, const F
       } else if (parameter.role == Role::In) {
         copy(parameter, buffer(parameter), stream);
       }
+      if (parameter.role == Role::Zero) {
+        cleared_.insert(parameter.name);
+      }
     }
     if (bound.values.size() > kMaxParameters) {
       throw Error(ErrorCode::InvalidArgument, launch.entry_symbol, "more than 256 parameters");

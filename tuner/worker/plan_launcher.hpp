@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "cuda_api/driver_types.hpp"
@@ -34,6 +36,8 @@ class BoundPlan {
             const FindScalar& scalar, cuda::Stream stream);
 
   unsigned launches() const { return static_cast<unsigned>(launches_.size()); }
+  /// The buffers that hold zeros before a run, by name.
+  const std::set<std::string>& cleared() const { return cleared_; }
   /// Enqueues all launches in order. Throws DriverError.
   void enqueue(cuda::Stream stream) const;
 
@@ -48,6 +52,7 @@ class BoundPlan {
 
   const LoadedModule& module_;
   std::vector<BoundLaunch> launches_;
+  std::set<std::string> cleared_;
 };
 
 }  // namespace cubind::worker

@@ -337,19 +337,22 @@ bool ProblemSetup::needs_restore() const {
   });
 }
 
-void ProblemSetup::clear_timed() {
+bool ProblemSetup::is_timed_clear(const Buffer& buffer, const BoundPlan& plan) {
+  return buffer.variant.role() == v1::ZERO && buffer.spec.timed_zero() && buffer.variant.bytes() > 0 &&
+         plan.cleared().contains(buffer.variant.name());
+}
+
+void ProblemSetup::clear_timed(const BoundPlan& plan) {
   for (Buffer& buffer : buffers_) {
-    if (buffer.variant.role() != v1::ZERO || !buffer.spec.timed_zero()) {
-      continue;
+    if (is_timed_clear(buffer, plan)) {
+      kernels_.clear(buffer.variant.address(), buffer.variant.bytes());
     }
-    kernels_.clear(buffer.variant.address(), buffer.variant.bytes());
   }
 }
 
-unsigned ProblemSetup::timed_clears() const {
-  return static_cast<unsigned>(std::ranges::count_if(buffers_, [](const Buffer& buffer) {
-    return buffer.variant.role() == v1::ZERO && buffer.spec.timed_zero() && buffer.variant.bytes() > 0;
-  }));
+unsigned ProblemSetup::timed_clears(const BoundPlan& plan) const {
+  return static_cast<unsigned>(
+      std::ranges::count_if(buffers_, [&](const Buffer& buffer) { return is_timed_clear(buffer, plan); }));
 }
 
 BoundPlan ProblemSetup::bind(const LoadedModule& module, const LaunchPlan& plan) {

@@ -59,10 +59,10 @@ class ProblemSetup {
   /// kernels.
   void restore();
   bool needs_restore() const;
-  /// `zero` buffers whose clearing counts as work of the variant: cleared by kernels, as many as
+  /// `zero` buffers of the plan whose clearing counts as work of the variant: cleared by kernels, as many as
   /// timed_clears().
-  void clear_timed();
-  unsigned timed_clears() const;
+  void clear_timed(const BoundPlan& plan);
+  unsigned timed_clears(const BoundPlan& plan) const;
 
   /// Binds to the buffers where they are now; before poison(), because scratch buffers may grow here.
   BoundPlan bind(const LoadedModule& module, const LaunchPlan& plan);
@@ -113,6 +113,7 @@ class ProblemSetup {
   bool depends_on_inputs(const std::map<std::string, DeviceMemory>& first);
   void run_reference(std::byte poison);
   void poison_outputs(std::byte value, bool of_reference);
+  static bool is_timed_clear(const Buffer& buffer, const BoundPlan& plan);
   std::vector<ZoneOnDevice> zones() const;
   std::string owner_of(verify::Zone zone) const;
   Buffer& find(const std::string& name);

@@ -41,7 +41,7 @@ void launch_profiled(DriverContext& context, const v1::LaunchFile& file) {
   const BoundPlan bound = setup.bind(module, plan);
   const auto restore = [&] {
     setup.restore();
-    setup.clear_timed();
+    setup.clear_timed(bound);
     context.synchronize("restoring the buffers");
   };
   for (int i = 0; i < kWarmUps; ++i) {

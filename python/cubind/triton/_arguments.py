@@ -11,14 +11,16 @@ from typing import Any
 from ._contents import contents_of
 from ._own import StaysOwnError
 from ._triton_private import Source
-from .definition import INOUT, OUT, Argument, Constant, Plain, Pointer, Scalar, element_bytes
+from .definition import INOUT, OUT, Argument, Constant, Plain, Pointer, Scalar, element_bytes, plain_number
 
 _FLOATS = ("fp", "bf")
 
 
 def plain(value: Any) -> Plain:
     """The value in JSON. Raises StaysOwnError for one that JSON does not have."""
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if isinstance(value, float):
+        return plain_number(value)
+    if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, (tuple, list)):
         return [plain(item) for item in value]

@@ -52,14 +52,15 @@ class Artifacts:
             instead="Triton compiles its kernels itself",
             again="from time to time, for later kernels",
         )
-        self.served = 0
-        self.missed: dict[str, int] = {}  # by the reason
+        self.changed: Callable[[], None] = lambda: None  # called when the counts are others
         self.after_fork()
         _fork.watch(self)
 
     def after_fork(self) -> None:
         """In the child, whose questions are under way in the parent."""
         self._lock = threading.Lock()  # of the counts
+        self.served = 0
+        self.missed: dict[str, int] = {}  # by the reason
         self._slow: Lookup | None = None  # the last question that was waited for in vain
 
     def close(self) -> None:
@@ -95,6 +96,7 @@ class Artifacts:
                 self.missed[answer.reason] = self.missed.get(answer.reason, 0) + 1
             else:
                 self.served += 1
+        self.changed()
         return answer
 
     def _ask(self, kernel: Kernel) -> Compiled | Own:

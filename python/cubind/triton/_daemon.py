@@ -21,14 +21,15 @@ from ..client import Client
 from ..errors import CubindError, DataLossError, DeadlineExceededError, UnavailableError
 from . import _triton_private as private
 from ._contents import may_go_to
-from ._defining import Target, defined_variant, hinted_variant, variant
-from ._own import Own, StaysOwnError
+from ._defining import Target, defined_variant, hinted_variant, trials, variant
+from ._own import Known, Own, StaysOwnError
 from ._question import Question
 from ._recording import Record
 from ._spec import TUNABLE, Spec, spec_of
 
 _NO_DEVICE = "no_device"  # the state of a job that no agent can run
 _GPU_IN_USE = "waiting_for_idle_gpu"  # its state while others work there
+_NOT_LAUNCHED = ("compile", "constraint", "launch")  # outcomes of configurations that this GPU does not take
 _NO_WAIT_AFTER_USE = 60.0  # seconds for which no call waits for a GPU that another one has waited for in vain
 _CALL_TIMEOUT = 5.0  # seconds: the daemon waits for nothing within such a call
 _LONGEST_TUNING = 600.0  # seconds for which Triton's first configuration runs
@@ -51,8 +52,9 @@ class _Deadline:
 class Asked:
     """A question under way until the deadline. Safe on many threads."""
 
-    def __init__(self, lookup: Lookup, asker: Asker, deadline: _Deadline) -> None:
+    def __init__(self, lookup: Lookup, asker: Asker, deadline: _Deadline, known: Known) -> None:
         self.lookup = lookup
+        self.known = known
         self._asker = asker
         self._deadline = deadline
 
@@ -134,7 +136,7 @@ class CubindDaemon:
         question.compiling = self._asker.foreign_code
         deadline = _Deadline(self._timeout if self._waits else _LONGEST_TUNING)
         answering = _Answering(self.connected, question, device, self._waits, deadline, self._in_use)
-        return Asked(Lookup(answering, _let_go), self._asker, deadline)
+        return Asked(Lookup(answering, _let_go), self._asker, deadline, answering.known)
 
 
 class _Answering:
@@ -159,6 +161,7 @@ class _Answering:
         self._waits = waits
         self._deadline = deadline
         self._in_use = in_use
+        self.known = Known()
         self._is_late = False  # the callers run something else meanwhile
         self._vain_waits = 0
 
@@ -228,6 +231,11 @@ class _Answering:
         if reply.job_state == _GPU_IN_USE:
             self._in_use[self._device] = time.monotonic() + _NO_WAIT_AFTER_USE
         found = self._choice(reply)
+        if isinstance(found, int):
+            with contextlib.suppress(CubindError):
+                for trial in trials(client, reply.kernel, _CALL_TIMEOUT):
+                    if trial["outcome"] in _NOT_LAUNCHED:
+                        self.known.refused[trial["configuration"][TUNABLE]] = trial.get("detail", "")
         return Own(f"is not tuned: {reply.why}") if found is None else found
 
     def _choice(self, reply: Any) -> int | Own | None:
@@ -237,6 +245,9 @@ class _Answering:
             index = int(values.get(TUNABLE, -1))
             if not 0 <= index < len(self._question.configurations):
                 raise DataLossError(f"configuration {index} is none of the kernel's", "configuration")
+            measured = reply.provenance
+            times_us = measured.median_us, measured.median_low_us, measured.median_high_us
+            self.known.times_ms = [time_us / 1e3 for time_us in times_us]
             return index
         if reply.job_id and reply.job_state != _NO_DEVICE:
             return None

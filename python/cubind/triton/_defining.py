@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,6 +64,23 @@ def defined_variant(client: Client, spec: Spec, target: Target, question: Questi
     if reply.kernel != spec.name:
         raise DataLossError(f"asked for {spec.name}, the answer is for {reply.kernel}", "kernel")
     return reply
+
+
+def trials(
+    client: Client, kernel: str, timeout: float, include_samples: bool = False
+) -> list[dict[str, Any]]:
+    """What the daemon knows of a kernel's configurations: the trials of its table. Raises CubindError."""
+    messages = _wire.messages()
+    request = messages.ExportTableRequest(
+        kernels=[kernel],
+        all_trials=True,
+        include_samples=include_samples,
+        include_replayed=True,
+        include_provisional=True,
+    )
+    chunks = client._connection.stream("ExportTable", request, messages.TableChunk, timeout)
+    found: list[dict[str, Any]] = json.loads(b"".join(chunk.json for chunk in chunks)).get("trials", [])
+    return found
 
 
 def _parts(spec: Spec) -> Iterator[Any]:

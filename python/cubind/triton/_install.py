@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import collections
 import os
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,7 @@ from .._asking import PATIENCE
 from .._connection import import_grpc
 from .._text import printable
 from ..errors import FailedPreconditionError, InvalidArgumentError
-from . import _contents, _ranks_agree
+from . import _contents, _ranks_agree, _reports
 from ._sealing import TritonSeal
 from .worker.toolchain import ToolchainError, check_version
 
@@ -102,7 +100,7 @@ def put_in(daemon: Daemon, artifacts: Artifacts | None = None) -> None:
     uninstall()
     with _installed.lock:
         _installed.seal = seal
-        _installed.patch = Patch(daemon, seal)
+        _installed.patch = Patch(daemon, seal, lambda: _reports.changed(report))
         _installed.patch.install()
         if private.COMPILES_LAUNCHERS:
             from ._launching import Launching
@@ -114,7 +112,14 @@ def put_in(daemon: Daemon, artifacts: Artifacts | None = None) -> None:
             _installed.cache = Cache(
                 artifacts.find, lambda kernel, key, own: seal.refuse_own("compile", kernel, key[:12], own)
             )
+            artifacts.changed = _installed.patch.changed
             _installed.cache.install()
+
+
+def is_installed() -> bool:
+    """In this process."""
+    with _installed.lock:
+        return _installed.patch is not None
 
 
 def uninstall() -> None:
@@ -165,7 +170,8 @@ def report() -> str:
     """Describe what became of the autotuned kernels, one line per function and reason, and of what Triton
     would have compiled.
 
-    With CUBIND_REPORT=1 in the environment it is printed on stderr at the end of the process.
+    With CUBIND_REPORT=1 in the environment the first process of a program prints it on stderr at its end,
+    with those of the processes that it has started.
     """
     if _switch.IS_OFF:
         return f"cubind.triton: {_switch.WHY_OFF}"
@@ -179,6 +185,10 @@ def report() -> str:
             lines.append(
                 f"cubind.triton: {name}: asked {count.asked}, served {count.served}, tuning {count.tuning}"
             )
+        lines += [
+            f"cubind.triton: {name}: cannot be launched here: {configuration}: {why}"
+            for configuration, why in count.refused.items()
+        ]
         lines += [
             f"cubind.triton: {name}: {times} times Triton's own: it {reason}"
             for reason, times in sorted(count.own.items())
@@ -197,9 +207,4 @@ def report() -> str:
     return printable("\n".join(lines)) or "cubind.triton: no autotuned kernel was asked for"
 
 
-def _print() -> None:
-    print(report(), file=sys.stderr)
-
-
-if os.environ.get("CUBIND_REPORT") == "1":
-    atexit.register(_print)
+_reports.begin(report)

@@ -14,6 +14,15 @@ class Own:
     is_said: bool = False
 
 
+@dataclasses.dataclass
+class Known:
+    """What came with a choice. refused: of configurations that cannot be launched here, why. times_ms: the
+    median of the choice, and the ends of its interval, in Triton's unit."""
+
+    refused: dict[int, str] = dataclasses.field(default_factory=dict)
+    times_ms: list[float] = dataclasses.field(default_factory=list)
+
+
 class StaysOwnError(Exception):
     """The same where it is found."""
 

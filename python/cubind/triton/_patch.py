@@ -21,7 +21,7 @@ from .. import _fork
 from .._asking import warn
 from ..errors import SealedError
 from . import _triton_private as private
-from ._own import Own, StaysOwnError
+from ._own import Known, Own, StaysOwnError
 from ._question import Question
 from ._ranks_agree import Choice
 from ._sealing import TritonSeal
@@ -31,6 +31,8 @@ _bound = types.MethodType
 
 class Waiting(Protocol):
     """A question under way."""
+
+    known: Known
 
     def answer(self) -> int | Own | None:
         """The configuration, by its position in the definition, or why Triton chooses. None: not yet."""
@@ -57,6 +59,7 @@ class Counts:
         self.asked = 0
         self.served = 0
         self.tuning = 0
+        self.refused: dict[str, str] = {}  # configurations that cannot be launched here, and why
         self.own: dict[str, int] = {}  # how often it stayed Triton's own, by the reason
 
 
@@ -129,13 +132,13 @@ class _Run:
 
 
 class Patch:
-    """Safe on many threads as far as Triton is."""
+    """changed: called when the counts are others. Safe on many threads as far as Triton is."""
 
-    def __init__(self, daemon: Daemon, seal: TritonSeal | None = None) -> None:
+    def __init__(self, daemon: Daemon, seal: TritonSeal, changed: Callable[[], None]) -> None:
         self._daemon: Daemon | None = daemon
-        self._seal = seal or TritonSeal()
+        self._seal = seal
+        self.changed = changed
         self._tuners: weakref.WeakSet[Any] = weakref.WeakSet()  # guarded by _lock
-        self._counts: dict[str, Counts] = {}  # guarded by _lock
         self.after_fork()
         _fork.watch(self)
         self._original: Any = None
@@ -145,11 +148,11 @@ class Patch:
         """In the child, whose other threads are gone with the locks that they held."""
         self._lock = threading.Lock()
         self._capturing = threading.RLock()  # held while a kernel's run() is replaced
+        self._counts: dict[str, Counts] = {}  # guarded by _lock
         for tuner in list(self._tuners):
             if isinstance(tuner.cache, Choices):
                 tuner.cache.asked.clear()  # the answers come to the parent
-        for count in self._counts.values():
-            count.tuning = 0
+        self._counts = {}
 
     # ---- In and out ----
 
@@ -193,15 +196,18 @@ class Patch:
             return False
         call = _Call(_name_of(tuner), tuner, choices, key, args, kwargs)
         chosen = self._choose(call, self._daemon)
+        self.changed()
         if self._daemon is None:  # the tuner has other choices now
             return False
+        if isinstance(chosen, _Asked):
+            private.announce(tuner, key, dict.__getitem__(choices, key), chosen.waiting.known.times_ms)
         if not isinstance(chosen, Own):
             return True
         self._seal.refuse_own("tune", call.name, str(key), chosen)
         return False
 
-    def _choose(self, call: _Call, daemon: Daemon) -> Own | None:
-        """None: there is a choice now. Else why Triton makes it."""
+    def _choose(self, call: _Call, daemon: Daemon) -> Own | _Asked | None:
+        """What was asked and served; None: there is a provisional choice. Else why Triton makes it."""
         choices, key = call.choices, call.key
         try:
             if private.is_capturing():  # nothing can be asked or loaded
@@ -212,8 +218,8 @@ class Patch:
                 return self._choose_for_now(call, asked)
             self._end(call)
             if not isinstance(answer, Own):
-                self._serve(call, asked.configurations[_checked(answer, len(asked.configurations))])
-                return None
+                self._serve(call, asked, answer)
+                return asked
             self._stays_own(call.name, answer)
             return answer
         except StaysOwnError as error:
@@ -245,11 +251,15 @@ class Patch:
             self._count(call.name).tuning += 1
         return None
 
-    def _serve(self, call: _Call, choice: Any) -> None:
+    def _serve(self, call: _Call, asked: _Asked, answer: int) -> None:
+        choice = asked.configurations[_checked(answer, len(asked.configurations))]
         private.load(call.tuner, choice, call.args, call.kwargs)
         call.choices.served.add(call.key)
         dict.__setitem__(call.choices, call.key, choice)
-        self._count(call.name).served += 1
+        count = self._count(call.name)
+        count.served += 1
+        for index, why in asked.waiting.known.refused.items():
+            count.refused[str(asked.configurations[index])] = why
 
     def _end(self, call: _Call) -> None:
         if call.choices.asked.pop(call.key, None) is not None:

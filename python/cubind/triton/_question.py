@@ -13,6 +13,7 @@ import triton
 from . import _triton_private as private
 from . import definition as d
 from ._arguments import Arguments, evaluate_grid, label, plain, with_roles
+from ._hooks import cleared_by
 from ._own import StaysOwnError
 from ._roles import roles_of
 from ._spec import has_values, problem_of
@@ -54,6 +55,11 @@ class Question:
             ]
         self._options = [private.options_of(source.options) for source in sources]
         self._grids = [evaluate_grid(source) for source in sources]
+        named = {**dict(zip(tuner.arg_names, args)), **kwargs}
+        self._cleared = [
+            cleared_by(configuration, {**named, **configuration.all_kwargs()})
+            for configuration in self.configurations
+        ]
         self._told = Arguments(sources[0], _chosen(sources, self.configurations)).all()
         if problem is not None:
             self._key = (*problem.items(), ("arguments", d.arguments_digest(self._told)))
@@ -67,7 +73,8 @@ class Question:
         """A digest of what the TTIR is made from, in this installation of Triton: a daemon that has seen it
         need not see the TTIR."""
         sources = [
-            [source.key(), configuration] for source, configuration in zip(self._sources, self._values())
+            [source.key(), configuration, *sorted(cleared)]
+            for source, configuration, cleared in zip(self._sources, self._values(), self._cleared)
         ]
         return d.digest(d.canonical([d.FORMAT, self._versions(), self._key, sources]))
 
@@ -88,11 +95,11 @@ class Question:
         maker = private.TtirMaker()
         made = [self._ttir(maker, source) for source in self._sources]
         configurations = []
-        for values, options, grid, (text, refused, _) in zip(
-            self._values(), self._options, self._grids, made
+        for values, options, grid, cleared, (text, refused, _) in zip(
+            self._values(), self._options, self._grids, self._cleared, made
         ):
             name = d.digest(text) if text else ""
-            configurations.append(d.Configuration(values, options, name, grid, refused))
+            configurations.append(d.Configuration(values, options, name, grid, refused, cleared))
             if text:
                 texts[name] = text
         if sum(map(len, texts.values())) > d.MAX_ALL_TTIR_BYTES:
@@ -102,7 +109,7 @@ class Question:
             raise StaysOwnError(f"cannot be compiled: {made[0][1]}"[:256])
         _, _, module = found
         architecture, triton_version, ptxas = self._versions()
-        arguments = self._arguments([each[2] for each in made if each[0]])
+        arguments = self._arguments([each[2] for each in made])
         tensors = {argument.name for argument in arguments if isinstance(argument, d.Pointer)}
         return d.Definition(
             module.get_entry_func_name(),
@@ -152,11 +159,24 @@ class Question:
 
     def _arguments(self, modules: list[Any]) -> tuple[d.Argument, ...]:
         """One configuration may write what another one does not: roles are those of all."""
+        distinct = {id(module): module for module in modules if module is not None}
         with self.compiling():
-            roles = [roles_of(module) for module in {id(module): module for module in modules}.values()]
-        if any(len(each) != len(roles[0]) for each in roles):
+            roles = {key: roles_of(module) for key, module in distinct.items()}
+        if len(set(map(len, roles.values()))) > 1:
             raise StaysOwnError("takes other arguments with other configurations")
-        return with_roles(self._told, [_union(each) for each in zip(*roles)])
+        for module, cleared in zip(modules, self._cleared):
+            if module is not None:
+                self._check_cleared(roles[id(module)], frozenset().union(*self._cleared) - cleared)
+        return with_roles(self._told, [_union(each) for each in zip(*roles.values())])
+
+    def _check_cleared(self, roles: list[str], names: frozenset[str]) -> None:
+        """names: tensors that others clear, so that this configuration may not read them."""
+        passed = [argument for argument in self._told if not isinstance(argument, d.Constant)]
+        for argument, role in zip(passed, roles):
+            if argument.name in names and role != d.OUT:
+                raise StaysOwnError(
+                    f"has a pre_hook that clears {argument.name} for some configurations alone"
+                )
 
 
 def _chosen(sources: list[private.Source], configurations: list[Any]) -> set[str]:
@@ -180,8 +200,6 @@ def _check(tuner: Any) -> None:
     """Raises StaysOwnError for what only Triton, in this process, can do."""
     if private.is_interpreting():
         raise StaysOwnError("is interpreted")
-    if any(configuration.pre_hook for configuration in tuner.configs):
-        raise StaysOwnError("has configurations with a pre_hook")
     if tuner.user_defined_pre_hook or tuner.user_defined_post_hook:
         raise StaysOwnError("has a hook of its own before or after each run")
     deprecated = tuner.num_warmups is not None or tuner.num_reps is not None or tuner.use_cuda_graph

@@ -8,7 +8,6 @@ by itself; then the winners and the first configuration are measured in all laun
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import statistics
 from collections.abc import Iterable
@@ -20,7 +19,7 @@ from ..client import Client
 from ..errors import CubindError, DeadlineExceededError
 from . import _triton_private as private
 from ._contents import may_go_to
-from ._defining import Target, defined_variant
+from ._defining import Target, defined_variant, trials
 from ._own import StaysOwnError
 from ._question import Question
 from ._row_questions import questions
@@ -70,15 +69,18 @@ class Row:
 
 
 class Rows:
-    """Asks one daemon. tune: whether it measures what it does not know, for timeout seconds per launch."""
+    """Asks one daemon. tune: whether it measures what it does not know, for timeout seconds per launch.
+    device: the label of a GPU; None: this process'."""
 
-    def __init__(self, table: Table, client: Client, tune: bool, timeout: float) -> None:
+    def __init__(
+        self, table: Table, client: Client, tune: bool, timeout: float, device: str | None = None
+    ) -> None:
         self._table = table
         self._client = client
         self._timeout = timeout
         # What was measured on another GPU, or with another driver or Triton, is no row of this one's file.
         self._question = asking.Question(
-            on_miss="wait" if tune else "fail", tune=tune, accept="exact", job=""
+            on_miss="wait" if tune else "fail", tune=tune, accept="exact", job="", device=device
         )
 
     def row(self, size: int, first: Values, others: Iterable[Values]) -> Row:
@@ -137,14 +139,14 @@ class Rows:
 
     def _added(self, size: int, group: list[Values]) -> _Found:
         """The times of all launches together, of the configurations that ran in each."""
-        trials = []
+        launches = []
         for question in questions(self._table, size, group):
             spec, reply = self._ask(question)
-            trials.append(self._trials(spec, _evidence(reply)))
+            launches.append(self._trials(spec, _evidence(reply)))
         totals = {
-            index: _sum([times[index] for times in trials])
+            index: _sum([times[index] for times in launches])
             for index in range(len(group))
-            if all(index in times for times in trials)
+            if all(index in times for times in launches)
         }
         if not totals:
             return _Found(None, None)
@@ -163,19 +165,9 @@ class Rows:
 
     def _trials(self, spec: Spec, evidence: str) -> dict[int, Time]:
         """The time of each configuration that ran, and was not wrong."""
-        request = _wire.messages().ExportTableRequest(
-            kernels=[spec.name],
-            all_trials=True,
-            include_samples=True,
-            include_replayed=True,
-            include_provisional=True,
-        )
-        chunks = self._client._connection.stream(
-            "ExportTable", request, _wire.messages().TableChunk, self._timeout
-        )
         return {
             trial["configuration"][TUNABLE]: _time_of(samples, _UNVERIFIED if is_slow else evidence)
-            for trial in json.loads(b"".join(chunk.json for chunk in chunks)).get("trials", [])
+            for trial in trials(self._client, spec.name, self._timeout, include_samples=True)
             if ((is_slow := trial["outcome"] == _UNVERIFIED) or trial["outcome"] == "correct")
             and (samples := _samples(trial))
         }

@@ -238,13 +238,12 @@ def _arguments(definition: d.Definition) -> dict[str, dict[str, Any]]:
     if all(pointer.role == d.IN for pointer in pointers):
         raise StaysOwnError("writes no tensor, so there is nothing to verify")
     _check_apart(pointers)
-    cleared = set(definition.reset_to_zero)
     found = {}
     for argument in passed:
         if len(argument.name) > _MAX_NAME or not IDENTIFIER.fullmatch(argument.name):
             raise StaysOwnError(f"has an argument {argument.name[:_MAX_NAME]}, which is no name of C")
         is_pointer = isinstance(argument, d.Pointer)
-        found[argument.name] = _buffer(argument, cleared) if is_pointer else _scalar(argument)
+        found[argument.name] = _buffer(argument, definition) if is_pointer else _scalar(argument)
     return found
 
 
@@ -268,16 +267,21 @@ def _overlap(one: d.Pointer, other: d.Pointer) -> bool:
     ) and other.offset_bytes < one.offset_bytes + d.extent_bytes(one)
 
 
-def _buffer(pointer: d.Pointer, cleared: set[str]) -> dict[str, Any]:
+def _buffer(pointer: d.Pointer, definition: d.Definition) -> dict[str, Any]:
     if pointer.type not in _ELEMENTS:
         raise StaysOwnError(f"has a tensor {pointer.name} of {pointer.type}, which cubind cannot make")
     type_ = _ELEMENTS[pointer.type]
-    role = "zero" if pointer.name in cleared and pointer.role != d.IN else pointer.role
+    compiled = [(index, each) for index, each in enumerate(definition.configurations) if each.ttir]
+    clearing = [index for index, each in compiled if pointer.name in each.cleared]
+    is_reset = pointer.name in definition.reset_to_zero and pointer.role != d.IN
+    role = "zero" if clearing or is_reset else pointer.role
     found: dict[str, Any] = {
         "buffer": type_,
         "extent": d.extent_bytes(pointer) // d.element_bytes(pointer.type),
         "role": role,
     }
+    if clearing:  # Triton counts its time
+        found["timed"] = clearing if len(clearing) < len(compiled) else True
     if role == d.OUT:
         found["partial"] = True  # Triton's kernels may, and nothing says so
     if pointer.divisibility > 1:
@@ -364,7 +368,7 @@ def _scalar(scalar: d.Scalar) -> dict[str, Any]:
         raise StaysOwnError(f"has an argument {scalar.name} of {scalar.type}, which cubind does not pass")
     if isinstance(scalar.value, float):
         if not math.isfinite(scalar.value):
-            raise StaysOwnError(f"has {scalar.value} as its argument {scalar.name}")
+            return {"scalar": type_, "from": "caller", "exactly": str(scalar.value)}
         return {"scalar": type_, "from": "caller", "bench": scalar.value}
     if scalar.value not in _INT64:
         raise StaysOwnError(f"has {scalar.value} as its argument {scalar.name}")
@@ -375,7 +379,7 @@ def _tolerances(definition: d.Definition, arguments: dict[str, dict[str, Any]]) 
     written = [
         argument
         for argument in definition.arguments
-        if isinstance(argument, d.Pointer) and argument.role != d.IN
+        if isinstance(argument, d.Pointer) and arguments[argument.name]["role"] != d.IN
     ]
     found: dict[str, Any] = {}
     for pointer in written:

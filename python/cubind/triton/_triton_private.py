@@ -2,7 +2,7 @@
 _triton_cache.py, in _launching.py, in _roles.py, which reads TTIR by Triton's own parser, and in
 worker/toolchain.py.
 
-Tested with Triton 3.4 to 3.8; worker/toolchain.py refuses others. Import this only after Triton.
+Tested with Triton 3.4 to 3.9; worker/toolchain.py refuses others. Import this only after Triton.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ __all__ = [
     "CompileTimeAssertionFailure",
     "Source",
     "TtirMaker",
+    "announce",
     "call_of",
     "captured_sources",
     "check_environment",
@@ -130,6 +131,20 @@ def load(tuner: Autotuner, configuration: Any, args: tuple[Any, ...], kwargs: di
     kernel = kernel.result() if hasattr(kernel, "result") else kernel
     if kernel is not None:
         kernel._init_handles()
+
+
+def announce(tuner: Autotuner, key: Any, configuration: Any, times_ms: list[float]) -> None:
+    """Calls Triton's listener as Autotuner.run does for a choice that was found; before 3.9 there is none."""
+    listener = getattr(knobs.autotuning, "listener", None)
+    if listener is not None:
+        listener(
+            fn=jit_function_of(tuner.fn),
+            key=key,
+            best_config=configuration,
+            configs_timings={configuration: times_ms},
+            duration=None,
+            cache_hit=True,
+        )
 
 
 def first_loaded(
@@ -242,12 +257,12 @@ def _pack_arguments_of_3_4(
 def options_of(options: Any) -> dict[str, int | bool]:
     """Those of a compile behind TTIR, without those that have their default. Raises StaysOwnError for one
     that reaches a file, a flag of ptxas, or what cubind does not know."""
-    defaults = type(options)()
+    defaults = {**vars(type(options)()), "enable_fp_fusion": True}  # of a compile that is not told otherwise
     told: dict[str, int | bool] = {}
     for name, value in vars(options).items():
         if name in _TAKEN_IN:
             continue
-        is_default = value == getattr(defaults, name)
+        is_default = value == defaults[name]
         if name in OPTIONS:
             if name in _ALWAYS_TOLD or not is_default:
                 told[name] = value

@@ -101,7 +101,8 @@ class Configuration:
     """One way to compile and launch the kernel.
 
     values: what the configuration sets, for those who read it. ttir: the digest of its TTIR; "" if Triton
-    makes none, and `refused` says why. options: of the compile behind TTIR. grid: of this call.
+    makes none, and `refused` says why. options: of the compile behind TTIR. grid: of this call. cleared:
+    tensors that its pre_hook sets to zero before each run.
     """
 
     values: dict[str, Plain]
@@ -109,6 +110,7 @@ class Configuration:
     ttir: str
     grid: tuple[int, int, int]
     refused: str = ""
+    cleared: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)

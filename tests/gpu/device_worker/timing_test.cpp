@@ -129,6 +129,20 @@ TEST_CASE("a clearing that is timed counts and one that is not does not") {
   CHECK(medians[1] > medians[0] + 3);
 }
 
+TEST_CASE("a clearing counts for the plans that clear alone") {
+  Requests problem;
+  problem.buffer("x", "i32", v1::IN, 256, {.fill = "permutation"})
+      .buffer("counts", "i32", v1::ZERO, 8 << 20, {.timed_zero = true, .rtol = 0, .atol = 0});
+  v1::Launch launch = problem.launch("count_values", 1, Requests::dim(256), {"x", "counts"}, {256});
+  problem.reference(launch);
+  DeviceWorkerProcess worker;
+  const double clearing = median(measured(worker, problem, Requests::plan({launch})));
+  launch.mutable_parameters(1)->set_role(v1::OUT);
+  const double alone = median(measured(worker, problem, Requests::plan({launch})));
+  std::cout << "with clearing 32 MB " << clearing << " us, without " << alone << " us\n";
+  CHECK(clearing > alone + 3);
+}
+
 TEST_CASE("a time below the floor is refused with both figures") {
   Requests problem = read_problem(false);
   const v1::LaunchPlan plan = read_plan(problem);

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "tests/support/triton_spec.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
@@ -22,11 +23,11 @@ Key artifact_of(const KernelSpec& spec, std::int64_t index) {
   return artifact_key(artifact_source(spec, kProblem, config(index), "sm_90"), {"triton 3.6.0", {}, {}, {}});
 }
 
-TEST_CASE("a Triton kernel's configurations are the values of CONFIG and the first one is the default") {
+TEST_CASE("a Triton kernel's configurations are the values of CONFIG and its defaults in their order") {
   const auto spec = TritonSpec().parse();
   REQUIRE(spec->tunables.size() == 1);
   CHECK(spec->tunables.front().values == std::vector<std::int64_t>{0, 1, 3, 4});
-  CHECK(spec->defaults == std::vector<Configuration>{config(0)});
+  CHECK(spec->defaults == std::vector{config(0), config(1), config(3), config(4)});
   CHECK(count_valid(*spec, kProblem, h200()).valid == 4);
 }
 
@@ -41,6 +42,39 @@ TEST_CASE("a Triton kernel is launched with its configuration's grid and warps a
     CHECK(launch.parameters[4].value == 0);
     CHECK(launch.parameters[4].type == DType::I64);
   }
+}
+
+TEST_CASE("a buffer that some configurations clear is an output of the others") {
+  TritonSpec builder, all;
+  const auto plain = builder.parse();
+  builder.json["name"] = all.json["name"] = "";
+  builder.json["arguments"]["y"]["role"] = all.json["arguments"]["y"]["role"] = "zero";
+  builder.json["arguments"]["y"]["timed"] = {1, 3};
+  all.json["arguments"]["y"]["timed"] = true;
+  const auto some = builder.parse(), every = all.parse();
+  CHECK(some->name != plain->name);
+  CHECK(some->name != every->name);
+  for (const auto& [index, role] : {std::pair{0, Role::Out}, {1, Role::Zero}, {3, Role::Zero}}) {
+    CHECK(plan_of(*some, index).launches.at(0).parameters.at(1).role == role);
+    CHECK(plan_of(*every, index).launches.at(0).parameters.at(1).role == Role::Zero);
+  }
+  CHECK(some->argument("y")->timed_zero);
+}
+
+TEST_CASE("numbers that JSON lacks are part of a kernel's name") {
+  std::set<std::string> names;
+  for (const char* text : {"inf", "-inf", "nan"}) {
+    TritonSpec builder;
+    builder.json["arguments"]["most"] = {{"scalar", "f32"}, {"from", "caller"}, {"exactly", text}};
+    const auto spec = builder.parse();
+    CHECK(std::to_string(spec->argument("most")->bench) == text);
+    names.insert(spec->name);
+  }
+  CHECK(names.size() == 3);
+  TritonSpec integer;
+  integer.json["name"] = "x";
+  integer.json["arguments"]["most"] = {{"scalar", "i32"}, {"from", "caller"}, {"exactly", "inf"}};
+  CHECK_THROWS_WITH(integer.parse(), Catch::Contains("a scalar of type i32 is an integer"));
 }
 
 TEST_CASE("what compiles a kernel is read from its spec's text alone and is none for CUDA") {

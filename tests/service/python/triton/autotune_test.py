@@ -232,6 +232,24 @@ class Meaning(Case):
         self.assertEqual([each.options.get("enable_fp_fusion") for each in apart.configurations], [False] * 2)
         self.assertEqual(len({stub.spec_of(each).name for each in (plain, exact, apart)}), 3)
 
+    @unittest.skipUnless(hasattr(triton.knobs.autotuning, "listener"), "Triton 3.9")
+    def test_the_listener_is_told_of_a_served_choice_as_of_one_that_triton_found(self):
+        told = []
+        self.addCleanup(setattr, triton.knobs.autotuning, "listener", None)
+        triton.knobs.autotuning.listener = lambda **fields: told.append(fields)
+        daemon = self.install(1)
+        daemon.known.times_ms = [0.01, 0.01, 0.01]
+        kernel = tuned()
+        self.call(kernel)
+        self.call(kernel)
+        (served,) = told
+        self.assertEqual((served["cache_hit"], served["duration"]), (True, None))
+        self.assertEqual(served["configs_timings"], {served["best_config"]: [0.01] * 3})
+        self.assertEqual((served["fn"], list(kernel.cache)), (kernel.fn, [served["key"]]))
+        self.install(None)
+        self.call(tuned())
+        self.assertEqual(told[1].keys(), served.keys())
+
     def test_one_configuration_is_no_choice(self):
         daemon = self.install(0)
         self.call(tuned(configs=stub.configurations(128)))

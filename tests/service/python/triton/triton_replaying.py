@@ -28,10 +28,11 @@ def spec():
 
 
 class Replaying(running.Daemon):
-    """Its agent compiles Triton kernels, and its table has the one that is called."""
+    """Its agent compiles Triton kernels, and its table has one. times: in us, by configuration."""
 
-    def __init__(self):
-        self.spec = spec()
+    def __init__(self, of_call=spec, times=dict(enumerate(TIMES))):  # noqa: B006, B008  read alone
+        self.spec = of_call()
+        self._times = times
         super().__init__("--triton-python", sys.executable)
 
     def _tiny_arguments(self):
@@ -39,7 +40,7 @@ class Replaying(running.Daemon):
         file = self.folder / "table.json"
         table = json.loads(file.read_text())
         like = table["trials"][0]
-        table["trials"] = [trial(like, self.spec, *each) for each in enumerate(TIMES)]
+        table["trials"] = [trial(like, self.spec, *each) for each in self._times.items()]
         file.write_text(json.dumps(table))
         return arguments
 

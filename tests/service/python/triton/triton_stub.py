@@ -107,6 +107,7 @@ def forget():
 @dataclasses.dataclass
 class Waiting:
     found: object
+    known: _own.Known = dataclasses.field(default_factory=_own.Known)
 
     def answer(self):
         return self.found
@@ -120,6 +121,7 @@ class Daemon:
         self.answer = Own("is not for this daemon", is_said=True) if answer is None else answer
         self.asked = []
         self.definitions = {}
+        self.known = _own.Known()
 
     def ask(self, question):
         self.asked.append(question.hint)
@@ -127,7 +129,7 @@ class Daemon:
             self.definitions[question.hint] = question.definition
         if isinstance(self.answer, Exception):
             raise self.answer
-        return Waiting(self.answer)
+        return Waiting(self.answer, self.known)
 
     def close(self):
         pass

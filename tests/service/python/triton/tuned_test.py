@@ -12,6 +12,8 @@ import triton_found  # noqa: E402, F401
 import cubind  # noqa: E402
 import cubind.triton  # noqa: E402
 import running  # noqa: E402
+import triton  # noqa: E402
+import triton.language as tl  # noqa: E402
 import triton_replaying as replaying  # noqa: E402
 import triton_stub as stub  # noqa: E402
 from triton_replaying import call  # noqa: E402
@@ -46,6 +48,44 @@ class Tuned(unittest.TestCase):
         self.install(waits=True)
         call(tuned())
         self.assertEqual((blocks(), stub.Driver.benchmarked), ([4], 0))
+
+
+def product(x, z, y, N, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)[:, None] * N + tl.arange(0, BLOCK)[None, :]
+    total = tl.zeros([BLOCK, BLOCK], tl.float32)
+    for _ in range(0, N, BLOCK):
+        total = tl.dot(tl.load(x + at), tl.load(z + at), total)
+        x += BLOCK
+        z += BLOCK * N
+    tl.store(y + at, total)
+
+
+class FirstOnesThatDoNotFit(unittest.TestCase):
+    """More stages need more shared memory than the GPU has."""
+
+    def setUp(self):
+        stub.start()
+        tensors = [stub.Tensor((1024, 1024)) for _ in range(3)]
+        self.call = lambda kernel: kernel[(1,)](*tensors, 1024)
+        spec = stub.spec_of(stub.question_of(self.tuned(), *tensors, 1024))
+        self.daemon = self.enterContext(replaying.Replaying(lambda: spec, {0: 5.0, 1: 20.0, 2: 10.0}))
+        self.client = self.enterContext(cubind.connect(self.daemon.address))
+        self.enterContext(replaying.on_its_gpu(self.client))
+        stub.forget()
+        self.addCleanup(cubind.triton.uninstall)
+
+    def tuned(self):
+        configs = [triton.Config({"BLOCK": 64}, num_stages=stages) for stages in (8, 3, 2)]
+        return triton.autotune(configs, ["N"])(triton.jit(product))
+
+    def test_the_others_are_compared_with_the_first_that_can_be_launched(self):
+        stub.install_client(self.client, True, running.PATIENCE)
+        self.call(self.tuned())
+        self.assertEqual([metadata.num_stages for _, metadata in stub.Driver.launches], [2])
+        report = cubind.triton.report()
+        self.assertIn("product: asked 1, served 1, tuning 0", report)
+        told = "product: cannot be launched here: BLOCK: 64, .*num_stages: 8, .*: product: a block takes 262144 bytes"
+        self.assertRegex(report, told)
 
 
 if __name__ == "__main__":
