@@ -1,24 +1,30 @@
 """python -m cubind.triton SCRIPT ARGS, or python -m cubind.triton -m MODULE ARGS: as Python runs it, with
-cubind.triton.install() before its first line.
+cubind.triton.install() before its first line, as in the processes that it starts and that import torch.
 
 python -m cubind.triton record -o FILE SCRIPT ARGS: the same, and the kernels that it asks for are added to
-FILE. python -m cubind.triton bake FILE has a daemon compile them. table: see _table_command.py.
+FILE. With --target it needs no GPU, and the kernels are launched nowhere. python -m cubind.triton bake FILE
+has a daemon compile them. table: see _table_command.py.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import pathlib
 import runpy
 import sys
 import tempfile
+import traceback
 
 from .._text import printable
 from ..errors import CubindError, FailedPreconditionError
+from . import _autoload
 from ._install import install
 
-_USAGE = """usage: python -m cubind.triton [record -o FILE] SCRIPT ARGS
-       python -m cubind.triton [record -o FILE] -m MODULE ARGS
+_USAGE = """usage: python -m cubind.triton SCRIPT ARGS
+       python -m cubind.triton -m MODULE ARGS
+       python -m cubind.triton record [--target ARCHITECTURE] -o FILE SCRIPT ARGS
+       python -m cubind.triton record [--target ARCHITECTURE] -o FILE -m MODULE ARGS
        python -m cubind.triton bake FILE
        python -m cubind.triton table --help"""
 
@@ -26,7 +32,8 @@ _HELP = f"""{_USAGE}
 
 Without a command: runs an unchanged program whose Triton kernels a daemon compiles and tunes.
 
-  record   runs it too, and adds the kernels that it asks for to FILE
+  record   runs it too, and adds the kernels that it asks for to FILE; --target sm_90 needs no GPU: tensors on
+           a GPU have shapes alone, and nothing is launched
   bake     has the daemon compile the kernels of FILE; needs no GPU
   table    writes the files of tuned configurations that vLLM and SGLang read"""
 
@@ -42,28 +49,90 @@ def main() -> None:
         from . import _table_command
 
         sys.exit(_table_command.main(arguments[1:]))
-    elif arguments[:2] == ["record", "-o"] and len(arguments) > 3:
-        # A kernel that is in Triton's cache already would not be asked for.
-        with tempfile.TemporaryDirectory(prefix="cubind-record-") as cache:
-            os.environ["TRITON_CACHE_DIR"] = cache
-            _run(arguments[3:], arguments[2])
+    elif arguments[:1] == ["record"]:
+        _record(arguments[1:])
     else:
-        _run(arguments, None)
+        program = _checked(arguments)
+        _autoload.begin(None)
+        try:
+            install()
+        except FailedPreconditionError as error:
+            print(f"cubind.triton: {error}", file=sys.stderr)  # the program runs as without it
+        _run(program)
 
 
-def _run(arguments: list[str], record: str | None) -> None:
+def _record(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(add_help=False, usage=_USAGE.removeprefix("usage: "), allow_abbrev=False)
+    parser.add_argument("--target")
+    parser.add_argument("-o", dest="file", required=True)
+    parser.add_argument("program", nargs=argparse.REMAINDER)
+    options = parser.parse_args(arguments)
+    program = _checked(options.program)
+    # A kernel that is in Triton's cache already would not be asked for.
+    with tempfile.TemporaryDirectory(prefix="cubind-record-") as cache:
+        os.environ["TRITON_CACHE_DIR"] = cache
+        try:
+            if options.target is None:
+                _autoload.begin(options.file)
+                install(record=options.file)
+                _run(program)
+            else:
+                _record_for(options.target, options.file, program)
+        except (CubindError, OSError) as error:
+            sys.exit(f"cubind.triton: {error}")
+        except RuntimeError as error:
+            if "active drivers" not in str(error):  # Triton's words
+                raise
+            sys.exit(
+                f"cubind.triton: Triton finds no GPU here ({error}): record where there is one, or for its architecture: "
+                "record --target sm_90"
+            )
+        finally:
+            _remove_empty(options.file)
+
+
+def _record_for(architecture: str, file: str, program: list[str]) -> None:
+    """Without a GPU."""
+    from . import _stand_in
+    from ._recording import Recorder
+
+    capability = _stand_in.capability_of(architecture)
+    recorder = Recorder(file, {0: _stand_in.device_of(capability)})
+    _stand_in.start(capability)
+    with _stand_in.recording(capability, lambda spec: recorder.add(spec, 0)) as refused:
+        try:
+            _run(program)
+        except Exception:
+            traceback.print_exc()
+            sys.exit(
+                "cubind.triton: the program cannot go on without a GPU: tensors have no contents here. What it asked for "
+                "until then is recorded; record all where there is a GPU, or call the kernels by sizes alone"
+            )
+        finally:
+            for name, reason in refused.items():
+                print(printable(f"cubind.triton: {name} is not recorded: it {reason}"), file=sys.stderr)
+
+
+def _remove_empty(file: str) -> None:
+    if os.path.exists(file) and os.path.getsize(file) == 0:
+        os.remove(file)
+        print(f"cubind.triton: {file} is not written: no kernel was asked for", file=sys.stderr)
+
+
+def _checked(arguments: list[str]) -> list[str]:
+    """The program with its arguments. Ends this one where there is none."""
+    is_module = arguments[:1] == ["-m"]
+    named = arguments[is_module:]
+    if not named or named[0].startswith("-"):
+        sys.exit(_USAGE)
+    if not is_module and not os.path.exists(named[0]):
+        sys.exit(f"cubind.triton: {named[0]}: there is no such script or command\n{_USAGE}")
+    return arguments
+
+
+def _run(arguments: list[str]) -> None:
     is_module = arguments[:1] == ["-m"]
     arguments = arguments[is_module:]
-    if not arguments or arguments[0].startswith("-"):
-        sys.exit(_USAGE)
-    if not is_module and not os.path.exists(arguments[0]):
-        sys.exit(f"cubind.triton: {arguments[0]}: there is no such script or command\n{_USAGE}")
-    try:
-        install(record=record)
-    except FailedPreconditionError as error:
-        if record is not None:
-            sys.exit(f"cubind.triton: {error}")
-        print(f"cubind.triton: {error}", file=sys.stderr)  # the program runs as without it
     sys.argv = arguments
     if is_module:
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)

@@ -37,11 +37,14 @@ class Entry:
 class Recorder:
     """Adds to the file at a path. Safe on many threads, and in forked children."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Raises OSError for a file that cannot be written."""
+    def __init__(
+        self, path: str | os.PathLike[str], devices: dict[int, dict[str, Any]] | None = None
+    ) -> None:
+        """devices: what is known of GPUs; None: they are asked. Raises OSError for a file that cannot be
+        written."""
         self._path = pathlib.Path(path).resolve()
         self._names: set[str] = set()
-        self._devices: dict[int, dict[str, Any]] = {}
+        self._devices = devices or {}
         self._append(b"")
         self.after_fork()
         _fork.watch(self)

@@ -14,6 +14,7 @@ from ..errors import CubindError, FailedPreconditionError, InvalidArgumentError
 from . import _project_file, _reported
 
 if TYPE_CHECKING:
+    from ..client import Client
     from ._rows import Row, Rows
     from .table import Table, Values
 
@@ -50,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     tune = _of_table(commands, "tune", "measure the rows on this GPU, and write the project's file", _tune)
     export = _of_table(commands, "export", "write the file from what the daemon has measured", _export)
+    export.add_argument("--device", metavar="LABEL", help="a GPU of the daemon's; default: this machine's")
     for command in (tune, export):
         command.add_argument("-o", "--output", default=".", metavar="FOLDER", help="default: this folder")
         command.add_argument("--reported", metavar="FILE", help="more candidates, of table import")
@@ -108,23 +110,49 @@ def _with_rows(
 
     sys.path.insert(0, os.getcwd())
     found = table.load(options.table)
-    _require_gpu()
+    here = None if getattr(options, "device", None) else _gpu_here()
+    if tune and here is None:
+        why = "Triton finds no GPU here: run this on a machine that has the GPU of the file"
+        raise FailedPreconditionError(why, "device")
     with connect() as client:
-        return run(options, found, Rows(found, client, tune, timeout))
+        label = None
+        if here is None:
+            label, here = _gpu_of_daemon(client, options.device)
+        options.gpu = here["name"]
+        return run(options, found, Rows(found, client, tune, timeout, label))
 
 
-def _require_gpu() -> None:
+def _gpu_here() -> dict[str, Any] | None:
+    """Its facts."""
+    from .. import _core
     from . import _triton_private as private
 
     try:
-        private.current_device()
-    except RuntimeError as error:
-        why = f"Triton finds no GPU here ({error}): run this on a machine that has the GPU of the file"
-        raise FailedPreconditionError(why, "device") from None
+        facts: dict[str, Any] = _core.gpu(private.current_device())["facts"]
+    except RuntimeError:  # Triton has no driver
+        return None
+    return facts
+
+
+def _gpu_of_daemon(client: Client, label: str | None) -> tuple[str, dict[str, Any]]:
+    """A GPU that the daemon has measured on, by its label, with its facts; Triton takes it for this machine's
+    from now on. None: the only one."""
+    from . import _stand_in
+
+    devices = [each for each in client.status()["devices"] if each["records"] > each["shipped_records"]]
+    named = [each for each in devices if label in (None, each["label"])]
+    if len(named) != 1:
+        known = ", ".join(sorted(each["label"] for each in devices)) or "none"
+        raise FailedPreconditionError(
+            f"name one GPU by --device: the daemon has measured on {known}", "device"
+        )
+    facts = named[0]["facts"]
+    _stand_in.start(10 * facts["cc_major"] + facts["cc_minor"])
+    return named[0]["label"], facts
 
 
 def _write(options: argparse.Namespace, table: Table, rows: Rows) -> int:
-    path = _path(options.output, table)
+    path = _path(options.output, table, options.gpu)
     reported = [] if options.reported is None else _reported.read(options.reported)
     print(f"{table.size:>8}  DEFAULT_US  TUNED_US  INTERVAL_US         GAIN  CONFIGURATION")
     found = []
@@ -156,14 +184,10 @@ def written_rows(rows: Iterable[Row], nearest: bool) -> dict[int, Values]:
     }
 
 
-def _path(folder: str, table: Table) -> pathlib.Path:
+def _path(folder: str, table: Table, gpu: str) -> pathlib.Path:
     import triton
 
-    from .. import _core
-    from . import _triton_private as private
-
-    device = _core.gpu(private.current_device())["facts"]["name"].replace(" ", "_")
-    name = table.file.replace("{device_name}", device)
+    name = table.file.replace("{device_name}", gpu.replace(" ", "_"))
     name = name.replace("{triton}", triton.__version__.replace(".", "_"))
     path = pathlib.PurePath(name)
     if path.is_absolute() or ".." in path.parts:

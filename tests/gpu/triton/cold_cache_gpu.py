@@ -4,7 +4,7 @@ computes what Triton computes. It prints the times of each kind of process.
     tests=tests/service/python
     PYTHONPATH=build/ci/python:$tests/support:$tests/triton python tests/gpu/triton/cold_cache_gpu.py
 
-Needs a GPU, torch, Triton 3.4 to 3.8 and the package cubind.
+Needs a GPU, torch, Triton 3.4 to 3.9 and the package cubind.
 """
 
 import json

@@ -4,7 +4,7 @@ facts is all that a launch needs.
     tests=tests/service/python
     PYTHONPATH=build/ci/python:$tests/support:$tests/triton python tests/gpu/triton/triton_gpu.py [CLASS]
 
-Needs a GPU, torch, Triton 3.4 to 3.8 and the package cubind.
+Needs a GPU, torch, Triton 3.4 to 3.9 and the package cubind.
 """
 
 import ctypes

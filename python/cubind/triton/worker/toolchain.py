@@ -7,7 +7,7 @@ import pathlib
 import re
 from typing import Any
 
-_OLDEST, _NEWEST = (3, 4), (3, 8)  # versions of Triton
+_OLDEST, _NEWEST = (3, 4), (3, 9)  # versions of Triton
 
 # The compute capabilities that are offered, as Triton counts them.
 _ARCHITECTURES = (75, 80, 86, 89, 90, 100, 103, 120)
@@ -32,7 +32,8 @@ def check_version(triton: str) -> None:
     version = tuple(int(part) for part in re.findall(r"\d+", triton)[:2])
     if not _OLDEST <= version <= _NEWEST:
         least, most = (".".join(map(str, end)) for end in (_OLDEST, _NEWEST))
-        raise ToolchainError(f"Triton {triton} is not supported: {least} to {most} are")
+        known = f"the newest that is known is {most}" if version > _NEWEST else f"{least} to {most} are"
+        raise ToolchainError(f"Triton {triton} is not supported: {known}")
 
 
 def load() -> Toolchain:

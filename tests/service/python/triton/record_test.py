@@ -4,6 +4,8 @@ starts, also each configuration of its autotuned kernels."""
 import gzip
 import json
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -85,6 +87,16 @@ class Baked(unittest.TestCase):
     def command(self, *arguments, **environment):
         return running.run_python_for_both(["-m", "cubind.triton", *arguments], **environment)
 
+    def check_baked(self, kernels):
+        """After a bake of the file a fresh process compiles nothing."""
+        with replaying.Replaying() as daemon:
+            baked = self.command("bake", self.file, CUBIND_ADDRESS=daemon.address)
+            self.assertIn(f"{kernels} kernels can be served by unix://", baked.stdout)
+            out = running.run_python_for_both([replaying.PROGRAM, daemon.address])
+        told = json.loads(out.stdout.splitlines()[-1])
+        self.assertEqual(told["compiled"], [], told["report"])
+        self.assertEqual({*told["found"]}, {"add", "total", "scale"})
+
     def test_a_fresh_process_compiles_nothing_after_a_bake(self):
         # Without a daemon: Triton compiles and measures all.
         self.command(
@@ -93,13 +105,36 @@ class Baked(unittest.TestCase):
         names = [entry.spec.entry for entry in _recording.read(self.file)]
         # Two autotuned calls, and their configurations as they were compiled.
         self.assertEqual(sorted(names), ["add"] * 2 + ["scale"] * 6 + ["total"])
-        with replaying.Replaying() as daemon:
-            baked = self.command("bake", self.file, CUBIND_ADDRESS=daemon.address)
-            self.assertIn("7 kernels can be served by unix://", baked.stdout)
-            out = running.run_python_for_both([replaying.PROGRAM, daemon.address])
-        told = json.loads(out.stdout.splitlines()[-1])
-        self.assertEqual(told["compiled"], [], told["report"])
-        self.assertEqual({*told["found"]}, {"add", "total", "scale"})
+        self.check_baked(7)
+
+    def test_a_machine_without_a_gpu_records_for_one(self):
+        self.program.write_text("import triton_served_program as program\nprogram.run()")
+        environment = {"CUBIND_EMBEDDED": "0", "CUBIND_ADDRESS": "unix:///none"}
+        command = ["record", "--target", "sm_90", "-o", self.file, self.program]
+        running.run_python_for_both(["-m", "cubind.triton", *command], False, **environment)
+        names = [entry.spec.entry for entry in _recording.read(self.file)]
+        self.assertEqual(sorted(names), ["add"] * 2 + ["scale"] * 4 + ["total"])
+        self.check_baked(7)
+
+    def refused(self, text, *options):
+        """What is said of a program that cannot be recorded here."""
+        self.program.write_text(text)
+        command = ["-m", "cubind.triton", "record", *options, "-o", self.file, self.program]
+        environment = {**running.WITHOUT_DRIVER, "CUBIND_EMBEDDED": "0", "CUBIND_ADDRESS": "unix:///none"}
+        ended = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True)
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        return ended.stderr
+
+    def test_what_cannot_be_recorded_without_a_gpu_is_said_and_leaves_no_empty_file(self):
+        reads = "import torch\nprint(int(torch.ones(3, device='cuda').sum()))"
+        for text, options, told in (
+            ("import triton_served_program as program\nprogram.run()", (), "Triton finds no GPU here"),
+            ("", ("--target", "sm_1"), 'target: "sm_1" is none of sm_75,'),
+            (reads, ("--target", "sm_90"), "the program cannot go on without a GPU"),
+        ):
+            with self.subTest(told):
+                self.assertIn(told, self.refused(text, *options))
+                self.assertFalse(self.file.exists())
 
 
 if __name__ == "__main__":

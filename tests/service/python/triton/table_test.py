@@ -156,6 +156,20 @@ class Command(Case):
         self.assertEqual((code, self.files()), (0, [name]), printed)
         self.assertEqual(_project_file.read(self.folder / name), {1000: WINNER})
 
+    def test_export_needs_no_gpu(self):
+        self.serve_two_rows()
+        self.run_command("tune", PLACE, "-o", self.folder, "--rows", "1000")
+        command = ("export", PLACE, "-o", self.folder / "there", "--rows", "1000")
+        code, printed = self.run_command(*command, "--device", "nvidia-b300")
+        self.assertEqual(code, 1)
+        self.assertIn("name one GPU by --device: the daemon has measured on replay-", printed)
+        triton.runtime.driver.set_active(None)  # of Triton's own there is none here
+        code, printed = self.run_command(*command)
+        self.assertEqual(code, 0, printed)
+        (file,) = (self.folder / "there").iterdir()
+        self.assertIn("device_name=NVIDIA_H200", file.name)
+        self.assertEqual(_project_file.read(file), {1000: WINNER})
+
     def test_no_file_is_written_where_no_row_wins(self):
         self.serve_two_rows()
         code, printed = self.run_command("tune", PLACE, "-o", self.folder, "--rows", "2000")
@@ -372,10 +386,11 @@ class Loaded(unittest.TestCase):
         stub.start()
         for name in ("/tmp/E=8.json", "../E=8.json"):
             with self.assertRaisesRegex(cubind.InvalidArgumentError, "leaves the folder"):
-                _table_command._path("out", table_of(file=name))
+                _table_command._path("out", table_of(file=name), "GPU")
         version = triton.__version__.replace(".", "_")
-        path = _table_command._path("out", table_of(file="triton_{triton}/E=8.json"))
-        self.assertEqual(path, pathlib.Path(f"out/triton_{version}/E=8.json"))
+        table = table_of(file="triton_{triton}/E=8,device_name={device_name}.json")
+        path = _table_command._path("out", table, "NVIDIA H200")
+        self.assertEqual(path, pathlib.Path(f"out/triton_{version}/E=8,device_name=NVIDIA_H200.json"))
 
 
 if __name__ == "__main__":

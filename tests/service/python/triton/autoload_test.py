@@ -1,0 +1,112 @@
+"""CUBIND_TRITON=1: processes that others start have cubind.triton without a line of theirs. Without it the
+entry point costs nothing."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import unittest
+
+import python_found
+
+python_found.require("grpc", "torch", "triton")
+import cubind_autoload  # noqa: E402
+import running  # noqa: E402
+from fake_daemon import FakeDaemon, chosen  # noqa: E402
+
+PROGRAM = """
+import multiprocessing, sys
+
+def work(number):
+    import torch
+    import triton_found, triton_stub as stub
+    stub.start()
+    stub.tuned()[stub.grid](stub.Tensor((1000,)), stub.Tensor((1000,)), 1000, 2.0)
+    return stub.blocks()
+
+if __name__ == "__main__":
+    import torch  # as programs that start workers for it do
+
+    if sys.argv[1] == "pool":
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            print(pool.map(work, range(2), 1))
+    else:
+        print(work(0))
+"""
+
+
+def entry_points(folder):
+    """What an installed wheel tells of itself."""
+    project = tomllib.loads((running.SOURCE / "python/pyproject.toml").read_text())["project"]
+    group, points = next(iter(project["entry-points"].items()))
+    info = pathlib.Path(folder, "cubind-0.dist-info")
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cubind\nVersion: 0\n")
+    text = "".join(f"{name} = {value}\n" for name, value in points.items())
+    (info / "entry_points.txt").write_text(f"[{group}]\n{text}")
+
+
+class Autoload(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        entry_points(self.folder)
+        (self.folder / "program.py").write_text(PROGRAM)
+        self.daemon = self.enterContext(FakeDaemon(chosen(1)))
+
+    def run_python(self, *arguments, **environment):
+        told = {"CUBIND_TRITON": "1", "CUBIND_REPORT": "1", "CUBIND_ADDRESS": self.daemon.address}
+        path = f"{self.folder}:{os.environ.get('PYTHONPATH', '')}"
+        return subprocess.run(
+            [sys.executable, "-B", *arguments],
+            env={**os.environ, **told, "PYTHONPATH": path, **environment},
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=2 * running.PATIENCE,
+        )
+
+    def test_a_spawned_pool_is_served_and_one_report_names_its_processes(self):
+        ended = self.run_python("program.py", "pool")
+        self.assertEqual(ended.stdout, "[[4], [4]]\n", ended.stderr)
+        self.assertEqual(ended.stderr.count("scale: asked 1, served 1, tuning 0"), 2, ended.stderr)
+        self.assertRegex(ended.stderr, r"cubind.triton: process \d+ \(SpawnPoolWorker-\d\):\n")
+        self.assertEqual(len(self.daemon.defined), 2)  # to be tuned, and its winner to be compiled
+
+    def test_ranks_of_torchrun_are_served(self):
+        run = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "program.py", "once")
+        ended = self.run_python(*run)
+        self.assertEqual(ended.stdout.count("[4]"), 2, ended.stderr)
+        for rank in range(2):
+            self.assertRegex(
+                ended.stderr, rf"cubind.triton: process \d+ \(rank {rank}\):\n.*scale: asked 1, served 1"
+            )
+
+    def test_what_the_module_starts_has_it_too(self):
+        ended = self.run_python("-m", "cubind.triton", "program.py", "pool", CUBIND_TRITON="")
+        self.assertEqual(ended.stdout, "[[4], [4]]\n", ended.stderr)
+
+    def test_without_the_variable_or_with_autoloading_off_nothing_is_patched(self):
+        for environment in ({"CUBIND_TRITON": "0"}, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}):
+            ended = self.run_python("program.py", "once", **environment)
+            self.assertEqual(ended.stdout, "[8, 4, 8]\n", ended.stderr)  # Triton's own tuning
+        self.assertEqual(self.daemon.asked, [])
+
+    def test_it_raises_nothing_and_costs_nothing(self):
+        ended = self.run_python("-c", "import torch, triton; print('runs')", CUBIND_TRITON_CONTENTS="5")
+        self.assertEqual(ended.stdout, "runs\n", ended.stderr)
+        self.assertIn('cubind.triton: CUBIND_TRITON_CONTENTS: "5" is neither 0 nor 1', ended.stderr)
+        started = time.perf_counter()
+        cubind_autoload.load()
+        self.assertLess(time.perf_counter() - started, 1e-3)
+        import_it = (
+            "import time; t = time.perf_counter(); import cubind_autoload; print(time.perf_counter() - t)"
+        )
+        taken = min(float(self.run_python("-c", import_it, CUBIND_TRITON="").stdout) for _ in range(3))
+        self.assertLess(taken, 5e-3)  # of which Python takes most to find the file
+
+
+if __name__ == "__main__":
+    unittest.main()
