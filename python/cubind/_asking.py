@@ -1,4 +1,4 @@
-"""Questions to the daemon on one background thread, for callers that must not wait for the answers."""
+"""Questions to the daemon on background threads, for callers that must not wait for the answers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _OF_ONE_QUESTION = (
 class Lookup:
     """One question: on its way until it has an answer or an error of its own.
 
-    ask: gives the answer; called on the background thread. settled: called there afterwards; what it raises
+    ask: gives the answer; called on a background thread. settled: called there afterwards; what it raises
     is warned of.
     """
 
@@ -68,11 +68,11 @@ class Lookup:
 
 
 class Asker:
-    """Asks questions one after the other on a background thread, which lives as long as there are any.
+    """Asks questions in their order on background threads, which live as long as there are any.
 
     If the daemon fails, no question fails: it is asked again after a while, and the failure is warned of
     once. Safe on many threads; a forked child begins without questions. instead, again: what the warning says
-    of the callers, and of when the daemon is asked again.
+    of the callers, and of when the daemon is asked again. threads: questions that are asked at the same time.
     """
 
     def __init__(
@@ -81,11 +81,13 @@ class Asker:
         first_delay: float = _FIRST_DELAY,
         instead: str = _INSTEAD,
         again: str = _AGAIN,
+        threads: int = 1,
     ) -> None:
         self._patience = patience
         self._first_delay = first_delay
         self._instead = instead
         self._again = again
+        self._most_threads = threads
         self.waited = 0.0  # seconds that callers have waited in all
         self._start_over()
         _fork.watch(self)
@@ -95,7 +97,7 @@ class Asker:
         self._changed = threading.Condition()
         # Guarded by _changed.
         self._pending: list[Lookup] = []
-        self._thread: threading.Thread | None = None
+        self._asked: dict[threading.Thread, Lookup | None] = {}  # by each thread; None: it waits for one
         self._closed = False
         self._in_foreign_code = 0  # threads
         self._epoch = 0  # of the daemon that is asked
@@ -176,7 +178,7 @@ class Asker:
         """Another daemon is asked from now on: what the last one has not answered too."""
         with self._changed:
             self._epoch += 1
-            self._thread = None  # the last one may wait long for its answer
+            self._asked = {}  # the last ones may wait long for their answers
             self._forget_failure()
             self._wake()
 
@@ -187,14 +189,15 @@ class Asker:
                 self._pending.remove(lookup)
 
     def close(self) -> None:
-        """Asks nothing more. A question under way is given a moment to end: a thread that is stopped within
-        it by the end of the process could bring the process down."""
+        """Asks nothing more. Questions under way are given a moment to end: a thread that is stopped within
+        one by the end of the process could bring the process down."""
         with self._changed:
             self._closed = True
-            thread = self._thread
+            threads = list(self._asked)
             self._changed.notify_all()
-        if thread is not None:
-            thread.join(_EXIT_PATIENCE)
+        until = time.monotonic() + _EXIT_PATIENCE
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
 
     @contextlib.contextmanager
     def foreign_code(self) -> Iterator[None]:
@@ -219,13 +222,15 @@ class Asker:
 
     # With _changed held. If no thread can be started, it is tried again when next called.
     def _wake(self) -> None:
-        if self._pending and self._thread is None and not self._closed:
-            self._thread = threading.Thread(target=self._run, name="cubind", daemon=True)
+        if len(self._asked) < min(len(self._pending), self._most_threads) and not self._closed:
+            thread = threading.Thread(target=self._run, name="cubind", daemon=True)
+            self._asked[thread] = None
             try:
-                self._thread.start()
+                thread.start()
             except RuntimeError as error:
-                self._thread = None
-                self._fail(InternalError(f"no thread to ask the daemon: {error}", "cubind"))
+                del self._asked[thread]
+                if not self._asked:
+                    self._fail(InternalError(f"no thread to ask the daemon: {error}", "cubind"))
         self._changed.notify_all()
 
     # ---- On the thread ----
@@ -245,18 +250,25 @@ class Asker:
 
     # The next question, when its time has come; None ends the thread.
     def _next(self) -> tuple[Lookup, int] | None:
+        thread = threading.current_thread()
         with self._changed:
-            is_last = self._thread is not threading.current_thread()
-            while self._pending and not self._closed and not is_last:
-                first = min(self._pending, key=lambda lookup: lookup.not_before)
+            if thread in self._asked:
+                self._asked[thread] = None
+            while not self._closed and thread in self._asked:
+                under_way = [lookup for lookup in self._asked.values() if lookup is not None]
+                left = [lookup for lookup in self._pending if lookup not in under_way]
+                if not left:
+                    break
+                first = min(left, key=lambda lookup: lookup.not_before)
                 delay = max(first.not_before, self._retry_at) - time.monotonic()
-                if delay <= 0:
+                # One question finds out whether a daemon that failed answers again.
+                is_probed = self.failure is not None and bool(under_way)
+                if delay <= 0 and not is_probed:
                     self._attempted_at = time.monotonic()
+                    self._asked[thread] = first
                     return first, self._epoch
-                self._changed.wait(delay)
-                is_last = self._thread is not threading.current_thread()
-            if not is_last:
-                self._thread = None
+                self._changed.wait(None if is_probed else delay)
+            self._asked.pop(thread, None)
             return None
 
     def _settle(self, lookup: Lookup, epoch: int, answer: Any, error: CubindError | None) -> None:
@@ -299,8 +311,10 @@ class Asker:
     def _fail(self, error: CubindError) -> None:
         self.failure = error
         self._failures += 1
-        self._delay = min(2 * self._delay or self._first_delay, _LONGEST_DELAY)
-        self._retry_at = time.monotonic() + self._delay
+        now = time.monotonic()
+        if now >= self._retry_at:  # else others have met the same failure
+            self._delay = min(2 * self._delay or self._first_delay, _LONGEST_DELAY)
+            self._retry_at = now + self._delay
 
 
 def _is_of_one_question(error: CubindError) -> bool:

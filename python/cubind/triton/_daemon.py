@@ -1,7 +1,7 @@
 """What a cubind daemon chooses for Triton's autotuner: it is asked by name, and gets the definition of a name
 that it does not know.
 
-The questions go out on a background thread. A call waits for 50 ms at most, or until the kernel is tuned if
+The questions go out on background threads. A call waits for 50 ms at most, or until the kernel is tuned if
 that is what its caller wants; a daemon that is absent, dies or stops costs no call more.
 """
 
@@ -33,6 +33,7 @@ _NOT_LAUNCHED = ("compile", "constraint", "launch")  # outcomes of configuration
 _NO_WAIT_AFTER_USE = 60.0  # seconds for which no call waits for a GPU that another one has waited for in vain
 _CALL_TIMEOUT = 5.0  # seconds: the daemon waits for nothing within such a call
 _LONGEST_TUNING = 600.0  # seconds for which Triton's first configuration runs
+_THREADS = 8  # that ask: as many callers wait for their tunings at the same time
 _MOST_PENDING = 1000  # questions, which are asked again each second
 _VAIN_WAITS = 5  # questions that wait and find nothing to wait for: then no call waits
 
@@ -97,7 +98,10 @@ class CubindDaemon:
         self._timeout = timeout
         self._record = record
         self._asker = Asker(
-            patience, instead="Triton's own autotuner chooses", again="from time to time, for later kernels"
+            patience,
+            instead="Triton's own autotuner chooses",
+            again="from time to time, for later kernels",
+            threads=_THREADS,
         )
         self.after_fork()
         _fork.watch(self)
@@ -140,7 +144,7 @@ class CubindDaemon:
 
 
 class _Answering:
-    """Finds the answer to one question, on the background thread.
+    """Finds the answer to one question, on a background thread.
 
     waits: whether the callers wait for it. in_use: until when no call waits for a GPU (time.monotonic()
         seconds), which is set where others use it.

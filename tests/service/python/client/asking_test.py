@@ -203,7 +203,7 @@ class Asking(unittest.TestCase):
 
     def test_the_thread_lives_as_long_as_there_are_questions(self):
         lookup = self.submit("answer")
-        self.assertTrue(running.eventually(lambda: lookup.is_settled and self.asker._thread is None))
+        self.assertTrue(running.eventually(lambda: lookup.is_settled and not self.asker._asked))
 
     def test_a_forked_child_begins_without_questions(self):
         self.slow()

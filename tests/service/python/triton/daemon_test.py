@@ -170,6 +170,25 @@ class Answers(Case):
         self.call(tuned())
         self.assertEqual((daemon.questions(), blocks()), (["serve", "serve", "wait"], [4]))
 
+    def test_calls_of_several_threads_wait_for_their_tunings_at_the_same_time(self):
+        both = threading.Barrier(2, timeout=running.PATIENCE)
+
+        def answer(request):
+            if not request.on_miss:
+                return tuning()
+            both.wait()
+            return chosen(1)
+
+        self.fake(answer, waits=True)
+        kernel = tuned()
+        threads = [threading.Thread(target=self.call, args=(kernel, n)) for n in (1000, 1001)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((sorted(blocks()), both.broken), ([4, 4], False))
+        self.assertIn("asked 2, served 2", cubind.triton.report())
+
     def test_a_call_that_waits_asks_at_once_for_what_is_not_compiled_yet(self):
         unavailable = grpc.StatusCode.UNAVAILABLE
         daemon = self.fake(lambda request: chosen(1) if request.on_miss else unavailable, waits=True)
@@ -328,7 +347,7 @@ class Answers(Case):
         self.asking.after_fork()
         self.call(kernel)
         self.assertEqual((len(kernel.cache.asked), blocks()), (1, [8, 8]))
-        self.assertIn("asked 2, served 0, tuning 1", cubind.triton.report())
+        self.assertIn("asked 1, served 0, tuning 1", cubind.triton.report())
 
 
 class NoAnswer(Case):
