@@ -34,18 +34,21 @@ function logarithmic(low, high, from, to) {
   return scale;
 }
 
-// Draws with draw(width, height, svg element), now and on every change of the width.
+// Draws with draw(width, height, svg element) as soon as the page has it, before any frame is shown, and on every change of the
+// width.
 function chart(label, height, draw) {
   const image = svg('svg', {class: 'chart', height, role: 'img', 'aria-label': label});
   const frame = html('div', {class: 'chart'}, image);
   let drawn = 0;
-  new ResizeObserver(() => {
+  const redraw = () => {
     const width = Math.floor(frame.clientWidth);
     if (width === drawn || width < 50) return;
     drawn = width;
     image.replaceChildren();
     draw(width, height, image);
-  }).observe(frame);
+  };
+  queueMicrotask(redraw);
+  new ResizeObserver(redraw).observe(frame);
   return frame;
 }
 

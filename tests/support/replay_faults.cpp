@@ -100,7 +100,7 @@ void ReplayFaults::log(const std::string& line) const {
     return;
   }
   const UniqueFd fd(::open(log_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
-  const std::string text = line + '\n';
+  const std::string text = line + ' ' + std::to_string(::getpid()) + '\n';
   if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
     throw Error(ErrorCode::Unavailable, log_, "cannot append to the log of the replay device");
   }

@@ -6,7 +6,7 @@
 //      "problem": {"N": 4096}, "times": 1}]}
 //
 //   pace_us        wall time that every load, verification and sample takes; default 0
-//   log            each measured block is a line of this file: trial key, stage, first sample, samples
+//   log            each measured block is a line of this file: trial key, stage, first sample, samples, pid
 //   lock           a folder in which a worker holds the lock of its device, as it would that of a GPU
 //   hold           no request is answered before this file exists
 //   free_memory_bytes   of the device; a problem that takes more than the share of it (--memory-fraction) is

@@ -35,7 +35,7 @@ class TinyDaemon {
 
   std::filesystem::path folder() const { return folder_.path(); }
   std::filesystem::path kernels() const { return folder() / "kernels"; }
-  /// One line for each measured block: trial key, stage, first sample, samples.
+  /// One line for each measured block: trial key, stage, first sample, samples, pid of the worker.
   std::vector<std::string> measured_blocks() const;
   /// What this daemon has tuned, as if it had been measured on the GPU whose name its table bears.
   Table as_of_a_real_gpu() const;

@@ -1,6 +1,8 @@
 // Jobs as callers see them: listed, watched, cancelled, drained.
-#include <catch2/catch.hpp>
+#include <signal.h>
 
+#include <algorithm>
+#include <catch2/catch.hpp>
 #include <set>
 #include <thread>
 
@@ -133,15 +135,12 @@ TEST_CASE("a waiter for a device that is not here gets at once what serve would 
 
 TEST_CASE("SIGTERM hands back a running job and the next start completes it") {
   TinyDaemon daemon({.pace_us = 20'000});
-  std::string id;
-  {
-    const Connection connection = daemon->connect();
-    id = submit(connection, tiny_problem(2));
-    REQUIRE(eventually([&] {
-      const auto job = find_job(connection, id);
-      return job && job->stage() == "finalists";
-    }));
-  }
+  const std::string id = submit(daemon->connect(), tiny_problem(2));
+  REQUIRE(eventually([&] {
+    return std::ranges::any_of(daemon.measured_blocks(), [](const std::string& line) {
+      return line.find("FINAL") != std::string::npos;
+    });
+  }));
   const std::vector<ProcessId> family = descendants(daemon->pid());
   const auto status = daemon->stop(kPatience);
   REQUIRE(status);
@@ -203,20 +202,15 @@ TEST_CASE("a problem that the replayed table does not have fails its job with wh
 
 TEST_CASE("a device worker stays while jobs wait for its GPU and ends with the last of them") {
   const std::vector<Problem> problems = {tiny_problem(2), tiny_problem(3)};
-  TinyDaemon daemon({.problems = problems, .pace_us = 20'000});
-  std::set<std::string> jobs;
-  std::set<pid_t> workers;
-  const auto look = [&](const v1::TuneEvent& event) {
-    const auto worker = find_process(daemon->pid(), "cubind-worker device");
-    if (event.job().stage() == "finalists" && worker) {
-      jobs.insert(event.job().id());
-      workers.insert(worker->pid);
-    }
-  };
-  daemon->connect().tune(tune_request(problems), look, {}, kPatience);
-  CHECK(jobs.size() == 2);
-  CHECK(workers.size() == 1);
-  CHECK(eventually([&] { return !find_process(daemon->pid(), "cubind-worker device"); }));
+  TinyDaemon daemon({.problems = problems});
+  CHECK(tune(daemon->connect(), problems).size() == 2);
+  CHECK(screened(daemon).size() == 2 * kTinyConfigurations);
+  std::set<std::string> workers;
+  for (const std::string& block : daemon.measured_blocks()) {
+    workers.insert(block.substr(block.rfind(' ') + 1));
+  }
+  REQUIRE(workers.size() == 1);
+  CHECK(eventually([&] { return ::kill(std::stoi(*workers.begin()), 0) != 0; }));
 }
 
 std::uint32_t nvrtc_calls(const std::vector<v1::TuneEvent>& ended) {
