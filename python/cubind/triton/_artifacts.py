@@ -32,6 +32,7 @@ _CALL_TIMEOUT = 5.0  # seconds: the daemon waits for nothing within such a call
 _MAX_SHARED_BYTES = 1 << 20
 _COMPILES = Own("is being compiled by the daemon's agent")
 _NO_ANSWER = Own("has no answer of the daemon yet")
+_NO_GPU = Own("is compiled in a process that uses no GPU")  # a worker of torch.compile
 _UNKNOWN = Own("is not known to the daemon")
 _UNSIGNED = Own("would come without a signature, which CUBIND_TRUST asks for")
 _QUESTION = Question(tune=False, job="")
@@ -100,6 +101,8 @@ class Artifacts:
         return answer
 
     def _ask(self, kernel: Kernel) -> Compiled | Own:
+        if not private.uses_gpu():
+            return _NO_GPU
         failure, device = self._asker.failure, private.current_device()
         if self._record is not None:
             self._record(kernel.spec, device)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import importlib.abc
 import os
+import pathlib
 import sys
 from importlib.machinery import ModuleSpec
 from typing import Any
@@ -25,7 +26,10 @@ def begin(record: str | None) -> None:
 
 
 def load() -> None:
-    """Installs when the process has imported Triton; one that never does asks no daemon."""
+    """Installs when the process has imported Triton; one that never does asks no daemon, and the workers of
+    torch.compile launch nothing."""
+    if "compile_worker" in pathlib.PurePath(*sys.argv[:1]).parts:
+        return
     if "triton" in sys.modules:
         _install()
     else:

@@ -51,6 +51,7 @@ __all__ = [
     "jit_function_of",
     "load",
     "options_of",
+    "uses_gpu",
 ]
 
 # Triton 3.7 and later launch without a C compiler.
@@ -112,6 +113,15 @@ def call_of(frame: types.FrameType) -> tuple[tuple[Any, ...], dict[str, Any]] | 
 
 
 # ---- Before a launch ----
+
+
+def uses_gpu() -> bool:
+    """Whether this process has begun to use a GPU, with which asking for the current one would begin."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return True
+    active = vars(driver).get("_active", vars(driver).get("active"))
+    return getattr(active, "_obj", active) is not None  # Triton 3.4 has a proxy
 
 
 def current_device() -> int:

@@ -15,6 +15,7 @@ import python_found
 python_found.require("grpc", "torch", "triton")
 import cubind_autoload  # noqa: E402
 import running  # noqa: E402
+from cubind.triton import _recording  # noqa: E402
 from fake_daemon import FakeDaemon, chosen  # noqa: E402
 
 PROGRAM = """
@@ -35,6 +36,18 @@ if __name__ == "__main__":
             print(pool.map(work, range(2), 1))
     else:
         print(work(0))
+"""
+
+COMPILES = """
+import torch, triton
+import triton_found, triton_stub as stub
+import cubind.triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+signature = {"x": "*fp32", "y": "*fp32", "N": "i32", "factor": "fp32", "BLOCK": "constexpr"}
+triton.compile(ASTSource(triton.jit(stub.scale), signature, {"BLOCK": 128}), target=GPUTarget("cuda", 90, 32))
+print(cubind.triton.report())
 """
 
 
@@ -84,9 +97,24 @@ class Autoload(unittest.TestCase):
                 ended.stderr, rf"cubind.triton: process \d+ \(rank {rank}\):\n.*scale: asked 1, served 1"
             )
 
-    def test_what_the_module_starts_has_it_too(self):
-        ended = self.run_python("-m", "cubind.triton", "program.py", "pool", CUBIND_TRITON="")
+    def test_what_the_module_starts_has_it_too_and_is_recorded(self):
+        command = ("-m", "cubind.triton", "record", "-o", "kernels", "program.py", "pool")
+        ended = self.run_python(*command, CUBIND_TRITON="")
         self.assertEqual(ended.stdout, "[[4], [4]]\n", ended.stderr)
+        recorded = {entry.spec.entry for entry in _recording.read(self.folder / "kernels")}
+        self.assertEqual(recorded, {"scale"})
+
+    def test_a_worker_that_only_compiles_begins_to_use_no_gpu(self):
+        workers = self.folder / "compile_worker"
+        workers.mkdir()
+        for path, told in (
+            (self.folder / "compiles.py", "1 kernels were compiled here: each is compiled in a process that"),
+            (workers / "__main__.py", "no autotuned kernel was asked for"),
+        ):
+            path.write_text(COMPILES)
+            ended = self.run_python(path)
+            self.assertIn(told, ended.stdout, ended.stderr)
+        self.assertEqual(self.daemon.asked, [])
 
     def test_without_the_variable_or_with_autoloading_off_nothing_is_patched(self):
         for environment in ({"CUBIND_TRITON": "0"}, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}):
