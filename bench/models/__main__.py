@@ -5,12 +5,13 @@
 Needs the package `cubind` with its programs, torch, transformers and a GPU; Liger (`liger_kernel`) is left
 out where it is not installed. From an empty store, a process replaces the operators and calls
 cubind.torch.tune(); a second one does so again. Then each model is measured in a process of its own: all
-sides take turns, step by step, with the same batches. `chunked`: replace(chunked_loss=True). `torch_eager`
-and `torch_flex`: the other implementations of attention in transformers. In batches of `_padded` half of
-the tokens are real, those of `_packed` are sequences of lognormal lengths. Prints the median milliseconds
-of a step with its 95 % interval, the peak of memory above what is allocated between steps, the share of the
-GPU's time in kernels of cubind, and how far the losses are from torch's: the root mean square of their
-relative differences.
+sides take turns, step by step, with the same batches. `chunked`: replace(chunked_loss=True); `detached`:
+replace(detached_logits=True). `torch_eager` and `torch_flex`: the other implementations of attention in
+transformers. In batches of `_padded` half of the tokens are real, those of `_packed` are sequences of
+lognormal lengths. Prints the median milliseconds of a step with its 95 % interval, the peak of memory above
+what is allocated between steps, the share of the GPU's time in kernels of cubind, how far the losses are
+from torch's (the root mean square of their relative differences), and the median of torch.compile's time
+over that of replace() with torch.compile, step by step.
 Exit status 1: torch or cubind failed, tuning took more than a minute or left something for the second
 process, or losses of cubind are further from torch's than twice those of torch.compile (or than 2 %).
 """
@@ -33,11 +34,11 @@ CHILD = pathlib.Path(__file__).with_name("child.py")
 DECODERS = ("llama", "qwen3", "mistral", "gemma2")
 NAMES = (
     *(name + batch for name in DECODERS for batch in ("", "_padded", "_packed")),
-    *("llama_4096", "gpt2", "bert", "block"),
+    *("llama_4096", "gpt2", "bert", "phi3", "vit", "block"),
 )
 SIDES = (
     *("torch", "torch_eager", "torch_flex", "cubind", "cubind_chunked", "liger"),
-    *("torch_compiled", "cubind_compiled"),
+    *("torch_compiled", "cubind_compiled", "cubind_detached_compiled"),
 )
 LOSS_SHARE = 0.02
 TUNE_S, AGAIN_S = 60, 10  # of the first process, and of one for which everything is known
@@ -85,6 +86,8 @@ def table(result):
             f"  {side:16} {found['median_ms']:8.2f} ms [{low:.2f}, {high:.2f}] {ratio}  "
             f"{found['peak_gib']:.2f} GiB  {found['share']:6.1%} in cubind's kernels  losses differ by {found.get('loss_difference', math.nan):.2e}"
         )
+    if paired := result.get("over_torch_compiled"):
+        lines.append("  cubind_compiled: {:.3f} [{:.3f}, {:.3f}] x torch_compiled".format(*paired))
     return "\n".join([*lines, *(f"  {side}: {error}" for side, error in result["errors"].items())])
 
 

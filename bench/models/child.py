@@ -105,13 +105,23 @@ def measure(name, steps, wanted):
     batches = [subject.batch() for _ in range(PROFILED)]
     for side in sides.values():
         side.profiled(batches)
+    found = {side: measured.result() for side, measured in sides.items()}
     return {
         "model": name,
         "toolchain": toolchain(None),
-        "sides": {side: measured.result() for side, measured in sides.items()},
+        "sides": found,
+        "over_torch_compiled": paired(found, "torch_compiled", "cubind_compiled"),
         "errors": errors,
         "report": cubind.torch.report(),
     }
+
+
+def paired(found, base, side):
+    """The median, and its interval, of the first side's times over the second's, step by step."""
+    if not {base, side} <= found.keys():
+        return None
+    ratios = [a / b for a, b in zip(found[base]["times_ms"], found[side]["times_ms"], strict=True)]
+    return statistics.median(ratios), *interval(ratios)
 
 
 if __name__ == "__main__":

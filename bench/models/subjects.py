@@ -20,8 +20,12 @@ from transformers import (
     LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    Phi3Config,
+    Phi3ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
+    ViTConfig,
+    ViTForImageClassification,
 )
 from transformers.models.llama import modeling_llama
 
@@ -111,6 +115,26 @@ def bert():
     return BertForMaskedLM(BertConfig(**sizes, intermediate_size=4096, **no_dropout))
 
 
+def phi3():
+    sizes = {"vocab_size": 32_064, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 8}
+    return Phi3ForCausalLM(Phi3Config(**sizes, num_attention_heads=32, use_cache=False))
+
+
+def vit():
+    sizes = {
+        "hidden_size": 1024,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 16,
+        "intermediate_size": 4096,
+    }
+    return ViTForImageClassification(ViTConfig(**sizes, hidden_dropout_prob=0.0, num_labels=1000))
+
+
+def images(count):
+    pixels = torch.randn(count, 3, 224, 224, device="cuda", dtype=torch.bfloat16)
+    return {"pixel_values": pixels, "labels": torch.randint(1000, (count,), device="cuda")}
+
+
 class Output(NamedTuple):
     loss: torch.Tensor
 
@@ -168,6 +192,8 @@ SUBJECTS = {
     "llama_4096": Subject(llama, lambda: tokens(128_256, 1, 4096)),
     "gpt2": Subject(gpt2, lambda: tokens(50_257, 8, 1024)),
     "bert": Subject(bert, lambda: tokens(30_522, 16, 512)),
+    "phi3": Subject(phi3, lambda: tokens(32_064, 2, 2048)),
+    "vit": Subject(vit, lambda: images(64)),
     "block": Subject(Block, lambda: random_rows(3, 777, 1536)),
 }
 
@@ -221,11 +247,15 @@ def made(subject, name):
         given = {} if attention is None else {"attn_implementation": attention}
         model = subject.make(**given).to(torch.bfloat16).train()
     if name.startswith("cubind"):
-        cubind.torch.replace(model, verbose=False, chunked_loss="chunked" in name)
+        options = {"chunked_loss": "chunked" in name, "detached_logits": "detached" in name}
+        cubind.torch.replace(model, verbose=False, **options)
         if isinstance(model, Block):
             model.use(cubind.torch.scaled_dot_product_attention)
     elif name == "liger":
         if apply_liger_kernel_to_llama is None or not isinstance(model, LlamaForCausalLM):
             raise LookupError("liger_kernel is not installed, or has no kernels for this model")
         apply_liger(model)
+    if name in ("cubind_compiled", "cubind_detached_compiled"):
+        cubind.torch.tune(model, progress=False, **subject.batch())
+        return torch.compile(model, fullgraph=True)
     return torch.compile(model) if name.endswith("compiled") else model

@@ -139,7 +139,8 @@ class Call:
         sizes: dict[str, tuple[int, ...]] = {}
         for pattern, tensor in zip(self.patterns, tensors):
             sizes.update(pattern.sizes(tensor))
-        outputs = tuple(_made(pattern, sizes, tensors) for pattern in self._out)
+        dtype = next(t.dtype for pattern, t in zip(self.patterns, tensors) if pattern.dtype is None)
+        outputs = tuple(_made(pattern, sizes, tensors, dtype) for pattern in self._out)
         return outputs if len(outputs) > 1 else outputs[0]
 
     # ---- What the operator knows of the kernel's variants ----
@@ -247,11 +248,12 @@ class Call:
         return run_locally(name, local, inputs, len(self.patterns[0].axes) - 1, tensors)
 
 
-def _made(pattern: Pattern, sizes: Mapping[str, tuple[int, ...]], tensors: Tensors) -> torch.Tensor:
+def _made(
+    pattern: Pattern, sizes: Mapping[str, tuple[int, ...]], tensors: Tensors, dtype: torch.dtype
+) -> torch.Tensor:
     if pattern.like is not None:
         return empty_as(tensors[pattern.like])
     shape = [size for name in pattern.axes for size in sizes[name]]
-    dtype = tensors[0].dtype
     return tensors[0].new_empty(
         shape, dtype=dtype if pattern.dtype is None else torch.promote_types(dtype, pattern.dtype)
     )

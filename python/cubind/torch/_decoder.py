@@ -14,8 +14,10 @@ import torch
 from torch.compiler import is_compiling
 from torch.nn import functional as torch_functions
 
+from ._choices import is_torchs
 from ._cross_entropy import cross_entropy
 from ._linear_cross_entropy import linear_cross_entropy
+from ._masks import with_names
 from ._model_attention import FUNCTIONS, implementations
 from ._rotary import rotary
 
@@ -39,38 +41,29 @@ def is_decoders(cls: type) -> bool:
 
 
 @functools.cache
-def attention_forward(cls: type) -> tuple[Callable[..., Any] | None, str]:
-    """The forward() of an attention class with cubind's rotary embedding and attention: a copy that finds
-    them under the names of its module's own. None: it stays. With the reason for a class that one might
-    expect more for."""
+def attention_forward(cls: type, only: str = "") -> tuple[Callable[..., Any] | None, str]:
+    """The forward() of an attention class with cubind's rotary embedding and attention, or with one of them
+    only: a copy that finds them under the names of its module's own. None: it stays. With the reason for a
+    class that one might expect more for."""
     forward = inspect.unwrap(cls.forward)  # type: ignore[attr-defined]
     if not isinstance(forward, types.FunctionType):
         return None, ""
     own, why, is_known = {}, "", is_decoders(cls)
     called, known = forward.__code__.co_names, forward.__globals__
-    if FUNCTIONS in called and (ours := implementations(known.get(FUNCTIONS), is_known)) is not None:
+    theirs = known.get(FUNCTIONS) if FUNCTIONS in called and only != "rotary" else None
+    if theirs is not None and (ours := implementations(theirs, is_known)) is not None:
         own[FUNCTIONS] = ours
-    if is_known:
+    if is_known and only != "attention":
         if _ROTARY in called and _computes_the_same(known.get(_ROTARY)):
             own[_ROTARY] = rotary
         else:
             why = "its rotary embedding is not known"
-    return (_with_names(forward, own) if own else None), why
+    return (with_names(forward, own) if own else None), why
 
 
 def turns(forward: Callable[..., Any]) -> bool:
     """Whether a forward() of attention_forward() has cubind's rotary embedding."""
     return cast(Any, forward).__globals__.get(_ROTARY) is rotary
-
-
-def _with_names(forward: types.FunctionType, own: dict[str, Any]) -> Callable[..., Any]:
-    names = {**forward.__globals__, **own}
-    del names["__name__"]  # by which torch.compile would take the module's own functions
-    ours = types.FunctionType(
-        forward.__code__, names, forward.__name__, forward.__defaults__, forward.__closure__
-    )
-    ours.__kwdefaults__ = forward.__kwdefaults__
-    return ours
 
 
 def _computes_the_same(theirs: Any) -> bool:
@@ -108,25 +101,41 @@ def _of_next(
     return loss / (items.to(loss.device) if isinstance(items, torch.Tensor) else items)
 
 
-def loss_members(model: torch.nn.Module, chunked: bool) -> dict[str, Any] | None:
+def loss_members(model: torch.nn.Module, chunked: bool, detached: bool) -> dict[str, Any] | None:
     """What gives a causal language model cubind's loss, as members of a class: ForCausalLMLoss without a
-    float32 copy of the logits, or chunked, without the logits. None: it has another loss."""
+    float32 copy of the logits, or chunked, without the logits; detached: they have no gradient in graphs.
+    None: it has another loss."""
     cls: Any = type(model)
     has_causal_loss = cls.__name__.endswith("LMHeadModel") or getattr(model, "loss_type", "") == "ForCausalLM"
     known = getattr(cls, "loss_function", None)
     if not has_causal_loss or not isinstance(known, property) or hasattr(model, "_loss_function"):
         return None
-    theirs = cast(Callable[[Any], Any], known.fget)
+    # Not by their property: it warns of models without a loss_type, which breaks a graph.
+    theirs = getattr(sys.modules.get("transformers.loss.loss_utils"), "ForCausalLMLoss", _causal_loss)
 
-    # In a compiled graph it is theirs, which the compiler fuses with the projection.
     def loss_function(self: Any) -> Any:
-        return theirs(self) if is_compiling() else self.__dict__.get("_loss_function", _causal_loss)
+        found = theirs if is_torchs(self, "loss") else _causal_loss
+        return self.__dict__.get("_loss_function", found)
 
     own = property(loss_function, known.fset)
     members: dict[str, Any] = {"loss_function": own}
+    if detached:
+        members["forward"] = _detached_forward(cls.forward)
     if chunked and cls.__name__ in _CHUNKED and getattr(cast(Any, model).lm_head, "bias", None) is None:
         members["forward"] = _chunked_forward(cls.forward)
     return members
+
+
+# Of an output that may have a gradient a graph takes one: zeros, as large as the logits.
+def _detached_forward(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(theirs)
+    def forward(self: Any, *inputs: Any, labels: Any = None, **named: Any) -> Any:
+        output = theirs(self, *inputs, labels=labels, **named)
+        if is_compiling() and labels is not None and getattr(output, "logits", None) is not None:
+            output.logits = output.logits.detach()
+        return output
+
+    return forward
 
 
 def _chunked_forward(theirs: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch.compiler import is_compiling
 from torch.nn import functional
 
 from .. import _torch_private as private
+from ._choices import is_torchs
 from ._dispatch import Dispatched
 from ._operator import Operator
 from ._tensors import HALF, wide
@@ -89,10 +89,13 @@ def layer_norm(
 
 class LayerNorm(torch.nn.LayerNorm):
     """torch.nn.LayerNorm by layer_norm(): the same arguments, parameters and state dict. In a compiled graph
-    it is torch's, which the compiler fuses with its neighbours."""
+    it is torch's, which the compiler fuses with its neighbours, unless tune() has found it faster."""
+
+    _kinds = ("norm",)
+    _in_graph: tuple[str, ...] = ()
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """input: [..., D]."""
-        if is_compiling():
+        if is_torchs(self, "norm"):
             return super().forward(input)
         return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.compiler import is_compiling
 
 from .._switch import IS_OFF
 from ._access import PLAIN
 from ._attention import attend, masked_call
+from ._choices import is_torchs
 from ._model_masks import Mask, UnsupportedError, mask_of, watch_builder
 from ._packed_attention import attend_packed, rows_of
 
@@ -31,7 +33,7 @@ class Implementations:
         self._theirs = theirs
         self._is_known = is_known
         self._sdpa: Callable[..., Any] = sys.modules[_SDPA].sdpa_attention_forward
-        self._ours: dict[Callable[..., Any], Callable[..., Any]] = {}
+        self._ours = {self._sdpa: _attending(self._sdpa, True)}
 
     def get_interface(self, name: str, default: Callable[..., Any]) -> Callable[..., Any]:
         """Like that of ALL_ATTENTION_FUNCTIONS."""
@@ -47,7 +49,9 @@ class Implementations:
         if found is not self._sdpa and not (self._is_known and found is eager):
             return found
         if found not in self._ours:
-            self._ours[found] = _attending(found, found is self._sdpa)
+            if is_compiling():  # where it is theirs
+                return found
+            self._ours[found] = _attending(found, False)
         return self._ours[found]
 
 
@@ -87,8 +91,19 @@ def _attend(
     is_sdpa: bool,
     named: dict[str, Any],
 ) -> Any:
-    if IS_OFF or torch.compiler.is_compiling() or type(query) not in PLAIN:
+    if IS_OFF or type(query) not in PLAIN:
         return NotImplemented
+    if is_compiling():  # without a mask alone: a graph does not look at what one was built from
+        others = [named.get(name) for name in (*_OTHERS, "softcap")]
+        if (
+            not is_sdpa
+            or is_torchs(module, "attention")
+            or attention_mask is not None
+            or dropout
+            or any(others)
+        ):
+            return NotImplemented
+        return _unmasked(module, query, key, value, scaling, named.get("is_causal"), True)
     if dropout:
         raise UnsupportedError("dropout")
     if (other := next((name for name in _OTHERS if named.get(name) not in (None, False)), None)) is not None:
@@ -119,12 +134,13 @@ def _unmasked(
     value: torch.Tensor,
     scaling: float | None,
     is_causal: bool | None,
+    in_graph: bool = False,
 ) -> Any:
     queries = query.shape[2]
     causal = queries > 1 and (getattr(module, "is_causal", True) if is_causal is None else is_causal)
     if causal and key.shape[2] > queries:
         key, value = key[:, :, :queries], value[:, :, :queries]
-    o = attend(query, key, value, causal, scaling, True)
+    o = attend(query, key, value, causal, scaling, True, in_graph)
     return o if o is NotImplemented else o.transpose(1, 2).contiguous()
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import re
 from collections.abc import Iterable
 from typing import Any, cast
 
 import torch
 
 from .._switch import IS_OFF, WHY_OFF
+from ._choices import forget, of_layers
 from ._layer_norm import LayerNorm
 from ._linear import Linear
 from ._operator import operators
 from ._rms_norm import RMSNorm
-from ._transformers import class_for
+from ._transformers import class_for, class_in_graphs
 
 
 @dataclasses.dataclass
@@ -33,6 +33,7 @@ class Replacement:
         """Gives every replaced module its class back."""
         for module, original in self._modules:
             module.__class__ = original
+            forget(module)
         self._modules.clear()
 
     def __str__(self) -> str:
@@ -46,7 +47,7 @@ def _lines(done: Iterable[tuple[str, str]]) -> list[str]:
     """One line for each module and what was done with it; one for all layers if it is the same."""
     alike: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
     for name, what in done:
-        alike[re.sub(r"(?<![^.])\d+(?![^.])", "*", name), what].append(name)
+        alike[of_layers(name), what].append(name)
     return [
         f"{name or 'model'}: {what} ({len(names)} modules)"
         if len(names) > 1
@@ -60,6 +61,7 @@ def replace(
     *,
     linear: bool = False,
     chunked_loss: bool = False,
+    detached_logits: bool = False,
     dry_run: bool = False,
     verbose: bool = True,
 ) -> Replacement:
@@ -74,6 +76,8 @@ def replace(
     chunked_loss: Llama, Mistral and Qwen compute their loss by linear_cross_entropy() when they are trained
         with labels, which saves the memory of the logits: the output's `logits` and cache are None then.
         lm_head has to have a plain weight.
+    detached_logits: in a compiled graph the output's `logits` of a causal language model that is given labels
+        have no gradient, for which the graph would take zeros as large as the logits.
     dry_run: says what it would do. verbose: prints it. Replacement.undo() takes it back.
 
     A model of your own calls cubind.torch.scaled_dot_product_attention where it calls torch's.
@@ -81,16 +85,16 @@ def replace(
     done = Replacement(_dry_run=dry_run)
     for name, module in model.named_modules():
         original = type(module)
-        new, why = _class_for(module, linear, chunked_loss)
+        new, why = _class_for(module, linear, chunked_loss, detached_logits)
         if why:
             done.kept.append((name, original.__name__, why))
-        if new is None:
-            continue
-        if IS_OFF:
+        if new is not None and IS_OFF:
             done.kept.append((name, original.__name__, WHY_OFF))
-            continue
-        done.replaced.append((name, original.__name__))
-        if not dry_run:
+        elif new is not None:
+            done.replaced.append((name, original.__name__))
+        elif not IS_OFF:  # what is not named: it is the same but in graphs
+            new = class_in_graphs(module)
+        if new is not None and not IS_OFF and not dry_run:
             done._modules.append((module, original))
             module.__class__ = new
     done.faster = [text for operator in operators() for text in operator.yielding()]
@@ -99,13 +103,15 @@ def replace(
     return done
 
 
-def _class_for(module: torch.nn.Module, linear: bool, chunked_loss: bool) -> tuple[type | None, str]:
+def _class_for(
+    module: torch.nn.Module, linear: bool, chunked_loss: bool, detached_logits: bool
+) -> tuple[type | None, str]:
     cls = type(module)
     if cls is torch.nn.RMSNorm or cls is torch.nn.LayerNorm:
         return _norm_for(module)
     if cls is torch.nn.Linear:
         return (Linear if linear else None), ""
-    theirs, why = class_for(module, chunked_loss)
+    theirs, why = class_for(module, chunked_loss, detached_logits)
     if theirs is not None or why:
         return theirs, why
     if cls is not RMSNorm and "RMSNorm" in cls.__name__:

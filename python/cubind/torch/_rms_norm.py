@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling
 from torch.nn import functional
 
 from .. import _torch_private as private
+from ._choices import is_torchs
 from ._dispatch import Dispatched, library
 from ._operator import Operator
 from ._tensors import contiguous_like, wide
@@ -114,10 +114,13 @@ def rms_norm(
 
 class RMSNorm(torch.nn.RMSNorm):
     """torch.nn.RMSNorm by rms_norm(): the same arguments, parameters and state dict. In a compiled graph it
-    is torch's, which the compiler fuses with its neighbours."""
+    is torch's, which the compiler fuses with its neighbours, unless tune() has found it faster."""
+
+    _kinds = ("norm",)
+    _in_graph: tuple[str, ...] = ()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: [..., D]."""
-        if is_compiling():
+        if is_torchs(self, "norm"):
             return super().forward(x)
         return rms_norm(x, self.normalized_shape, self.weight, self.eps)

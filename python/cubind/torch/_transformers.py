@@ -12,7 +12,10 @@ import torch
 from torch.nn import functional
 
 from ._activation import geglu, gelu, swiglu
+from ._choices import IN_GRAPH, is_torchs, members
 from ._decoder import attention_forward, is_decoders, loss_members, turns
+from ._embedding import EMBEDDING, is_large
+from ._masks import mask_members
 from ._model_attention import other_attention
 from ._rms_norm import rms_norm
 
@@ -61,9 +64,9 @@ _OF_CLASS: dict[str, _Forward] = {
 }
 
 
-def class_for(module: torch.nn.Module, chunked_loss: bool) -> tuple[type | None, str]:
-    """The class that computes the same by cubind's functions; chunked_loss: as replace() has it. None: there
-    is none. With the reason for a module that one might expect it, or more of it, for."""
+def class_for(module: torch.nn.Module, chunked_loss: bool, detached_logits: bool) -> tuple[type | None, str]:
+    """The class that computes the same by cubind's functions; chunked_loss, detached_logits: as replace() has
+    them. None: there is none. With the reason for a module that one might expect it, or more of it, for."""
     cls = type(module)
     if not cls.__module__.startswith("transformers.") or hasattr(cls, _MARK):
         return None, ""
@@ -74,15 +77,32 @@ def class_for(module: torch.nn.Module, chunked_loss: bool) -> tuple[type | None,
         if forward is None:
             return None, f"its gate is {gate}"
     if forward is not None:
-        return _with_forward(cls, forward), ""
+        return _with_forward(cls, forward, "norm" if forward is _rms_norm else "activation"), ""
     forward, why = attention_forward(cls)
     if forward is not None:
         why = why or other_attention(module, is_decoders(cls))
-        return (_with_forward(cls, forward) if turns(forward) or not why else None), why
+        return (_with_attention(cls, forward) if turns(forward) or not why else None), why
     if why:
         return None, why
-    members = loss_members(module, chunked_loss)
-    return (_with_members(cls, members) if members is not None else None), ""
+    own = loss_members(module, chunked_loss, detached_logits)
+    return (_with_members(cls, {**own, **members("loss")}) if own is not None else None), ""
+
+
+def class_in_graphs(module: torch.nn.Module) -> type | None:
+    """The class that computes the same by other functions of torch, in compiled graphs alone. None: there is
+    none."""
+    cls = type(module)
+    if is_large(module):
+        return _embedding()
+    if not cls.__module__.startswith("transformers.") or hasattr(cls, _MARK):
+        return None
+    own = mask_members(cls)
+    return _with_members(cls, own) if own else None
+
+
+@functools.cache
+def _embedding() -> type:
+    return _with_members(torch.nn.Embedding, EMBEDDING)
 
 
 def has_own_loss(model: Any) -> bool:
@@ -91,34 +111,54 @@ def has_own_loss(model: Any) -> bool:
 
 
 # One class for all modules of a class: torch.compile guards on it. In a compiled graph the module is what it
-# was: the compiler fuses it with its neighbours.
+# was, which the compiler fuses with its neighbours, unless another choice was made.
 @functools.cache
-def _with_forward(cls: type, forward: Callable[..., Any]) -> type:
+def _with_forward(cls: type, forward: Callable[..., Any], kind: str) -> type:
     theirs = cast(Any, cls).forward
 
     @functools.wraps(theirs)
-    def forward_unless_compiled(self: Any, *inputs: Any, **named: Any) -> Any:
-        return (theirs if torch.compiler.is_compiling() else forward)(self, *inputs, **named)
+    def forward_unless_torchs(self: Any, *inputs: Any, **named: Any) -> Any:
+        return (theirs if is_torchs(self, kind) else forward)(self, *inputs, **named)
 
-    return _with_members(cls, {"forward": forward_unless_compiled})
+    return _with_members(cls, {"forward": forward_unless_torchs, **members(kind)})
+
+
+@functools.cache
+def _with_attention(cls: type, forward: Callable[..., Any]) -> type:
+    theirs = cast(Any, cls).forward
+    kinds = ("attention", "rotary") if turns(forward) else ("attention",)
+    rotary_alone, attention_alone = (
+        attention_forward(cls, one)[0] or theirs for one in ("rotary", "attention")
+    )
+
+    @functools.wraps(theirs)
+    def forward_by_choice(self: Any, *inputs: Any, **named: Any) -> Any:
+        if is_torchs(self, "attention"):
+            chosen = theirs if is_torchs(self, "rotary") else rotary_alone
+        else:
+            chosen = attention_alone if is_torchs(self, "rotary") else forward
+        return chosen(self, *inputs, **named)
+
+    return _with_members(cls, {"forward": forward_by_choice, **members(*kinds)})
 
 
 def _with_members(cls: type, given: dict[str, Any]) -> type:
     # A pickled module comes back as what it was: a process that loads it need not have cubind.
     def reduce(self: Any, _: Any) -> tuple[Any, ...]:
-        return copyreg._reconstructor, (cls, object, None), self.__dict__  # type: ignore[attr-defined]
+        state = {name: value for name, value in self.__dict__.items() if name != IN_GRAPH}
+        return copyreg._reconstructor, (cls, object, None), state  # type: ignore[attr-defined]
 
     def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
         memo[id(self)] = twin = replaced.__new__(replaced)
         twin.__setstate__(copy.deepcopy(self.__dict__, memo))
         return twin
 
-    members = {
+    own = {
         **given,
         "__reduce_ex__": reduce,
         "__deepcopy__": deepcopy,
         "__module__": cls.__module__,
         _MARK: True,
     }
-    replaced: type = type(cls.__name__, (cls,), members)
+    replaced: type = type(cls.__name__, (cls,), own)
     return replaced

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
+from .. import _ranks
 from .._asking import warn
 from .._switch import IS_OFF
 from ..comparison import Comparison
 from ..tuning import TuneResult
+from . import _compiled
+from ._compiled_step import by_time
 from ._gpu import on_device
 from ._operator import collecting, operators
 from ._steps import wait
@@ -22,7 +25,12 @@ from ._worth import compare_all
 
 
 def tune(
-    model: Callable[..., Any], *inputs: Any, backward: bool = True, progress: bool = True, **named: Any
+    model: Callable[..., Any],
+    *inputs: Any,
+    backward: bool = True,
+    progress: bool = True,
+    compiled: bool | Mapping[str, Any] = False,
+    **named: Any,
 ) -> list[TuneResult]:
     """Tune the kernels that a model's operators need, and use them from the next call on.
 
@@ -36,6 +44,10 @@ def tune(
     model: a module, or a function that calls modules and operators. inputs, named: what it is called with.
     backward: also the kernels of the backward pass, which is not run. progress: shows a progress bar (tqdm
     where it is installed, else lines on stderr).
+    compiled: for a module that torch.compile compiles afterwards. True, or the arguments of torch.compile,
+    measures the compiled step with each kind of modules as cubind's and as the compiler's, by at most six
+    compiles in ten minutes, and keeps the faster one; a step that was measured before costs nothing. False
+    decides by a rule, and so does a job of several ranks: attention and the loss are cubind's.
 
     Afterwards each kernel is compared with torch's own function, for half a second, unless the daemon knows
     how it compares with this build of torch: never_slower() says which one is called from then on.
@@ -67,7 +79,37 @@ def tune(
     for operator in operators():
         operator.tuned([(key, dims) for other, key, dims in needs if other is operator])
     wait()
+    if isinstance(model, torch.nn.Module):
+        _choose(model, needs, inputs, named, backward, compiled, progress)
     return results
+
+
+def _choose(
+    model: torch.nn.Module,
+    needs: list[Need],
+    inputs: tuple[Any, ...],
+    named: dict[str, Any],
+    backward: bool,
+    compiled: bool | Mapping[str, Any],
+    progress: bool,
+) -> None:
+    module = getattr(model, "_orig_mod", model)  # of what torch.compile gives
+    if compiled is False or _ranks.are_several():
+        _compiled.use(module, _compiled.by_rule(module, needs))
+        return
+    options = compiled if isinstance(compiled, Mapping) else {}
+    about = [repr(_shapes((inputs, named))), backward]
+    with _unchanged(module), torch.set_grad_enabled(backward and torch.is_grad_enabled()):
+        choices = by_time(module, needs, lambda call: call(*inputs, **named), about, options, progress)
+    _compiled.use(module, choices)
+
+
+def _shapes(given: Any) -> Any:
+    if isinstance(given, torch.Tensor):
+        return str(given.dtype), list(given.shape)
+    if isinstance(given, Mapping):
+        return {name: _shapes(one) for name, one in sorted(given.items())}
+    return [_shapes(one) for one in given] if isinstance(given, (tuple, list)) else type(given).__name__
 
 
 def _why_none(model: Callable[..., Any]) -> str:

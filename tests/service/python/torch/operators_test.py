@@ -250,9 +250,17 @@ class Registrations(unittest.TestCase):
                 torch.randn_like(o), *(t.detach() for t in (q, k, v)), o, lse, True, 0, 0, 0, 0.3,
             ),
         }  # fmt: skip
+        ids = torch.tensor([3, 1, 3])
+        calls[ops.embedding] = made(9, 16, dtype=torch.float32), ids, 9, -1
+        calls[ops.embedding_backward] = plain[:3], ids, 9, -1
         for operator, inputs in calls.items():
             with self.subTest(str(operator)):
                 torch.library.opcheck(operator.default, inputs)
+
+    def test_fake_gradients_of_narrow_types_are_narrow(self):
+        losses, logits = torch.ones(4), torch.randn(4, 16, dtype=torch.bfloat16)
+        inputs = losses, logits, torch.tensor([3, -100, 0, 15]), losses, -100
+        torch.library.opcheck(torch.ops.cubind.cross_entropy_backward.default, inputs)
 
     def test_a_whole_graph_compiles_for_every_size(self):
         def block(x, w, b, matrix, q):

@@ -1,0 +1,102 @@
+"""Models of `transformers` that make no attention mask in a compiled graph where nothing is masked: attention
+is causal, or not, by a flag then. transformers makes one for every graph, since it cannot look into tensors
+there."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any, cast
+
+from torch.compiler import is_compiling
+
+_MAKERS = ("create_causal_mask", "create_sliding_window_causal_mask", "create_bidirectional_mask")
+# Arguments of a maker that change the mask, and those that want one always.
+_OTHERS = ("attention_mask", "or_mask_function", "and_mask_function", "block_sequence_ids")
+_SKIPS = ("allow_is_causal_skip", "allow_is_bidirectional_skip")
+
+_Method = Callable[..., Any]
+
+
+@functools.cache
+def mask_members(cls: type) -> dict[str, Any]:
+    """The methods of a class that make masks, as members of a class that makes none where it need not. Empty:
+    there are none."""
+    members: dict[str, Any] = {}
+    for name, method in vars(cls).items():
+        innermost = inspect.unwrap(method) if isinstance(method, types.FunctionType) else None
+        if isinstance(innermost, types.FunctionType):
+            called = set(_MAKERS).intersection(innermost.__code__.co_names)
+            own = {one: _unless_plain(innermost.__globals__[one], "sliding" in one) for one in called}
+            if own:
+                members[name] = _unless_placed(method, _rewrapped(method, own), innermost)
+    return members
+
+
+# A maker that gives None, as it does outside of a graph: "sdpa" is causal by its flag then.
+def _unless_plain(theirs: _Method, has_window: bool) -> _Method:
+    def make(*inputs: Any, **named: Any) -> Any:
+        if (
+            inputs
+            or not is_compiling()
+            or any(named.get(one) is not None for one in _OTHERS)
+            or not all(named.get(one, True) for one in _SKIPS)
+        ):
+            return theirs(*inputs, **named)
+        config = named.get("config")
+        cache = named.get("cache", named.get("past_key_values"))
+        plain = getattr(config, "_attn_implementation", None) == "sdpa" and _is_empty(cache)
+        if plain and has_window:
+            window = getattr(config, "sliding_window", None)
+            plain = window is not None and named["inputs_embeds"].shape[1] < window
+        return None if plain else theirs(*inputs, **named)
+
+    return make
+
+
+def _is_empty(cache: Any) -> bool:
+    return cache is None or (type(cache).__name__ == "DynamicCache" and cache.get_seq_length() == 0)
+
+
+# Positions that the caller gives may be those of several sequences in one row.
+def _unless_placed(theirs: _Method, ours: _Method, innermost: types.FunctionType) -> _Method:
+    arguments = innermost.__code__.co_varnames[1 : innermost.__code__.co_argcount]
+    place = arguments.index("position_ids") if "position_ids" in arguments else None
+
+    @functools.wraps(theirs)
+    def method(self: Any, *inputs: Any, **named: Any) -> Any:
+        given = named.get("position_ids") is not None
+        if place is not None and len(inputs) > place:
+            given = inputs[place] is not None
+        return (theirs if given or not is_compiling() else ours)(self, *inputs, **named)
+
+    return method
+
+
+def with_names(function: types.FunctionType, own: dict[str, Any]) -> types.FunctionType:
+    """A copy of a function that finds these under the names of its module's own."""
+    names = {**function.__globals__, **own}
+    del names["__name__"]  # by which torch.compile would take the module's own functions
+    ours = types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+    ours.__kwdefaults__ = function.__kwdefaults__
+    return ours
+
+
+# The same of a decorated function, with its decorators.
+def _rewrapped(method: Any, own: dict[str, Any]) -> types.FunctionType:
+    wrapped = getattr(method, "__wrapped__", None)
+    if wrapped is None:
+        return with_names(method, own)
+    inner = _rewrapped(wrapped, own)
+    cells = tuple(
+        types.CellType(inner) if cell.cell_contents is wrapped else cell for cell in method.__closure__ or ()
+    )
+    ours = types.FunctionType(
+        method.__code__, method.__globals__, method.__name__, method.__defaults__, cells
+    )
+    ours.__kwdefaults__ = cast(Any, method).__kwdefaults__
+    return ours
