@@ -164,9 +164,12 @@ class Question:
             roles = {key: roles_of(module) for key, module in distinct.items()}
         if len(set(map(len, roles.values()))) > 1:
             raise StaysOwnError("takes other arguments with other configurations")
-        for module, cleared in zip(modules, self._cleared):
-            if module is not None:
-                self._check_cleared(roles[id(module)], frozenset().union(*self._cleared) - cleared)
+        compiled = [
+            (roles[id(each)], names) for each, names in zip(modules, self._cleared) if each is not None
+        ]
+        cleared = frozenset[str]().union(*(names for _, names in compiled))
+        for own_roles, names in compiled:
+            self._check_cleared(own_roles, cleared - names)
         return with_roles(self._told, [_union(each) for each in zip(*roles.values())])
 
     def _check_cleared(self, roles: list[str], names: frozenset[str]) -> None:
