@@ -127,11 +127,10 @@ def attend(
     is_causal: bool,
     scale: float | None,
     enable_gqa: bool,
-    in_graph: bool = False,
 ) -> Any:
     """scaled_dot_product_attention() without a mask and dropout. NotImplemented: torch's own function takes
-    its place, as it does in a compiled graph unless in_graph."""
-    if IS_OFF or (is_compiling() and not (in_graph and has_kernel(query))):
+    its place."""
+    if IS_OFF or is_compiling():
         return NotImplemented
     if (
         type(query) in PLAIN

@@ -10,7 +10,11 @@ import types
 from collections.abc import Callable
 from typing import Any, cast
 
+import torch
 from torch.compiler import is_compiling
+
+from ._choices import is_torchs
+from ._decoder import is_decoders, with_names
 
 _MAKERS = ("create_causal_mask", "create_sliding_window_causal_mask", "create_bidirectional_mask")
 # Arguments of a maker that change the mask, and those that want one always.
@@ -20,18 +24,28 @@ _SKIPS = ("allow_is_causal_skip", "allow_is_bidirectional_skip")
 _Method = Callable[..., Any]
 
 
+def knows_windows(model: torch.nn.Module) -> bool:
+    """Whether all its attention layers make up for a mask that is missing (_graph_attention)."""
+    layers = [type(one) for one in model.modules() if type(one).__name__.endswith("Attention")]
+    return bool(layers) and all(map(is_decoders, layers))
+
+
 @functools.cache
-def mask_members(cls: type) -> dict[str, Any]:
-    """The methods of a class that make masks, as members of a class that makes none where it need not. Empty:
-    there are none."""
+def mask_members(cls: type, windows: bool) -> dict[str, Any]:
+    """The methods of a class that make masks, as members of a class that makes none where it need not, with
+    `windows` also where attention is cubind's and knows the window itself. Empty: there are none."""
     members: dict[str, Any] = {}
     for name, method in vars(cls).items():
         innermost = inspect.unwrap(method) if isinstance(method, types.FunctionType) else None
         if isinstance(innermost, types.FunctionType):
             called = set(_MAKERS).intersection(innermost.__code__.co_names)
-            own = {one: _unless_plain(innermost.__globals__[one], "sliding" in one) for one in called}
-            if own:
-                members[name] = _unless_placed(method, _rewrapped(method, own), innermost)
+            makers = {one: innermost.__globals__[one] for one in called}
+            if makers:
+                plain, known = (
+                    _rewrapped(method, {one: make(maker, "sliding" in one) for one, maker in makers.items()})
+                    for make in (_unless_plain, _unless_known)
+                )
+                members[name] = _unless_placed(method, plain, known if windows else plain, innermost)
     return members
 
 
@@ -56,12 +70,32 @@ def _unless_plain(theirs: _Method, has_window: bool) -> _Method:
     return make
 
 
+# The same where attention layers know the window and what is causal: also for the eager function.
+def _unless_known(theirs: _Method, has_window: bool) -> _Method:
+    plain = _unless_plain(theirs, has_window)
+
+    def make(*inputs: Any, **named: Any) -> Any:
+        config = named.get("config")
+        if (
+            inputs
+            or any(named.get(one) is not None for one in (*_OTHERS, "cache", "past_key_values"))
+            or not all(named.get(one, True) for one in _SKIPS)
+            or getattr(config, "_attn_implementation", None) not in ("sdpa", "eager")
+            or not getattr(config, "is_causal", True)
+            or torch.is_autocast_enabled("cuda")
+        ):
+            return plain(*inputs, **named)
+        return None
+
+    return make
+
+
 def _is_empty(cache: Any) -> bool:
     return cache is None or (type(cache).__name__ == "DynamicCache" and cache.get_seq_length() == 0)
 
 
 # Positions that the caller gives may be those of several sequences in one row.
-def _unless_placed(theirs: _Method, ours: _Method, innermost: types.FunctionType) -> _Method:
+def _unless_placed(theirs: _Method, plain: _Method, known: _Method, innermost: types.FunctionType) -> _Method:
     arguments = innermost.__code__.co_varnames[1 : innermost.__code__.co_argcount]
     place = arguments.index("position_ids") if "position_ids" in arguments else None
 
@@ -70,20 +104,11 @@ def _unless_placed(theirs: _Method, ours: _Method, innermost: types.FunctionType
         given = named.get("position_ids") is not None
         if place is not None and len(inputs) > place:
             given = inputs[place] is not None
-        return (theirs if given or not is_compiling() else ours)(self, *inputs, **named)
+        if given or not is_compiling():
+            return theirs(self, *inputs, **named)
+        return (plain if is_torchs(self, "attention") else known)(self, *inputs, **named)
 
     return method
-
-
-def with_names(function: types.FunctionType, own: dict[str, Any]) -> types.FunctionType:
-    """A copy of a function that finds these under the names of its module's own."""
-    names = {**function.__globals__, **own}
-    del names["__name__"]  # by which torch.compile would take the module's own functions
-    ours = types.FunctionType(
-        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
-    )
-    ours.__kwdefaults__ = function.__kwdefaults__
-    return ours
 
 
 # The same of a decorated function, with its decorators.

@@ -13,7 +13,7 @@ from torch.compiler import is_compiling
 from .._switch import IS_OFF
 from ._access import PLAIN
 from ._attention import attend, masked_call
-from ._choices import is_torchs
+from ._graph_attention import attend_in_graph
 from ._model_masks import Mask, UnsupportedError, mask_of, watch_builder
 from ._packed_attention import attend_packed, rows_of
 
@@ -33,7 +33,7 @@ class Implementations:
         self._theirs = theirs
         self._is_known = is_known
         self._sdpa: Callable[..., Any] = sys.modules[_SDPA].sdpa_attention_forward
-        self._ours = {self._sdpa: _attending(self._sdpa, True)}
+        self._ours: dict[Callable[..., Any], Callable[..., Any]] = {}
 
     def get_interface(self, name: str, default: Callable[..., Any]) -> Callable[..., Any]:
         """Like that of ALL_ATTENTION_FUNCTIONS."""
@@ -48,10 +48,10 @@ class Implementations:
     def _own(self, found: Callable[..., Any], eager: Callable[..., Any] | None = None) -> Callable[..., Any]:
         if found is not self._sdpa and not (self._is_known and found is eager):
             return found
+        if is_compiling():
+            return _attending(found, found is self._sdpa)
         if found not in self._ours:
-            if is_compiling():  # where it is theirs
-                return found
-            self._ours[found] = _attending(found, False)
+            self._ours[found] = _attending(found, found is self._sdpa)
         return self._ours[found]
 
 
@@ -66,6 +66,9 @@ def _attending(theirs: Callable[..., Any], is_sdpa: bool) -> Callable[..., Any]:
         scaling: float | None = None,
         **named: Any,
     ) -> Any:
+        if is_compiling():
+            own = query, key, value, attention_mask, dropout, scaling, named
+            return attend_in_graph(theirs, is_sdpa, module, *own)
         try:
             o = _attend(module, query, key, value, attention_mask, dropout, scaling, is_sdpa, named)
         except UnsupportedError as why:
@@ -93,17 +96,6 @@ def _attend(
 ) -> Any:
     if IS_OFF or type(query) not in PLAIN:
         return NotImplemented
-    if is_compiling():  # without a mask alone: a graph does not look at what one was built from
-        others = [named.get(name) for name in (*_OTHERS, "softcap")]
-        if (
-            not is_sdpa
-            or is_torchs(module, "attention")
-            or attention_mask is not None
-            or dropout
-            or any(others)
-        ):
-            return NotImplemented
-        return _unmasked(module, query, key, value, scaling, named.get("is_causal"), True)
     if dropout:
         raise UnsupportedError("dropout")
     if (other := next((name for name in _OTHERS if named.get(name) not in (None, False)), None)) is not None:
@@ -134,13 +126,12 @@ def _unmasked(
     value: torch.Tensor,
     scaling: float | None,
     is_causal: bool | None,
-    in_graph: bool = False,
 ) -> Any:
     queries = query.shape[2]
     causal = queries > 1 and (getattr(module, "is_causal", True) if is_causal is None else is_causal)
     if causal and key.shape[2] > queries:
         key, value = key[:, :, :queries], value[:, :, :queries]
-    o = attend(query, key, value, causal, scaling, True, in_graph)
+    o = attend(query, key, value, causal, scaling, True)
     return o if o is NotImplemented else o.transpose(1, 2).contiguous()
 
 

@@ -16,7 +16,16 @@ import cubind
 import cubind.torch as operators
 import running
 import torch
-from cubind.torch import _choices, _compiled, _compiled_kept, _compiled_step, _embedding
+from cubind.torch import (
+    _call,
+    _choices,
+    _compiled,
+    _compiled_kept,
+    _compiled_step,
+    _embedding,
+    _graph_attention,
+)
+from cubind.torch._access import PLAIN
 from torch_launches import as_if_on_gpu
 
 try:
@@ -52,7 +61,7 @@ MODELS = {
 def made(name="LlamaForCausalLM", **others):
     torch.manual_seed(0)
     cls = getattr(transformers, name)
-    return cls(cls.config_class(**{**MODELS[name], **others})).bfloat16().train()
+    return cls(cls.config_class(**{**MODELS.get(name, DECODER), **others})).bfloat16().train()
 
 
 def batch_for(model):
@@ -134,14 +143,13 @@ class WithoutChoice(OfModels):
                 self.assertEqual(graphs.attention(), [(causal, False)] * LAYERS)
                 self.assertNotIn("cubind", graphs.graphs[0].code)
 
-    def test_positions_padding_and_windows_keep_their_masks(self):
+    def test_positions_and_padding_keep_their_masks(self):
         positions = torch.tensor([[0, 1, 2, 0, 1, 2, 3]] * 2)
         padding = torch.ones(2, 7, dtype=torch.int64)
         padding[1, 5:] = 0
         cases = (
             (made(), {"position_ids": positions}),
             (made(), {"attention_mask": padding}),
-            (made("MistralForCausalLM", sliding_window=3), {}),
         )
         for model, given in cases:
             expected = model(TOKENS, **given).logits
@@ -174,6 +182,38 @@ class Operators(OfModels):
                 for ours, other in zip(gradients, theirs, strict=True):
                     if other is not None:
                         assert_close(ours, other)
+
+
+class Windows(OfModels):
+    def check(self, name, attention, **others):
+        """Whether cubind's attention has no mask, in a graph whose layers the compiler has too."""
+        model = made(name, attn_implementation=attention, sliding_window=3, **others)
+        expected = model(**batch_for(model))
+        theirs = torch.autograd.grad(expected.loss, list(model.parameters()))
+        done = replaced(model, {"attention"})
+        loss, gradients, graphs = step(model)
+        self.assertEqual((graphs.count("attention"), graphs.attention()), (LAYERS, []))
+        self.assertNotIn("softmax", graphs.graphs[0].code)
+        assert_close(loss, expected.loss)
+        assert_close(gradients, theirs)
+        # Where it has no kernel for the heads it makes the mask itself.
+        with mock.patch.object(_graph_attention, "has_kernel", lambda q: False):
+            assert_close(step(model)[0], expected.loss)
+        _choices.choose(model, ())
+        assert_close(step(model)[0], expected.loss)
+        done.undo()
+
+    def test_attention_of_cubind_knows_windows_and_soft_caps(self):
+        self.check("MistralForCausalLM", "sdpa")
+        self.check("Gemma2ForCausalLM", "eager", attn_logit_softcapping=5.0, query_pre_attn_scalar=64)
+
+    def test_layers_that_are_not_known_keep_their_masks(self):
+        model = made("Phi3ForCausalLM", sliding_window=3)
+        expected = model(**batch_for(model)).loss
+        replaced(model, {"attention"})
+        loss, _, graphs = step(model)
+        self.assertEqual(graphs.attention(), [(False, True)] * LAYERS)
+        assert_close(loss, expected)
 
 
 class OneGraph(OfModels):
@@ -217,8 +257,9 @@ class OneGraph(OfModels):
     def test_an_exported_model_needs_no_cubind(self):
         model = made().eval()
         expected = model(TOKENS, return_dict=False)[0]
-        replaced(model, OF_RULE - {"rotary"})  # its tensors would count as tensors in GPU memory here
-        exported = torch.export.export(model, (TOKENS,), {"return_dict": False})
+        replaced(model, OF_RULE)
+        with mock.patch.object(_call, "are_plain", lambda tensors: {*map(type, tensors)} <= {*PLAIN}):
+            exported = torch.export.export(model, (TOKENS,), {"return_dict": False})
         self.assertNotIn("cubind", exported.graph_module.code)
         assert_close(exported.module()(TOKENS, return_dict=False)[0], expected)
 

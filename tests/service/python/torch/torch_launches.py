@@ -59,7 +59,7 @@ def attention_by_formula():
 
         return call
 
-    def attend(q, k, v, is_causal, scale, enable_gqa, in_graph=False):
+    def attend(q, k, v, is_causal, scale, enable_gqa):
         assert enable_gqa
         return masked_call(is_causal, 0, 0, 0)(None, q, k, v, q.shape[-1] ** -0.5 if scale is None else scale)
 

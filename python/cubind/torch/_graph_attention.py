@@ -1,0 +1,68 @@
+"""Attention of layers of `transformers` in a compiled graph, which has no mask where _masks makes none: the
+layer's flag for causal attention and its window say what is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import _call
+from ._attention import has_kernel
+from ._choices import is_torchs
+
+_UNKNOWN = ("position_bias", "output_attentions", "head_mask", "s_aux")
+
+
+def attend_in_graph(
+    theirs: Callable[..., Any],
+    is_sdpa: bool,
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    dropout: float,
+    scaling: float | None,
+    named: dict[str, Any],
+) -> Any:
+    """What the layer's function returns. theirs: that function, "sdpa" or eager."""
+    rest = {"dropout": dropout, "scaling": scaling, **named}
+    if attention_mask is not None or is_torchs(module, "attention"):
+        return theirs(module, query, key, value, attention_mask, **rest)
+    queries, keys = query.shape[2], key.shape[2]
+    told = named.get("is_causal")
+    causal = queries > 1 and (getattr(module, "is_causal", True) if told is None else told)
+    window, cap = named.get("sliding_window") or 0, named.get("softcap") or 0
+    left = window if causal and window < keys else 0
+    known = not dropout and not any(named.get(one) for one in _UNKNOWN) and not (is_sdpa and cap)
+    if known and cap == int(cap) and queries == keys and _is_ours(query, key, value):
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        o = torch.ops.cubind.attention.default(query, key, value, bool(causal), left, 0, int(cap), scale)[0]
+        return o.transpose(1, 2).contiguous(), None
+    mask = _mask(query, keys, left, is_sdpa) if causal and (left or not is_sdpa) else None
+    return theirs(module, query, key, value, mask, **rest)
+
+
+def _is_ours(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
+    return (
+        _call.are_plain((query, key, value))
+        and not torch.is_autocast_enabled("cuda")
+        and query.dim() == 4
+        and query.dtype == key.dtype == value.dtype
+        and key.shape == value.shape
+        and query.shape[3] == key.shape[3]
+        and has_kernel(query)
+    )
+
+
+# The mask that was not made.
+def _mask(query: torch.Tensor, keys: int, left: int, is_sdpa: bool) -> torch.Tensor:
+    k = torch.arange(keys, device=query.device)
+    q = torch.arange(query.shape[2], device=query.device)[:, None]
+    seen = (k <= q) & (k > q - left) if left else k <= q
+    if is_sdpa:
+        return seen[None, None]
+    hidden = torch.full((), torch.finfo(query.dtype).min, dtype=query.dtype, device=query.device)
+    return torch.where(seen, torch.zeros_like(hidden), hidden)[None, None]
