@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import math
 from typing import Any
@@ -16,8 +17,11 @@ from ._attention_formula import backward_formula, formula
 from ._call import Call
 from ._dispatch import Dispatched
 from ._dtensor import are_distributed, run_locally
+from ._model_masks import UnsupportedError
 from ._operator import Operator
 from ._tensors import HALF
+
+kept: collections.Counter[str] = collections.Counter()  # calls under masks and arguments, by the reason
 
 _DIMS, _KNOWN = ("B", "HQ", "HKV", "SQ", "SK", "D"), ("HQ", "HKV", "D")
 _FLAGS = ("CAUSAL", "LEFT", "RIGHT", "SOFT_CAP")
@@ -106,8 +110,12 @@ def scaled_dot_product_attention(
     Nothing is copied for tensors in C order and for views of [B, S, H, D], as projections give them, also one
     projection for all three. The result and the gradients are such views where the query, key or value is.
 
-    Torch's own function is used as rms_norm() says, for other sizes and types, with attn_mask or dropout_p,
-    with is_causal if there are not as many keys as queries, and in compiled graphs.
+    attn_mask: one that is used for the second time, such as one for all layers, is looked at: is it causal
+    (the last query sees the last key), a window of that, keys that are padded on one side, or padding on
+    the left of a causal one, the kernels compute the same without reading it.
+
+    Torch's own function is used as rms_norm() says, for other sizes, types and masks, with dropout_p, with
+    is_causal if there are not as many keys as queries, and in compiled graphs.
 
     DTensors give one as rms_norm() says; batches and heads may be sharded.
     """
@@ -115,9 +123,38 @@ def scaled_dot_product_attention(
         o = attend(query, key, value, is_causal, scale, enable_gqa)
         if o is not NotImplemented:
             return o
+    elif attn_mask is not None and not dropout_p and not is_causal:
+        o = _under(attn_mask, query, key, value, scale, enable_gqa)
+        if o is not NotImplemented:
+            return o
     return functional.scaled_dot_product_attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
+
+
+def _under(
+    mask: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    scale: float | None,
+    enable_gqa: bool,
+) -> Any:
+    if IS_OFF or is_compiling() or not all(type(one) in PLAIN for one in (query, mask)):
+        return NotImplemented
+    if query.is_nested or query.dim() != 4 or not has_kernel(query):
+        return NotImplemented
+    if not _is_ours(query.shape, key.shape, False, enable_gqa):
+        return NotImplemented
+    from ._masked_attention import attend_masked, proven  # which are of this module's operators
+
+    try:
+        factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+        o = attend_masked(query, key, value, proven(mask, query, key), factor, 0)
+    except UnsupportedError as why:
+        kept[str(why)] += 1
+        return NotImplemented
+    return o if o is NotImplemented else o.transpose(1, 2)
 
 
 def attend(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -12,17 +11,15 @@ from torch.compiler import is_compiling
 
 from .._switch import IS_OFF
 from ._access import PLAIN
-from ._attention import attend, masked_call
+from ._attention import attend, kept
 from ._graph_attention import attend_in_graph
-from ._model_masks import Mask, UnsupportedError, mask_of, watch_builder
-from ._packed_attention import attend_packed, rows_of
+from ._masked_attention import attend_masked
+from ._model_masks import UnsupportedError, mask_of, watch_builder
 
 FUNCTIONS = "ALL_ATTENTION_FUNCTIONS"  # what an attention layer looks it up in
 _SDPA = "transformers.integrations.sdpa_attention"
 # Arguments that change the scores, or that only transformers' own function knows.
 _OTHERS = ("position_bias", "output_attentions", "head_mask", "s_aux")
-
-kept: collections.Counter[str] = collections.Counter()  # calls that stayed transformers' own, by the reason
 
 
 class Implementations:
@@ -114,7 +111,7 @@ def _attend(
             raise UnsupportedError("no mask")
         return _unmasked(module, query, key, value, scaling, named.get("is_causal"))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return _masked(query, key, value, mask_of(attention_mask, query, key), scale, int(cap))
+    return attend_masked(query, key, value, mask_of(attention_mask, query, key), scale, int(cap))
 
 
 # A sliding window comes with a mask unless all keys lie in it. Keys behind as many as there are queries are
@@ -133,26 +130,6 @@ def _unmasked(
         key, value = key[:, :, :queries], value[:, :, :queries]
     o = attend(query, key, value, causal, scaling, True)
     return o if o is NotImplemented else o.transpose(1, 2).contiguous()
-
-
-def _masked(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Mask, scale: float, cap: int
-) -> Any:
-    B, heads, S, D = query.shape
-    if mask.is_dense:
-        o = masked_call(mask.causal, mask.pattern.left, 0, cap)(None, query, key, value, scale)
-        return o if o is NotImplemented else o.transpose(1, 2).contiguous()
-    kv_heads = key.shape[1]
-    # Of a cache, each head of keys is a sequence of its own, in the memory of all heads.
-    by_heads = S == 1 and mask.pattern.sequences is None and key.is_contiguous() and value.is_contiguous()
-    given = mask.packed(kv_heads if by_heads else 1, scale, cap)
-    if by_heads:
-        q = query.reshape(1, B * kv_heads, heads // kv_heads, D).transpose(1, 2)
-        k, v = (each.reshape(1, 1, -1, D) for each in (key, value))
-    else:
-        q, k, v = rows_of(query), rows_of(key), rows_of(value)
-    o = attend_packed(q, k, v, given)
-    return o if o is NotImplemented else o.transpose(1, 2).reshape(B, S, heads, D)
 
 
 def implementations(theirs: Any, is_known: bool) -> Implementations | None:

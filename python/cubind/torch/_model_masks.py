@@ -17,7 +17,7 @@ from ._gpu import is_capturing
 from ._tensors import power_of_two
 
 _BUILDER = "transformers.masking_utils"
-_MARK = "_cubind_mask"  # of a tensor: its Mask
+MARK = "_cubind_mask"  # of a tensor: its Mask
 
 
 @dataclasses.dataclass
@@ -37,15 +37,16 @@ class Mask:
     """What a mask was built from. What the kernels need is computed once, by the first layer."""
 
     def __init__(self, tensor: torch.Tensor, given: dict[str, Any]) -> None:
-        self._version = _version(tensor)
+        self._version = version_of(tensor)
         start = given.get("q_offset", 0)  # a static cache counts in this very tensor
         self._given = {**given, "q_offset": start.clone() if isinstance(start, torch.Tensor) else start}
         self._captured = is_capturing()
+        self._why = ""  # there are no sequences
         self._packed: dict[int, Packed] = {}  # by how many heads of keys are sequences of their own
 
     def of(self, tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
         """Itself. Raises UnsupportedError if the tensor was changed, or if the heads are others."""
-        if _version(tensor) != self._version:
+        if version_of(tensor) != self._version:
             raise UnsupportedError("the mask was changed")
         if self._captured != is_capturing():
             raise UnsupportedError("the mask was built outside of the CUDA graph")
@@ -95,9 +96,15 @@ class Mask:
     def packed(self, heads: int, scale: float, soft_cap: int) -> Packed:
         """The sequences of rows_of() of the heads. heads: how many of keys are sequences of their own, for
         one query. Raises UnsupportedError."""
+        if self._why:
+            raise UnsupportedError(self._why)
         if heads not in self._packed:
             sequences = self.pattern.sequences
-            self._packed[heads] = self._padded(heads) if sequences is None else self._joined(sequences)
+            try:
+                self._packed[heads] = self._padded(heads) if sequences is None else self._joined(sequences)
+            except UnsupportedError as why:
+                self._why = str(why)
+                raise
         return self._packed[heads]._replace(scale=scale, soft_cap=soft_cap)
 
     def _made(self, bounds: tuple[torch.Tensor, ...], gaps: bool, cross: bool, spread: bool) -> Packed:
@@ -164,7 +171,8 @@ def _bounds(
     )
 
 
-def _version(tensor: torch.Tensor) -> int:
+def version_of(tensor: torch.Tensor) -> int:
+    """What changes with the tensor's values, but for inference tensors."""
     return -1 if tensor.is_inference() else tensor._version
 
 
@@ -198,7 +206,7 @@ def watch_builder() -> None:
     known = getattr(interface, "_global_mapping", {})
     for name in ("sdpa", "eager"):
         builder = known.get(name)
-        if getattr(builder, "__module__", None) == _BUILDER and not hasattr(builder, _MARK):
+        if getattr(builder, "__module__", None) == _BUILDER and not hasattr(builder, MARK):
             interface.register(name, _marking(builder))  # type: ignore[union-attr]
 
 
@@ -207,16 +215,16 @@ def _marking(builder: Callable[..., Any]) -> Callable[..., Any]:
     def build(*inputs: Any, **given: Any) -> Any:
         mask = builder(*inputs, **given)
         if not inputs and isinstance(mask, torch.Tensor) and not torch.compiler.is_compiling():
-            setattr(mask, _MARK, Mask(mask, given))
+            setattr(mask, MARK, Mask(mask, given))
         return mask
 
-    setattr(build, _MARK, True)
+    setattr(build, MARK, True)
     return build
 
 
 def mask_of(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
     """What the mask was built from. Raises UnsupportedError."""
-    mask: Mask | None = getattr(tensor, _MARK, None)
+    mask: Mask | None = getattr(tensor, MARK, None)
     if mask is None:
         raise UnsupportedError("it is not known what the mask was built from")
     return mask.of(tensor, q, k)

@@ -26,6 +26,7 @@ from ._renewals import Renewals
 from ._variants import TYPES, Found, Key, Loaded, Need, settings
 
 _MAX_VARIANTS = 64  # of one key
+_MAX_ALONE = 16  # of these such that hold for one problem, since nothing in its bucket is tuned
 _RETRY_AFTER = 1.0  # seconds from one step() that asks again for what was missing to the next
 
 
@@ -134,7 +135,7 @@ class Operator:
         if settings.raises:
             return self._find_now(key, dims)
         entry = self._lookups.get(key)
-        if entry is None and (is_capturing() or dims in self._passed_over.get(key, ())):
+        if entry is None and not self._may_ask(key, dims):
             return None
         lookup = entry[0] if entry is not None else self._submit(key, dims)
         asker.wait_briefly(lookup)
@@ -144,6 +145,13 @@ class Operator:
             if lookup.answer is None and key not in self._variants.by_key:  # else a call has to look again
                 self._variants.tell(key, ())
         return None
+
+    # Of sizes that grow, as in a generation of which nothing is tuned, each would be a question of its own.
+    def _may_ask(self, key: Key, dims: tuple[int, ...]) -> bool:
+        if is_capturing() or dims in self._passed_over.get(key, ()):
+            return False
+        known = self._variants.by_key.get(key, ())
+        return len(known) < _MAX_ALONE or sum(not one.is_of_bucket for one in known) < _MAX_ALONE
 
     def _find_now(self, key: Key, dims: tuple[int, ...]) -> Loaded:
         if is_capturing():

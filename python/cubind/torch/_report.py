@@ -9,7 +9,7 @@ import sys
 from .._switch import IS_OFF, WHY_OFF
 from .._text import printable
 from . import _compiled
-from ._model_attention import kept
+from ._attention import kept
 from ._operator import asker, operators
 from ._variants import settings
 
@@ -19,8 +19,8 @@ def report() -> str:
 
     A line has the questions to the daemon, the launches of the kernel, and the calls that torch's own
     function took instead, with the reason. Problems for which torch's function is the faster one follow, and
-    why calls of attention stayed those of transformers, by their masks and arguments. For the modules of a
-    model that was tuned it says whose code they have in compiled graphs, and why. With
+    why calls of attention stayed those of torch or transformers, by their masks and arguments. For the
+    modules of a model that was tuned it says whose code they have in compiled graphs, and why. With
     CUBIND_REPORT=1 in the environment it is printed on stderr at the end of the process.
     """
     if IS_OFF:
@@ -34,7 +34,7 @@ def report() -> str:
             asked = f"asked {operator.asked}, launched {launches}, torch's own {fallbacks}"
             lines.append(f"cubind: {operator.name}: {asked}{f' ({why})' if why else ''}")
             lines += [f"cubind: {text}" for text in operator.yielding()]
-    lines += [f"cubind: attention: transformers' own {count} ({why})" for why, count in kept.items()]
+    lines += [f"cubind: attention under a mask: not cubind's {count} ({why})" for why, count in kept.items()]
     lines += [f"cubind: {text}" for text in _compiled.lines()]
     if settings.client is None and len(lines) == 1:
         return "cubind: no operator needed a kernel, as with CPU tensors: the daemon was not asked"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,8 @@ from ._steps import wait
 from ._transformers import has_own_loss
 from ._variants import Need, settings
 from ._worth import compare_all
+
+_MOST = 8  # problems of a kernel that differ in their sizes alone
 
 
 def tune(
@@ -52,8 +55,11 @@ def tune(
     Afterwards each kernel is compared with torch's own function, for half a second, unless the daemon knows
     how it compares with this build of torch: never_slower() says which one is called from then on.
 
-    Returns one result for each kernel and size. One that failed has its error, and PyTorch's function or an
-    earlier kernel stays. Raises CubindError without a daemon, and what the model raises.
+    A run that calls a kernel with more than eight sizes, as a generation does, tunes eight of them, from the
+    smallest to the largest: the others of a bucket use what was found for these.
+
+    Returns one result for each kernel and size that was tuned. One that failed has its error, and PyTorch's
+    function or an earlier kernel stays. Raises CubindError without a daemon, and what the model raises.
     """
     if IS_OFF:
         return []
@@ -142,7 +148,20 @@ def _needs_of(
         model(*inputs, **named)
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()  # the activations of the run make room for the trials
-    return list(collection.needs)
+    return _thinned(list(collection.needs))
+
+
+# A generation has a problem for each length of its keys: those of a bucket share what a few of them find.
+def _thinned(needs: list[Need]) -> list[Need]:
+    alike: dict[tuple[Any, Any], list[Need]] = collections.defaultdict(list)
+    for need in needs:
+        alike[need.operator, need.key].append(need)
+    kept: set[Need] = set()
+    for group in alike.values():
+        group.sort(key=lambda need: need.dims)
+        last = len(group) - 1
+        kept.update(group if last < _MOST else (group[i * last // (_MOST - 1)] for i in range(_MOST)))
+    return [need for need in needs if need in kept]
 
 
 @contextlib.contextmanager

@@ -33,6 +33,7 @@ class Need(NamedTuple):
     dims: tuple[int, ...]
 
 
+OF_BUCKET = {"exact", "bucket", "stale"}  # departures of an answer from the records of its bucket
 LIBRARY = f"torch {torch.__version__}"  # of comparisons: those with another build say nothing
 
 
@@ -96,6 +97,11 @@ class Loaded:
     def yields(self) -> bool:
         """Whether torch's function is called for the problems that it covers."""
         return settings.never_slower and self.comparison is not None and self.comparison.is_slower
+
+    @property
+    def is_of_bucket(self) -> bool:
+        """Whether it holds for all problems of its bucket that were not measured by themselves."""
+        return OF_BUCKET.issuperset(self.found.held.answer.match.split("+"))
 
     @property
     def is_current(self) -> bool:

@@ -15,7 +15,7 @@ from ..errors import CubindError
 from ..question import Question
 from ._gpu import on_device
 from ._operator import collecting
-from ._variants import LIBRARY, Found, Loaded, Need, comparison_with_torch, settings
+from ._variants import LIBRARY, OF_BUCKET, Found, Loaded, Need, comparison_with_torch, settings
 from ._worth_cases import case_of, forward_of, has_case
 
 # Of no training job: the job's first question pins what its ranks get, and that is to know the comparisons.
@@ -26,7 +26,6 @@ _BATCH_SECONDS = 0.05  # the host waits for the GPU once in that time
 _MAX_BATCH = 10  # rounds: the host runs ahead of the GPU for as long as a batch takes to launch
 _HEAD_START = 5_000_000  # cycles: 3 ms
 _RESAMPLES = 1000
-_COMPARABLE = {"exact", "bucket", "stale"}  # departures of an answer from the records of its bucket
 
 Run = Callable[[], object]
 
@@ -38,7 +37,7 @@ def compare(need: Need) -> Comparison | None:
     kernel cannot be launched on inputs made here. Raises CubindError as Client.get()."""
     found = _ask(need)
     known = comparison_with_torch(found.held.answer)
-    is_comparable = _COMPARABLE.issuperset(found.held.answer.match.split("+")) and has_case(need)
+    is_comparable = OF_BUCKET.issuperset(found.held.answer.match.split("+")) and has_case(need)
     if known is not None or not is_comparable:
         return known
     variants = [(need, _load(need, found))]

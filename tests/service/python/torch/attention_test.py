@@ -6,8 +6,10 @@ import unittest
 import torch_found  # first: it looks for a Python with torch
 
 # isort: split
+import cubind.torch as operators
 import torch
 import torch_launches
+from cubind.torch import _attention
 from torch.nn import functional
 from torch_launches import on_gpu
 
@@ -116,6 +118,62 @@ class Results(unittest.TestCase):
                     found = torch.autograd.grad(o, given, slope)
                     for a, b in zip(found, torch.autograd.grad(expected, given, slope, retain_graph=True)):
                         torch.testing.assert_close(a, b)
+
+
+class Masks(unittest.TestCase):
+    """Masks of a caller's own: (mask, the kernel's flags or why it has none)."""
+
+    def cases(self):
+        S, K = 9, 12
+        square, wide = torch.ones(S, S, dtype=torch.bool), torch.ones(S, K, dtype=torch.bool)
+        left = torch.ones(B, 1, 1, S, dtype=torch.bool)
+        left[1, ..., :4] = False
+        gap = left.clone()
+        gap[0, ..., 5] = False
+        causal = left & square.tril()
+        floats = torch.zeros(S, S).masked_fill(~square.tril(), -torch.inf)
+        no_form = "a mask of no form that the kernels have"
+        packed = (0, 0, 0, True, True, False)
+        yield "all", square, S, (False, 0, 0, 0)
+        yield "causal", square.tril(), S, (True, 0, 0, 0)
+        yield "causal as floats", floats, S, (True, 0, 0, 0)
+        yield "more keys", wide.tril(K - S), K, (True, 0, 0, 0)
+        yield "window", square.tril() & square.triu(-2), S, (True, 3, 0, 0)
+        yield "padded keys", left, S, (False, *packed)
+        yield "padded on the left", causal, S, (True, 0, 0, 0, True, False, False)
+        yield "top left", wide.tril(), K, no_form
+        yield "any", torch.rand(S, S) < 0.5, S, no_form
+        yield "padded on the right", left.flip(-1) & square.tril(), S, no_form
+        yield "a bias", floats + 0.5, S, no_form
+        yield "a gap", gap, S, "a row of the mask has a gap"
+
+    def test_a_mask_is_looked_at_when_it_is_used_again(self):
+        torch.manual_seed(0)
+        for name, mask, keys, expected in self.cases():
+            with self.subTest(name), torch_launches.attention_by_formula() as attend:
+                q = torch.randn(B, 4, 9, D, dtype=torch.bfloat16)
+                k, v = (torch.randn(B, 2, keys, D, dtype=torch.bfloat16) for _ in range(2))
+                given = mask if mask.dtype == torch.bool else mask.to(q.dtype)
+                theirs = functional.scaled_dot_product_attention(q, k, v, given, enable_gqa=True)
+                for _ in range(3):
+                    found = operators.scaled_dot_product_attention(q, k, v, given, enable_gqa=True)
+                    torch.testing.assert_close(found, theirs, rtol=2e-2, atol=2e-2)
+                if isinstance(expected, str):
+                    self.assertEqual(attend.call_count, 0)
+                    self.assertGreaterEqual(_attention.kept[expected], 2)
+                else:
+                    self.assertEqual([call.args for call in attend.call_args_list], [expected] * 2)
+
+    def test_a_mask_that_was_changed_is_looked_at_again(self):
+        q, mask = torch.randn(1, 2, 9, D, dtype=torch.bfloat16), torch.ones(9, 9, dtype=torch.bool)
+        with torch_launches.attention_by_formula() as attend:
+            for _ in range(2):
+                operators.scaled_dot_product_attention(q, q, q, mask)
+            mask.tril_()
+            for _ in range(2):
+                operators.scaled_dot_product_attention(q, q, q, mask)
+        found = [call.args[0] for call in attend.call_args_list]
+        self.assertEqual(found, [False, True])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import torch_found  # first: it looks for a Python with torch
 # isort: split
 import cubind.torch as operators
 import torch
-from cubind.torch import _model_attention, _model_masks
+from cubind.torch import _attention, _model_masks
 from torch_launches import attention_by_formula
 
 try:
@@ -137,12 +137,12 @@ class Models(unittest.TestCase):
         )
         for model, given, why in cases:
             with self.subTest(why):
-                before = _model_attention.kept[why]
+                before = _attention.kept[why]
                 with counted(model) as attend:
                     model(torch.arange(14).view(2, 7), **given)
                 self.assertEqual(attend.call_count, 0)
-                self.assertEqual(_model_attention.kept[why] - before, LAYERS)
-                self.assertIn(f"transformers' own {_model_attention.kept[why]} ({why})", operators.report())
+                self.assertEqual(_attention.kept[why] - before, LAYERS)
+                self.assertIn(f"not cubind's {_attention.kept[why]} ({why})", operators.report())
 
     def test_a_mask_that_was_changed_is_not_believed(self):
         builder = transformers.masking_utils.create_causal_mask

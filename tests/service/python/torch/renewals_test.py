@@ -12,6 +12,7 @@ import torch_found  # first: it looks for a Python with torch
 import cubind
 import cubind.torch as operators
 import running
+import torch
 from cubind import _asking
 from cubind.torch import _operator, _variants
 from torch_launches import kernel
@@ -42,6 +43,14 @@ class Renewals(Serving):
             self.assertTrue(running.eventually(lambda: _operator.asker.failure is not None))
             operators.step()
             self.assertFalse(self.call(SIZE))
+
+    def test_sizes_that_grow_are_not_asked_for_without_end(self):
+        forward = kernel("softmax_forward")
+        before = forward.asked
+        for rows in range(1, 61):  # nothing is tuned for them
+            operators.softmax(torch.ones(rows, 1000, dtype=torch.bfloat16), -1)
+            self.assertTrue(_operator.asker.wait(running.PATIENCE))
+        self.assertEqual(forward.asked - before, 16)
 
     def test_a_renewal_with_an_error_of_its_own_is_asked_again_after_a_while_alone(self):
         self.serve()

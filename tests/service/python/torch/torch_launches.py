@@ -10,7 +10,14 @@ import cubind
 import cubind.torch as operators
 import running
 import torch
-from cubind.torch import _call, _dispatch, _linear_cross_entropy, _model_attention, _operator
+from cubind.torch import (
+    _call,
+    _dispatch,
+    _linear_cross_entropy,
+    _masked_attention,
+    _model_attention,
+    _operator,
+)
 
 _CUDA = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 
@@ -69,8 +76,8 @@ def attention_by_formula():
 
     with (
         mock.patch.object(_model_attention, "attend", attend),
-        mock.patch.object(_model_attention, "masked_call", masked_call),
-        mock.patch.object(_model_attention, "attend_packed", attend_packed),
+        mock.patch.object(_masked_attention, "masked_call", masked_call),
+        mock.patch.object(_masked_attention, "attend_packed", attend_packed),
     ):
         yield counted
 

@@ -97,6 +97,11 @@ class Tune(unittest.TestCase):
         self.tune(lambda: (model(4), model(6)), backward=False)
         self.assertEqual(self.client.shapes, [norm("rmsnorm_forward", n, 8) for n in (4, 6)])
 
+    def test_of_many_sizes_eight_are_tuned_from_the_smallest_to_the_largest(self):
+        model = Norm(8)
+        self.tune(lambda: [model(n) for n in range(1, 258)], backward=False)
+        self.assertEqual([shape["N"] for shape in self.client.shapes], [1, 37, 74, 110, 147, 183, 220, 257])
+
     def test_buffers_gradients_and_random_numbers_are_as_before(self):
         model = Norm(8)
         torch.manual_seed(3)
