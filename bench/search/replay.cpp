@@ -1,8 +1,8 @@
 // Replays recorded tuning spaces: which share of the optimum a strategy has found after so many trials.
 //
 // search_replay FIRST_SEED SEEDS FILE...: each FILE as bench/search/convert.py writes it. Prints one JSON
-// object for each: its count, and where it has records the strategies' shares by seed and what a proposal
-// costs.
+// object for each: its count, and where it has records the strategies' shares by seed, the trials until they
+// were within kWithin of the optimum, and what a proposal costs.
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -23,8 +23,9 @@
 namespace cubind {
 namespace {
 
-constexpr std::size_t kTrials = 200;
+constexpr std::size_t kTrials = kDefaultTrials;
 constexpr std::size_t kAsked[] = {25, 50, 100, 200};
+constexpr double kWithin[] = {0.03, 0.01};
 
 using Clock = std::chrono::steady_clock;
 
@@ -91,6 +92,11 @@ class RandomStrategy : public Strategy {
   const std::uint64_t seed_;
 };
 
+struct Run {
+  std::vector<double> shares;                   // after kAsked trials
+  std::size_t within[std::size(kWithin)] = {};  // trials until then; kTrials: never
+};
+
 class Replay {
  public:
   Replay(const ConfigurationSpace& space, const Records& records) : space_(space), records_(records) {
@@ -99,11 +105,12 @@ class Replay {
     }
   }
 
-  // The shares after kAsked trials. Adds the proposals' CPU time to `seconds`.
-  // As the tuning loop does it: kModelAhead proposals are under way while the next is asked for.
-  std::vector<double> run(Strategy& strategy, double& seconds) const {
+  // Adds the proposals' CPU time to `seconds`. As in the tuning loop, kModelAhead proposals are under way
+  // while the next is asked for.
+  Run run(Strategy& strategy, double& seconds) const {
     std::vector<Observation> history;
-    std::vector<double> shares;
+    Run made;
+    std::ranges::fill(made.within, kTrials);
     double best = std::numeric_limits<double>::infinity();
     for (std::size_t trial = 0; trial < std::min<std::size_t>(kTrials, records_.size()); ++trial) {
       const std::size_t ahead = trial + kModelAhead - history.size();
@@ -117,10 +124,15 @@ class Replay {
       tried.outcome = tried.time_us ? Outcome::Correct : Outcome::Runtime;
       best = tried.time_us ? std::min(best, *tried.time_us) : best;
       if (std::find(std::begin(kAsked), std::end(kAsked), trial + 1) != std::end(kAsked)) {
-        shares.push_back(optimum_ / best);
+        made.shares.push_back(optimum_ / best);
+      }
+      for (std::size_t i = 0; i < std::size(kWithin); ++i) {
+        if (optimum_ / best >= 1 - kWithin[i]) {
+          made.within[i] = std::min(made.within[i], trial + 1);
+        }
       }
     }
-    return shares;
+    return made;
   }
 
  private:
@@ -131,13 +143,15 @@ class Replay {
 
 template <typename Make>
 OrderedJson replay(const Replay& replay, std::uint64_t first_seed, std::uint64_t seeds, const Make& make) {
-  OrderedJson shares = OrderedJson::array();
+  OrderedJson shares = OrderedJson::array(), within = OrderedJson::array();
   double seconds = 0;
   for (std::uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
-    shares.push_back(replay.run(*make(seed), seconds));
+    const Run made = replay.run(*make(seed), seconds);
+    shares.push_back(made.shares);
+    within.push_back(made.within);
   }
   const double proposals = static_cast<double>(seeds * kTrials);
-  return {{"shares", shares}, {"proposal_ms", seconds * 1e3 / proposals}};
+  return {{"shares", shares}, {"within", within}, {"proposal_ms", seconds * 1e3 / proposals}};
 }
 
 OrderedJson result(const std::string& path, std::uint64_t first_seed, std::uint64_t seeds) {

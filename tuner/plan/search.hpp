@@ -19,7 +19,7 @@ inline constexpr double kMostSeconds = 7 * 24 * 3600;
 inline constexpr std::string_view kExhaustiveSearch = "exhaustive";
 /// The number grows with every change of what the strategy proposes: a search by an older version is done
 /// again.
-inline constexpr std::string_view kModelSearch = "model/6";
+inline constexpr std::string_view kModelSearch = "model/7";
 /// No search: the winner was chosen among configurations that the job had listed.
 inline constexpr std::string_view kListed = "listed";
 

@@ -1,11 +1,11 @@
 #include "tuner/search/additive_kernel.hpp"
 
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "tuner/search/gaussian_process.hpp"
-#include "tuner/search/radial_kernel.hpp"
 
 namespace cubind {
 namespace {
@@ -17,6 +17,12 @@ constexpr double kLengths[] = {0.3, 0.5, 0.8, 1.2, 2, 3};  // of a tunable's who
 constexpr Orders kOrders[] = {
     {0.5, 0.5, 0, 0}, {0.2, 0.8, 0, 0}, {0.1, 0.4, 0.5, 0}, {0.3, 0.3, 0.3, 0.1}, {0, 0.1, 0.3, 0.6}};
 
+// A Matern 5/2 kernel.
+double alike_at(double distance) {
+  const double far = std::sqrt(5.0) * distance;
+  return (1 + far + far * far / 3) * std::exp(-far);
+}
+
 }  // namespace
 
 AdditiveKernel::AdditiveKernel(const Coordinates& coordinates, double length, const Orders& orders)
@@ -27,16 +33,16 @@ AdditiveKernel::AdditiveKernel(const Coordinates& coordinates, double length, co
     if (!tables_.empty() && line.axis <= tables_.back().axis) {
       break;  // roundness begins
     }
-    RadialKernel::Input round(line.scaled.size(), 0);
+    std::vector<double> round(line.scaled.size(), 0);
     for (std::size_t other = first + 1; other < scales.size(); ++other) {
       round = scales[other].axis == line.axis ? scales[other].scaled : round;
     }
-    const RadialKernel kernel({1 / length, kRoundness / length});
     Table table{line.axis, line.scaled.size(), {}};
     for (std::size_t i = 0; i < table.values; ++i) {
       for (std::size_t j = 0; j < table.values; ++j) {
-        table.alike.push_back(
-            kernel(kernel.place({line.scaled[i], round[i]}), kernel.place({line.scaled[j], round[j]})));
+        const double distance =
+            std::hypot(line.scaled[i] - line.scaled[j], kRoundness * (round[i] - round[j]));
+        table.alike.push_back(alike_at(distance / length));
       }
     }
     tables_.push_back(std::move(table));

@@ -19,12 +19,6 @@ struct Orders {
 /// Immutable: const methods may be called from several threads at once.
 class AdditiveKernel {
  public:
-  using Input = Point;
-
-  static constexpr std::size_t kTrialsKept = 4;  // for so many more a likeliest kernel is kept: it is dear
-
-  static const Point& input(const Coordinates&, const Point& point) { return point; }
-
   /// The kernel whose length and orders make the targets likeliest. One target per input, at least one. Costs
   /// thirty processes.
   static AdditiveKernel likeliest(const Coordinates& coordinates, const std::vector<Point>& inputs,
@@ -37,7 +31,6 @@ class AdditiveKernel {
   /// A kernel of the same length with other orders.
   AdditiveKernel with(const Orders& orders) const;
 
-  const Point& place(const Point& input) const { return input; }
   /// The similarity, from 0 to 1; a configuration has 1 with itself.
   double operator()(const Point& one, const Point& other) const;
 

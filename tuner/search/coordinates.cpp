@@ -72,13 +72,4 @@ std::vector<double> Coordinates::logarithms(const Point& point) const {
   return result;
 }
 
-std::vector<double> Coordinates::scaled(const Point& point) const {
-  std::vector<double> result;
-  result.reserve(scales_.size());
-  for (const Scale& scale : scales_) {
-    result.push_back(scale.scaled[point[scale.axis]]);
-  }
-  return result;
-}
-
 }  // namespace cubind

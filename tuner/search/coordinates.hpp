@@ -17,6 +17,8 @@ class Coordinates {
   struct Scale {
     std::size_t axis = 0;
     std::vector<double> logarithms;
+    // From 0 to 1: halfway between how far along the list of values it is and how far along the logarithms.
+    // Lists are often neither. Round is 1/16, else 0.
     std::vector<double> scaled;
   };
 
@@ -28,9 +30,6 @@ class Coordinates {
   /// The logarithm of each value, so that a sum is the logarithm of a product. Of an axis with a 0 that of
   /// the value plus one, of an axis with negative values the value. Round is 1, else 0.
   std::vector<double> logarithms(const Point& point) const;
-  /// Each axis from 0 to 1: halfway between how far along the list of values it is and how far along the
-  /// logarithms. Lists are often neither. Round is 1/16, else 0: it counts little until trials show more.
-  std::vector<double> scaled(const Point& point) const;
 
  private:
   std::vector<Scale> scales_;

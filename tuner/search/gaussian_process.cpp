@@ -12,9 +12,8 @@ constexpr double kLeastVariance = 1e-10;  // below it, rounding is all there is
 
 }  // namespace
 
-template <typename Kernel>
-GaussianProcess<Kernel>::GaussianProcess(const std::vector<Input>& inputs, const std::vector<double>& targets,
-                                         Kernel kernel)
+GaussianProcess::GaussianProcess(const std::vector<Point>& inputs, const std::vector<double>& targets,
+                                 AdditiveKernel kernel)
     : kernel_(std::move(kernel)) {
   const auto count = static_cast<double>(targets.size());
   for (const double target : targets) {
@@ -29,25 +28,23 @@ GaussianProcess<Kernel>::GaussianProcess(const std::vector<Input>& inputs, const
   for (const double target : targets) {
     standardized.push_back((target - mean_) / deviation_);
   }
-  for (const Input& input : inputs) {
+  for (const Point& input : inputs) {
     expect(input);
   }
   solve(std::move(standardized));
 }
 
-template <typename Kernel>
-std::vector<double> GaussianProcess<Kernel>::shared(const Input& place) const {
+std::vector<double> GaussianProcess::shared(const Point& input) const {
   std::vector<double> result;
-  result.reserve(places_.size() + 1);  // expect() adds one
-  for (const Input& other : places_) {
-    result.push_back(kernel_(place, other));
+  result.reserve(inputs_.size() + 1);  // expect() adds one
+  for (const Point& other : inputs_) {
+    result.push_back(kernel_(input, other));
   }
   return result;
 }
 
 // Solves with Cholesky's factor: leaves of each covariance what the inputs before it do not explain.
-template <typename Kernel>
-void GaussianProcess<Kernel>::reduce(std::vector<double>& shared) const {
+void GaussianProcess::reduce(std::vector<double>& shared) const {
   for (std::size_t i = 0; i < shared.size(); ++i) {
     const double* const row = factor_[i].data();
     double value = shared[i];
@@ -58,10 +55,8 @@ void GaussianProcess<Kernel>::reduce(std::vector<double>& shared) const {
   }
 }
 
-template <typename Kernel>
-void GaussianProcess<Kernel>::expect(const Input& input) {
-  Input place = kernel_.place(input);
-  std::vector<double> row = shared(place);
+void GaussianProcess::expect(const Point& input) {
+  std::vector<double> row = shared(input);
   reduce(row);
   double variance = 1 + kNoise;
   for (const double value : row) {
@@ -69,11 +64,10 @@ void GaussianProcess<Kernel>::expect(const Input& input) {
   }
   row.push_back(std::sqrt(std::max(variance, kLeastVariance)));
   factor_.push_back(std::move(row));
-  places_.push_back(std::move(place));
+  inputs_.push_back(input);
 }
 
-template <typename Kernel>
-void GaussianProcess<Kernel>::solve(std::vector<double> standardized) {
+void GaussianProcess::solve(std::vector<double> standardized) {
   std::vector<double>& values = standardized;
   reduce(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -88,9 +82,8 @@ void GaussianProcess<Kernel>::solve(std::vector<double> standardized) {
   weights_ = std::move(values);
 }
 
-template <typename Kernel>
-Estimate GaussianProcess<Kernel>::estimate(const Input& input) const {
-  std::vector<double> values = shared(kernel_.place(input));
+Estimate GaussianProcess::estimate(const Point& input) const {
+  std::vector<double> values = shared(input);
   double mean = 0;
   for (std::size_t i = 0; i < weights_.size(); ++i) {  // of what is expected, only the place is known
     mean += weights_[i] * values[i];
@@ -102,8 +95,5 @@ Estimate GaussianProcess<Kernel>::estimate(const Input& input) const {
   }
   return {mean_ + deviation_ * mean, deviation_ * std::sqrt(std::max(variance, kLeastVariance))};
 }
-
-template class GaussianProcess<RadialKernel>;
-template class GaussianProcess<AdditiveKernel>;
 
 }  // namespace cubind

@@ -6,39 +6,33 @@
 
 #include "tuner/search/additive_kernel.hpp"
 #include "tuner/search/estimate.hpp"
-#include "tuner/search/radial_kernel.hpp"
 
 namespace cubind {
 
-/// `Kernel`: RadialKernel or AdditiveKernel. Const methods may be called from several threads at once.
-template <typename Kernel>
+/// Const methods may be called from several threads at once.
 class GaussianProcess {
  public:
-  using Input = typename Kernel::Input;
-
   /// A target for each input; neither is empty.
-  GaussianProcess(const std::vector<Input>& inputs, const std::vector<double>& targets, Kernel kernel);
+  GaussianProcess(const std::vector<Point>& inputs, const std::vector<double>& targets,
+                  AdditiveKernel kernel);
 
   /// What is tried now and has no target yet: less is unknown around it, and all means stay.
-  void expect(const Input& input);
+  void expect(const Point& input);
 
-  Estimate estimate(const Input& input) const;
+  Estimate estimate(const Point& input) const;
   double log_likelihood() const { return log_likelihood_; }
 
  private:
-  std::vector<double> shared(const Input& place) const;
+  std::vector<double> shared(const Point& input) const;
   void reduce(std::vector<double>& shared) const;
   void solve(std::vector<double> standardized);
 
-  Kernel kernel_;
-  std::vector<Input> places_;                // of the inputs, as the kernel takes them
+  AdditiveKernel kernel_;
+  std::vector<Point> inputs_;
   double mean_ = 0, deviation_ = 1;          // of the targets
   std::vector<std::vector<double>> factor_;  // Cholesky's of the inputs' covariance: rows up to the diagonal
   std::vector<double> weights_;              // of the inputs that have targets
   double log_likelihood_ = 0;
 };
-
-extern template class GaussianProcess<RadialKernel>;
-extern template class GaussianProcess<AdditiveKernel>;
 
 }  // namespace cubind

@@ -8,7 +8,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "tuner/search/annealing.hpp"
 #include "tuner/search/gaussian_process.hpp"
 #include "tuner/search/tried.hpp"
 
@@ -17,6 +16,7 @@ namespace {
 
 constexpr std::size_t kLeastKnown = 2;           // times that a model needs
 constexpr std::size_t kLeastWeighed = 4;         // times by which a kernel is found once for several trials
+constexpr std::size_t kTrialsKept = 4;           // for so many more a kernel is kept: it is dear
 constexpr std::uint64_t kMostScanned = 100'000;  // numbers looked at for one that was not tried
 
 // The configuration of each tunable's middle value; if it is not valid, the nearest of some draws. Absent if
@@ -162,38 +162,17 @@ class Proposal {
     return std::nullopt;
   }
 
-  // ---- By annealing and models ----
-
-  // Depends on the trial's number alone, so that the history shows which trials were steps of the walk.
-  bool is_step(std::size_t trial) const {
-    const ModelSettings& settings = strategy_.settings_;
-    return trial >= settings.initial && trial < settings.walked && trial % settings.step_every == 2;
-  }
+  // ---- By models ----
 
   std::optional<std::uint64_t> by_turns(std::size_t trials) {
-    const bool warm = strategy_.settings_.warm && trials < strategy_.settings_.walked;
-    if (!warm && is_step(trials)) {
-      if (const auto next = by_annealing()) {
-        return next;
-      }
-    }
     const ModelSettings& settings = strategy_.settings_;
     const bool bold = trials < settings.bold;
+    const bool warm = settings.warm && trials < settings.careful;
     const double margin = bold && !warm ? settings.margins[trials / 2 % settings.margins.size()] : 0;
     if (trials % (bold ? settings.trees_every : 2) == 1) {
       return by_trees(margin, bold ? settings.trees_doubt : 1);
     }
-    return bold ? by_process(additive_, margin) : by_process(radial_, margin);
-  }
-
-  std::optional<std::uint64_t> by_annealing() {
-    std::vector<Observation> steps = {history_.front()};
-    for (std::size_t trial = 1; trial < history_.size(); ++trial) {
-      if (is_step(trial)) {
-        steps.push_back(history_[trial]);
-      }
-    }
-    return next_step(space_, steps, tried_, strategy_.seed_, random_);
+    return by_process(margin);
   }
 
   std::optional<std::uint64_t> by_trees(double margin, double doubt) {
@@ -214,32 +193,22 @@ class Proposal {
     });
   }
 
-  // A process, and how many of those proposed it expects.
-  template <typename Kernel>
-  struct Expecting {
-    GaussianProcess<Kernel> process;
-    std::size_t proposed = 0;
-  };
-
-  template <typename Kernel>
-  std::optional<std::uint64_t> by_process(std::optional<Expecting<Kernel>>& surface, double margin) {
+  std::optional<std::uint64_t> by_process(double margin) {
     const std::vector<Candidate>& candidates = this->candidates();
-    if (!surface) {
+    if (!process_) {
       const auto fastest = first_of(known_, strategy_.settings_.process_points);
-      surface.emplace(
-          GaussianProcess<Kernel>(inputs<Kernel>(fastest), logarithms(fastest), kernel<Kernel>()));
+      process_.emplace(points(fastest), logarithms(fastest), kernel());
       for (const Observation& observation : history_) {
         if (under_way(observation)) {
-          surface->process.expect(input<Kernel>(space_.point(observation.number)));
+          process_->expect(space_.point(observation.number));
         }
       }
     }
-    for (; surface->proposed < proposed_.size(); ++surface->proposed) {
-      surface->process.expect(input<Kernel>(space_.point(proposed_[surface->proposed])));
+    for (; expected_ < proposed_.size(); ++expected_) {
+      process_->expect(space_.point(proposed_[expected_]));
     }
-    return best_of(candidates, margin, [&](const Candidate& candidate) {
-      return surface->process.estimate(input<Kernel>(candidate.point));
-    });
+    return best_of(candidates, margin,
+                   [&](const Candidate& candidate) { return process_->estimate(candidate.point); });
   }
 
   static bool under_way(const Observation& observation) {
@@ -247,37 +216,29 @@ class Proposal {
   }
 
   // Depends on the finished trials up to a multiple of some: a job that is resumed finds the same.
-  template <typename Kernel>
-  Kernel kernel() {
+  AdditiveKernel kernel() {
     const auto over = static_cast<std::size_t>(std::ranges::find_if(history_, under_way) - history_.begin());
-    const std::size_t trials = over - over % Kernel::kTrialsKept;
+    const std::size_t trials = over - over % kTrialsKept;
     const std::vector<Known> earlier = known_of(history_.first(trials));
     if (earlier.size() < kLeastWeighed) {
-      return kernel_by<Kernel>(known_);
+      return kernel_by(known_);
     }
-    auto& kept = std::get<std::optional<ModelStrategy::Kept<Kernel>>>(strategy_.kernels_);
+    auto& kept = strategy_.kept_;
     if (!kept || kept->trials != trials) {
-      kept = {trials, kernel_by<Kernel>(earlier)};
+      kept = {trials, kernel_by(earlier)};
     }
     return kept->kernel;
   }
 
-  template <typename Kernel>
-  Kernel kernel_by(std::span<const Known> known) const {
+  AdditiveKernel kernel_by(std::span<const Known> known) const {
     const auto fastest = first_of(known, strategy_.settings_.kernel_points);
-    return Kernel::likeliest(strategy_.coordinates_, inputs<Kernel>(fastest), logarithms(fastest));
+    return AdditiveKernel::likeliest(strategy_.coordinates_, points(fastest), logarithms(fastest));
   }
 
-  template <typename Kernel>
-  decltype(auto) input(const Point& point) const {
-    return Kernel::input(strategy_.coordinates_, point);
-  }
-
-  template <typename Kernel>
-  std::vector<typename Kernel::Input> inputs(std::span<const Known> known) const {
-    std::vector<typename Kernel::Input> result;
+  std::vector<Point> points(std::span<const Known> known) const {
+    std::vector<Point> result;
     for (const Known& one : known) {
-      result.push_back(input<Kernel>(space_.point(one.number)));
+      result.push_back(space_.point(one.number));
     }
     return result;
   }
@@ -331,7 +292,7 @@ class Proposal {
       }
     }
     for (std::size_t i = 0; i < std::min(strategy_.settings_.elite, known_.size()); ++i) {
-      for (const auto number : space_.neighbours(known_[i].number, ConfigurationSpace::Reach::OneAxis)) {
+      for (const auto number : space_.neighbours(known_[i].number)) {
         add(number);
       }
     }
@@ -363,9 +324,9 @@ class Proposal {
   bool failures_ = false;
   std::vector<Candidate> candidates_;
   std::optional<ExtraTrees> trees_;
-  std::optional<Expecting<AdditiveKernel>> additive_;
-  std::optional<Expecting<RadialKernel>> radial_;
+  std::optional<GaussianProcess> process_;
   std::vector<std::uint64_t> proposed_;
+  std::size_t expected_ = 0;  // of these by the process
 };
 
 ModelStrategy::ModelStrategy(const ConfigurationSpace& space, std::vector<std::uint64_t> first,

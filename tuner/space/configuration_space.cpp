@@ -156,15 +156,12 @@ std::optional<std::uint64_t> ConfigurationSpace::sample(Random& random) const {
                   std::to_string(size()) + ", list fewer values or let constraints read fewer tunables");
 }
 
-std::vector<std::uint64_t> ConfigurationSpace::neighbours(std::uint64_t number, Reach reach) const {
+std::vector<std::uint64_t> ConfigurationSpace::neighbours(std::uint64_t number) const {
   std::vector<std::uint64_t> result;
   Point point = this->point(number);
   for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
     const std::uint32_t here = point[axis];
-    const auto last = static_cast<std::uint32_t>(axes_[axis].values.size() - 1);
-    const std::uint32_t from = reach == Reach::Adjacent ? here - std::min(here, 1u) : 0;
-    const std::uint32_t to = reach == Reach::Adjacent ? std::min(here + 1, last) : last;
-    for (std::uint32_t position = from; position <= to; ++position) {
+    for (std::uint32_t position = 0; position < axes_[axis].values.size(); ++position) {
       point[axis] = position;
       const std::optional<std::uint64_t> found = position == here ? std::nullopt : this->number(point);
       if (found) {

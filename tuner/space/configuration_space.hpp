@@ -58,13 +58,8 @@ class ConfigurationSpace {
   /// Error(ResourceExhausted) where SpaceLimits::max_draws met none.
   std::optional<std::uint64_t> sample(Random& random) const;
 
-  enum class Reach : std::uint8_t {
-    Adjacent,  // one axis, to the value before or after it
-    OneAxis,   // one axis, to any other of its values
-  };
-  /// The valid configurations at that distance, by axis and value. The
-  /// relation is symmetric.
-  std::vector<std::uint64_t> neighbours(std::uint64_t number, Reach reach) const;
+  /// The valid configurations that differ in one axis, by axis and value.
+  std::vector<std::uint64_t> neighbours(std::uint64_t number) const;
 
  private:
   void build(std::vector<Check> checks, const Interrupt& interrupt);

@@ -268,20 +268,20 @@ TEST_CASE("a model that has only met failures goes on drawing") {
 
 TEST_CASE("a process proposes elsewhere where what it would propose has neighbours under way") {
   const ConfigurationSpace space = large_space();
-  const ModelSettings radial{.bold = 0, .walked = 0};
-  const auto history = search(space, ModelStrategy(space, {}, 1, radial), 30);
+  const ModelSettings careful{.bold = 0};
+  const auto history = search(space, ModelStrategy(space, {}, 1, careful), 30);
   const auto next_beside = [&](std::span<const std::uint64_t> under_way) {
     std::vector<Observation> all = history;
     for (const std::uint64_t number : under_way.first(8)) {
       all.push_back({number, Outcome::Correct, std::nullopt});
     }
-    return ModelStrategy(space, {}, 1, radial).propose(all, 1).at(0);
+    return ModelStrategy(space, {}, 1, careful).propose(all, 1).at(0);
   };
   Random random(9);
   Numbers far(8);
   std::ranges::generate(far, [&] { return space.sample(random).value(); });
   const std::uint64_t next = next_beside(far);
-  const auto near = space.neighbours(next, ConfigurationSpace::Reach::OneAxis);
+  const auto near = space.neighbours(next);
   REQUIRE(near.size() >= 8);
   CHECK(next_beside(near) != next);
 }
@@ -297,25 +297,6 @@ TEST_CASE("a model looks for more than the next percent as long as it is bold") 
   CHECK(next(history.size(), {}) == next(history.size(), never));
 }
 
-TEST_CASE("a model takes turns with a walk in the beginning only") {
-  const ConfigurationSpace space = large_space();
-  const ModelSettings never{.walked = 0};
-  const ModelSettings settings;
-  const auto history = search(space, ModelStrategy(space, {}, 1), settings.walked + settings.step_every);
-  int steps = 0;
-  for (std::size_t trial = settings.initial; trial < history.size(); ++trial) {
-    const auto next = [&](const ModelSettings& some) {
-      return ModelStrategy(space, {}, 1, some).propose(std::span(history).first(trial), 1);
-    };
-    if (next(settings) != next(never)) {
-      CHECK(trial % settings.step_every == 2);
-      CHECK(trial < settings.walked);
-      ++steps;
-    }
-  }
-  CHECK(steps >= 12);
-}
-
 TEST_CASE("a model begins with the first of its hints and says how many proposals need no result") {
   const ConfigurationSpace space = large_space();
   Numbers hints(kModelHints + 8);
@@ -329,17 +310,17 @@ TEST_CASE("a model begins with the first of its hints and says how many proposal
   CHECK(everything->propose({}, 25).back() == hints.back());
 }
 
-TEST_CASE("a model that knows much takes no walk and looks for the next percent until the walk would end") {
+TEST_CASE("a model that knows much looks for the next percent for a while") {
   const ConfigurationSpace space = large_space();
   const ModelSettings cold;
   const ModelSettings told{.warm = true};
-  const ModelSettings careful{.margins = {}, .walked = 0};
-  const auto history = search(space, ModelStrategy(space, {}, 1), cold.walked + 2);
+  const ModelSettings careful{.margins = {}};
+  const auto history = search(space, ModelStrategy(space, {}, 1), cold.careful + 2);
   for (std::size_t trial = cold.initial; trial < history.size(); ++trial) {
     const auto next = [&](const ModelSettings& some) {
       return ModelStrategy(space, {}, 1, some).propose(std::span(history).first(trial), 1);
     };
-    CHECK(next(told) == next(trial < cold.walked ? careful : cold));
+    CHECK(next(told) == next(trial < cold.careful ? careful : cold));
   }
 }
 
