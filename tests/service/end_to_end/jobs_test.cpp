@@ -135,12 +135,19 @@ TEST_CASE("a waiter for a device that is not here gets at once what serve would 
 
 TEST_CASE("SIGTERM hands back a running job and the next start completes it") {
   TinyDaemon daemon({.pace_us = 20'000});
-  const std::string id = submit(daemon->connect(), tiny_problem(2));
+  // A caller waits: a busy machine would leave the compiles of a detached job nothing.
+  const std::jthread caller([connection = daemon->connect()] {
+    try {
+      tune(connection, {tiny_problem(2)});
+    } catch (const Error&) {  // the daemon ends
+    }
+  });
   REQUIRE(eventually([&] {
     return std::ranges::any_of(daemon.measured_blocks(), [](const std::string& line) {
       return line.find("FINAL") != std::string::npos;
     });
   }));
+  const std::string id = daemon->connect().list_jobs(true, kPatience).jobs(0).id();
   const std::vector<ProcessId> family = descendants(daemon->pid());
   const auto status = daemon->stop(kPatience);
   REQUIRE(status);
