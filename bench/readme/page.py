@@ -33,6 +33,7 @@ def toolchain_of(document):
 
 def newest(name):
     found = [json.loads(file.read_text()) for file in ROOT.glob(f"bench/results/*/{name}.json")]
+    found = [document for document in found if "date" in toolchain_of(document)]
     return max(found, key=lambda document: toolchain_of(document)["date"])
 
 
