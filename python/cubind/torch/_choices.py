@@ -14,6 +14,7 @@ import torch
 from torch.compiler import is_compiling
 
 IN_GRAPH = "_in_graph"
+CHUNKED = "_has_chunked_loss"  # of a model's class
 
 
 def members(*kinds: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import torch
 
 from ..errors import CubindError
-from ._choices import choose, kinds_of, of_layers
+from ._choices import CHUNKED, choose, kinds_of, of_layers
 from ._variants import Need, settings
 
 # In the order in which they are measured, with their kernels.
@@ -47,7 +47,10 @@ def by_rule(model: torch.nn.Module, needs: Iterable[Need]) -> dict[str, Choice]:
     """For each kind of the model's modules. needs: the kernels that it calls."""
     needs = list(needs)
     present = {kind for module in model.modules() for kind in kinds_of(module)}
-    return {kind: _by_rule(kind, model, needs) for kind in KINDS if kind in present}
+    found = {kind: _by_rule(kind, model, needs) for kind in KINDS if kind in present}
+    if getattr(model, CHUNKED, False):
+        found["loss"] = Choice(True, "chunked_loss was asked for")
+    return found
 
 
 def _by_rule(kind: str, model: torch.nn.Module, needs: list[Need]) -> Choice:

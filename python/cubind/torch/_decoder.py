@@ -14,7 +14,7 @@ import torch
 from torch.compiler import is_compiling
 from torch.nn import functional as torch_functions
 
-from ._choices import is_torchs
+from ._choices import CHUNKED, is_torchs
 from ._cross_entropy import cross_entropy
 from ._linear_cross_entropy import linear_cross_entropy
 from ._model_attention import FUNCTIONS, implementations
@@ -132,7 +132,7 @@ def loss_members(model: torch.nn.Module, chunked: bool, detached: bool) -> dict[
     if detached:
         members["forward"] = _detached_forward(cls.forward)
     if chunked and cls.__name__ in _CHUNKED and getattr(cast(Any, model).lm_head, "bias", None) is None:
-        members["forward"] = _chunked_forward(cls.forward)
+        members |= {"forward": _chunked_forward(cls.forward), CHUNKED: True}
     return members
 
 

@@ -10,7 +10,7 @@ import torch
 
 from . import _call
 from ._attention import has_kernel
-from ._choices import is_torchs
+from ._choices import IN_GRAPH, is_torchs
 
 _UNKNOWN = ("position_bias", "output_attentions", "head_mask", "s_aux")
 
@@ -31,18 +31,35 @@ def attend_in_graph(
     rest = {"dropout": dropout, "scaling": scaling, **named}
     if attention_mask is not None or is_torchs(module, "attention"):
         return theirs(module, query, key, value, attention_mask, **rest)
-    queries, keys = query.shape[2], key.shape[2]
-    told = named.get("is_causal")
-    causal = queries > 1 and (getattr(module, "is_causal", True) if told is None else told)
-    window, cap = named.get("sliding_window") or 0, named.get("softcap") or 0
-    left = window if causal and window < keys else 0
+    causal, left = _seen(module, query, key, named)
+    cap = named.get("softcap") or 0
     known = not dropout and not any(named.get(one) for one in _UNKNOWN) and not (is_sdpa and cap)
-    if known and cap == int(cap) and queries == keys and _is_ours(query, key, value):
+    if known and cap == int(cap) and query.shape[2] == key.shape[2] and _is_ours(query, key, value):
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        o = torch.ops.cubind.attention.default(query, key, value, bool(causal), left, 0, int(cap), scale)[0]
+        o = torch.ops.cubind.attention.default(query, key, value, causal, left, 0, int(cap), scale)[0]
         return o.transpose(1, 2).contiguous(), None
-    mask = _mask(query, keys, left, is_sdpa) if causal and (left or not is_sdpa) else None
-    return theirs(module, query, key, value, mask, **rest)
+    return theirs(module, query, key, value, missing_mask(module, query, key, is_sdpa, named), **rest)
+
+
+def missing_mask(
+    module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, is_sdpa: bool, named: dict[str, Any]
+) -> torch.Tensor | None:
+    """What a layer needs that was given no mask since its attention is cubind's in graphs; it may be called
+    outside of one, after a graph break. None: its flag says all."""
+    causal, left = _seen(module, query, key, named)
+    if not causal or "attention" not in getattr(module, IN_GRAPH, ()) or (is_sdpa and not left):
+        return None
+    return _mask(query, key.shape[2], left, is_sdpa)
+
+
+# Whether attention is causal, and the window if it leaves out keys, else 0.
+def _seen(
+    module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, named: dict[str, Any]
+) -> tuple[bool, int]:
+    told = named.get("is_causal")
+    causal = query.shape[2] > 1 and (getattr(module, "is_causal", True) if told is None else told)
+    window = named.get("sliding_window") or 0
+    return bool(causal), window if causal and window < key.shape[2] else 0
 
 
 def _is_ours(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:

@@ -12,7 +12,7 @@ from torch.compiler import is_compiling
 from .._switch import IS_OFF
 from ._access import PLAIN
 from ._attention import attend, kept
-from ._graph_attention import attend_in_graph
+from ._graph_attention import attend_in_graph, missing_mask
 from ._masked_attention import attend_masked
 from ._model_masks import UnsupportedError, mask_of, watch_builder
 
@@ -66,6 +66,8 @@ def _attending(theirs: Callable[..., Any], is_sdpa: bool) -> Callable[..., Any]:
         if is_compiling():
             own = query, key, value, attention_mask, dropout, scaling, named
             return attend_in_graph(theirs, is_sdpa, module, *own)
+        if attention_mask is None:
+            attention_mask = missing_mask(module, query, key, is_sdpa, named)
         try:
             o = _attend(module, query, key, value, attention_mask, dropout, scaling, is_sdpa, named)
         except UnsupportedError as why:

@@ -207,6 +207,17 @@ class Windows(OfModels):
         self.check("MistralForCausalLM", "sdpa")
         self.check("Gemma2ForCausalLM", "eager", attn_logit_softcapping=5.0, query_pre_attn_scalar=64)
 
+    def test_a_layer_outside_of_the_graph_has_its_mask(self):
+        for name, attention in (("MistralForCausalLM", "sdpa"), ("Gemma2ForCausalLM", "eager")):
+            model = made(name, attn_implementation=attention, sliding_window=3)
+            expected = model(**batch_for(model)).loss
+            replaced(model, {"attention"})
+            for layer in model.model.layers:
+                layer.self_attn.register_forward_pre_hook(lambda *_: torch._dynamo.graph_break())
+            loss, _, graphs = step(model, fullgraph=False)
+            self.assertGreater(len(graphs.graphs), 1)
+            assert_close(loss, expected)
+
     def test_layers_that_are_not_known_keep_their_masks(self):
         model = made("Phi3ForCausalLM", sliding_window=3)
         expected = model(**batch_for(model)).loss
@@ -284,9 +295,9 @@ class Chosen(OfModels):
         self.loaded = self.enterContext(mock.patch.object(_compiled, "_is_loaded", return_value=True))
         running.forget_warnings()
 
-    def tune(self, model, **options):
+    def tune(self, model, chunked_loss=False, **options):
         self.model = model  # report() says nothing of models that are gone
-        operators.replace(model, verbose=False)
+        operators.replace(model, chunked_loss=chunked_loss, verbose=False)
         operators.tune(model, progress=False, **options, **batch_for(model))
         return {kind for module in model.modules() for kind in getattr(module, "_in_graph", ())}
 
@@ -310,6 +321,11 @@ class Chosen(OfModels):
 
     def test_classes_that_the_compiler_pads_are_left_to_it(self):
         self.assertNotIn("loss", self.tune(made(vocab_size=65)))
+
+    def test_a_chunked_loss_stays_and_is_named(self):
+        model = made()
+        self.assertIn("loss", self.tune(model, chunked_loss=True))
+        self.assertIn("loss is cubind's: chunked_loss was asked for", operators.report())
 
     def test_the_step_decides_and_is_measured_once(self):
         # Milliseconds: attention and activations pay, the loss does not.
