@@ -106,7 +106,7 @@ TEST_CASE("a crash of the compiler is the outcome of its configuration") {
   CHECK_THAT(reply.log(), Contains("the compiler crashed"));
 }
 
-TEST_CASE("a compile whose worker is killed from outside is repeated, and lost after the third time") {
+TEST_CASE("a compile whose worker is killed from outside is repeated and lost after the third time") {
   CompileService service(newest());
   const Digest bad = ask(service, endless());
   const std::vector<Digest> others = {ask(service, good(1)), ask(service, good(2))};

@@ -73,14 +73,6 @@ TEST_CASE("of workers that have been without work for equally long the kept ones
   CHECK(workers() == kept);
 }
 
-TEST_CASE("workers in the background end after a time without work") {
-  CompileServiceOptions options = newest();
-  options.idle_time = 200ms;
-  CompileService service(options);
-  reply_to(service, ask(service, good(), CompilePriority::Background));
-  CHECK(workers_of(0) == 0);
-}
-
 TEST_CASE("a worker that cannot be started is not tried again until a request comes") {
   const TempDir folder;
   const std::filesystem::path program = folder.path() / "worker", tried = folder.path() / "tried";
