@@ -1,4 +1,4 @@
-// Answers by question, kept for their rules.
+// A cache of answers by question. Their rules answer further problems.
 #pragma once
 
 #include <chrono>
@@ -14,17 +14,17 @@
 
 namespace cubind {
 
-/// At most `capacity` answers; the least recently used goes first. Safe on many threads.
+/// Holds at most `capacity` answers and evicts the least recently used one. Safe on many threads.
 class AnswerCache {
  public:
   explicit AnswerCache(std::size_t capacity) : capacity_(capacity) {}
 
-  /// The answer for `problem` by an answer to a question of the same key (question_key()), if one covers it
-  /// within the accepted departures and holds at `now`. `problem` is as the caller wrote it.
+  /// The answer for `problem`, if a cached answer to a question with the same key (question_key()) covers it
+  /// within the accepted departures and is valid at `now`. `problem` is as the caller wrote it.
   std::optional<Answer> find(const std::string& key, const Problem& problem, const Match& accepted,
                              std::chrono::steady_clock::time_point now);
 
-  /// `until`: when the answer stops answering for its bucket; absent: never.
+  /// `until`: when the answer stops covering its bucket; absent: never.
   void add(const std::string& key, const Answer& answer,
            std::optional<std::chrono::steady_clock::time_point> until);
 

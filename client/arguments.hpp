@@ -1,4 +1,4 @@
-// The arguments of a kernel as a caller gives them, checked when they are packed.
+// The arguments that a caller passes to a kernel, checked when they are packed.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace cubind {
 
-/// What a caller passes for one argument; absent where nothing is.
+/// The caller's value for one argument; monostate if none was given.
 using ArgumentValue = std::variant<std::monostate, cuda::DevicePtr, double, std::int64_t>;
 
 /// Arguments by the names of the kernel spec. The launch plan computes dims and strides: do not pass them.
@@ -26,13 +26,13 @@ class Arguments {
     ArgumentValue value;
   };
 
-  /// Device memory of at least the parameter's extent; scratch buffers too. A name given again replaces the
-  /// value.
+  /// Device memory of at least the parameter's extent, also for scratch buffers. Giving a name again replaces
+  /// its value.
   Arguments& buffer(std::string_view name, cuda::DevicePtr pointer) { return set(name, pointer); }
   Arguments& buffer(std::string_view name, const void* pointer) {
     return set(name, static_cast<cuda::DevicePtr>(reinterpret_cast<std::uintptr_t>(pointer)));
   }
-  /// Converted to the parameter's type.
+  /// The value is converted to the parameter's type.
   template <typename Number>
     requires std::is_arithmetic_v<Number>
   Arguments& scalar(std::string_view name, Number value) {
@@ -51,13 +51,13 @@ class Arguments {
   std::vector<Entry> entries_;
 };
 
-/// The value as the driver takes it; null for a buffer without elements that is not given. Throws
-/// Error(InvalidArgument) at the argument's name if it is missing, of the wrong kind, below its alignment, or
-/// null although the parameter has an extent. Allocates nothing else.
+/// The value in the driver's form; a null pointer for a missing buffer without elements. Throws
+/// Error(InvalidArgument) at the argument's name if the value is missing, of the wrong kind, misaligned, or
+/// null although the parameter has an extent. Allocates only for the error.
 ParameterBytes pack_argument(const Parameter& parameter, const ArgumentValue& value);
 
-/// The arguments in the order of `parameters`, absent where none was given. Throws Error(InvalidArgument) for
-/// one of another name; the message suggests the nearest.
+/// The arguments in the order of `parameters`; monostate where none was given. Throws Error(InvalidArgument)
+/// for an unknown name; the message suggests the nearest one.
 std::vector<ArgumentValue> number_arguments(std::span<const Parameter> parameters,
                                             const Arguments& arguments);
 

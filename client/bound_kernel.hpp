@@ -1,5 +1,4 @@
-// A loaded kernel whose arguments are numbered: launches that compare no name, take no lock and allocate
-// nothing.
+// A loaded kernel with numbered arguments: its launches compare no names, take no lock and allocate nothing.
 #pragma once
 
 #include <array>
@@ -25,47 +24,50 @@ class BoundKernel {
   static constexpr std::size_t kMaxLaunches = 32;
   static constexpr std::size_t kMaxParameters = 256;  // of all launches together
 
-  /// The functions of the rule's launches, each once: by these a module for it is numbered.
+  /// The functions of the rule's launches, each once. Their order numbers the functions of a module for the
+  /// rule.
   static std::vector<std::string> symbols(const Rule& rule);
 
-  /// Throws Error(ResourceExhausted) for a kernel with more launches or parameters.
+  /// Throws Error(ResourceExhausted) if the kernel has more launches or parameters than the limits above.
   BoundKernel(std::shared_ptr<const Rule> rule, std::shared_ptr<CubinModule> module);
 
   const Rule& rule() const { return *shared_->rule; }
-  /// The loaded cubin, to be shared with another rule of it.
+  /// The loaded cubin, which another rule for the same cubin may share.
   const std::shared_ptr<CubinModule>& module() const { return shared_->module; }
-  /// What the caller passes: an argument's place here is its number. Extents are those of the asked problem.
-  /// The content of a variable is a buffer like any other.
+  /// The arguments that the caller passes; an argument's index is its number. Extents are those of the asked
+  /// problem. The content of a variable is a buffer like any other.
   const std::vector<Parameter>& arguments() const { return shared_->arguments; }
 
-  /// Launches for the problem with these dims (in the order of rule().asked().dims) on a CUstream, after the
-  /// contents of variables have been copied to them there. A module has each variable once: launches with
-  /// different contents on several streams have to be ordered by the caller. False if
-  /// the rule does not cover them: then ask the client. Throws Error(InvalidArgument) at an argument's name
-  /// as pack_argument() does, before anything is launched, and DriverError.
+  /// Enqueues the launches for the problem with these dims (in the order of rule().asked().dims) on a
+  /// CUstream, and before each launch the copies of its variables' contents. A module has each variable once,
+  /// so the caller must order launches with different contents on several streams. Returns false if the rule
+  /// does not cover the dims: then ask the client. Throws Error(InvalidArgument) at an argument's name like
+  /// pack_argument(), before anything is launched, and DriverError.
   bool launch(std::span<const std::int64_t> dims, std::span<const ArgumentValue> arguments,
               cuda::Stream stream) const;
 
-  /// The bytes that each argument has to have for these dims, 0 for a scalar; `extents` is as long as
-  /// arguments() or longer. False if the rule does not cover the dims. Allocates nothing.
+  /// Writes to `extents` the bytes that each argument needs for these dims, 0 for a scalar. `extents` is at
+  /// least as long as arguments(). Returns false if the rule does not cover the dims. Allocates nothing.
   bool extents(std::span<const std::int64_t> dims, std::span<std::uint64_t> extents) const;
 
-  /// A launch() with everything but the arguments computed once. Absent if the rule does not cover the dims.
+  /// A launch() with everything but the arguments already computed. Absent if the rule does not cover the
+  /// dims.
   std::optional<PreparedLaunch> prepare(std::span<const std::int64_t> dims) const;
 
  private:
   friend class PreparedLaunch;
 
-  // Where an argument stands in the rule's launches for the first time.
+  // The first use of an argument in the rule's launches.
   struct Place {
     std::size_t launch = 0, parameter = 0;
   };
   // A parameter of the kernel.
   struct Passed {
-    std::size_t place = 0;  // in the launch
-    int argument = -1;      // its number, or -1: computed
+    std::size_t place = 0;  // its index in the launch
+    int argument = -1;      // the argument's number; -1: the parameter is computed
   };
-  // An argument whose content is copied to a variable before the launch. Its bytes are among the computed.
+  // An argument whose content is copied to a variable before the launch. Its size in bytes is in
+  // Numbers::computed.
   struct Copied {
     std::size_t place = 0;
     std::size_t argument = 0;
@@ -73,16 +75,16 @@ class BoundKernel {
   };
   struct Launch {
     std::size_t function = 0;  // its number in the module
-    std::size_t first = 0;     // of its places in Numbers::computed
+    std::size_t first = 0;     // its first index in Numbers::computed
     std::size_t places = 0;
     std::vector<Passed> passed = {};
     std::vector<Copied> copied = {};
   };
-  // What depends on the dims alone.
+  // The values that depend only on the dims.
   struct Numbers {
     RuleValues values;
     std::array<LaunchShape, kMaxLaunches> shapes;
-    std::array<ParameterBytes, kMaxParameters> computed;  // NOLINT: filled where a launch reads it
+    std::array<ParameterBytes, kMaxParameters> computed;  // NOLINT: only values that launches read are set
   };
   using Packed = std::array<ParameterBytes, kMaxParameters>;  // by the arguments' numbers
   struct Shared {
@@ -111,7 +113,7 @@ class BoundKernel {
 /// Cheap to copy, immutable, safe on many threads.
 class PreparedLaunch {
  public:
-  /// Works as BoundKernel::launch().
+  /// Like BoundKernel::launch() for the prepared dims.
   void launch(std::span<const ArgumentValue> arguments, cuda::Stream stream) const;
 
  private:

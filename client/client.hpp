@@ -23,15 +23,15 @@ struct ClientOptions {
   /// "unix:///run/cubind/cubind.sock" or "host:port"; empty: CUBIND_ADDRESS, else the default socket
   std::string address = {};
   std::chrono::milliseconds deadline{30'000};
-  std::size_t cached_answers = 4096;  // kept for their rules; the least recently used goes first
-  /// The longest time for which an answer that a tuning job may improve answers for its bucket.
+  std::size_t cached_answers = 4096;  // kept for their rules; the least recently used is evicted first
+  /// How long an answer that a tuning job may improve covers its bucket.
   std::chrono::milliseconds unsettled_for{10'000};
-  /// Trust file: each answer must carry a record's fingerprint that one of its keys has signed. Empty:
-  /// CUBIND_TRUST, else answers need no signature.
+  /// Trust file: each answer must have a fingerprint of its record, signed by one of the file's keys. Empty:
+  /// the file of CUBIND_TRUST, else answers need no signature.
   std::string trust = {};
 };
 
-/// Safe on many threads. Holds one connection, made when it is first needed.
+/// Safe on many threads. Holds one connection, which the first call opens.
 class Client {
  public:
   explicit Client(ClientOptions options = {});
@@ -39,17 +39,19 @@ class Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  /// An earlier answer's rule answers the other problems of its bucket, with no call: every rank and every
-  /// step gets the same answer as long as the client lives. If an answer departed from the question by more
-  /// than its bucket and has a job behind it, the client asks again after `unsettled_for`. Errors keep the
-  /// daemon's code: NotFound, InvalidArgument with the field path, FailedPrecondition (no driver, or no cubin
-  /// that it loads), Unavailable (no daemon: the message says how to start one; or no artifact in time, with
-  /// the job's id), DeadlineExceeded, DataLoss (the answer is not for the question, or its bytes are
-  /// damaged). With a trust file also PermissionDenied (not signed by a trusted key) and FailedPrecondition
-  /// (the bundle has expired, or is older than an earlier one).
+  /// Returns the best variant for the query. The rule of an earlier answer covers the other problems of its
+  /// bucket without a call, so that every rank and step gets the same answer as long as the client lives. If
+  /// an answer departs from the question by more than its bucket and a job may improve it, the client asks
+  /// again after `unsettled_for`.
+  ///
+  /// Errors keep the daemon's code: NotFound; InvalidArgument with the field's path; FailedPrecondition (no
+  /// driver, or no cubin that it loads); Unavailable (no daemon: the message says how to start one; or no
+  /// artifact in time, with the job's id); DeadlineExceeded; DataLoss (the answer is not for the question, or
+  /// its bytes are damaged). With a trust file also PermissionDenied (not signed by a trusted key) and
+  /// FailedPrecondition (the bundle has expired, or is older than an earlier one).
   Answer get(const Query& query);
 
-  /// Calls made so far: this shows the calls that the rules saved.
+  /// The number of calls made so far, which shows how many the rules have saved.
   std::uint64_t calls() const;
 
  private:

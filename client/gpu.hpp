@@ -1,4 +1,4 @@
-// The GPU of the current process, as a question to the daemon describes it.
+// The current process's GPU, in the form that a question to the daemon needs.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace cubind {
 
-/// The device of the current CUDA context, else the first visible one. Reads facts only: no context is made.
-/// The facts are kept as long as the process lives. Throws Error(FailedPrecondition) without a driver or
-/// without a device; the message says how to ask for one by its label. Safe on many threads.
+/// The device of the current CUDA context, else the first visible one. Reads facts without creating a
+/// context, and caches them for the process's lifetime. Throws Error(FailedPrecondition) if there is no
+/// driver or no device; the message says how to ask for a device by its label. Safe on many threads.
 Gpu current_gpu();
 
-/// A visible device by its number, whatever the current context is.
+/// A visible device by its number, independent of the current context.
 Gpu gpu_at(std::size_t ordinal);
 
 /// A device and the driver that shows it.
@@ -23,11 +23,11 @@ struct VisibleGpu {
   cuda::DeviceOrdinal device = 0;
 };
 
-/// As gpu_at(), or as current_gpu() without a number.
+/// Like gpu_at(), or without a number like current_gpu().
 VisibleGpu visible_gpu(std::optional<std::size_t> ordinal);
 Gpu gpu_facts(const VisibleGpu& gpu);
 
-/// Whether there is a driver and a device.
+/// Whether a driver and a device are available.
 bool has_gpu();
 
 }  // namespace cubind

@@ -24,14 +24,14 @@ struct Gpu {
 };
 using DeviceChoice = std::variant<CurrentGpu, DeviceLabel, Gpu>;
 
-/// What a miss does besides its answer.
+/// What a miss starts, in addition to answering.
 enum class TuneMode : std::uint8_t {
-  Auto,   // a miss starts a tuning job behind the answer
-  Never,  // a miss is counted, no job is started
-  Sealed  // nor a compile: without a cubin the answer is an error
+  Auto,   // a miss starts a tuning job in the background
+  Never,  // a miss is counted but starts no job
+  Sealed  // nor does it start a compile: if no cubin is stored, the call fails
 };
 
-/// A question: everything but kernel and problem may be left as it is.
+/// A question. Everything but kernel and problem has a default.
 struct Query {
   std::string kernel;
   Problem problem;  // parse_problem("N=4096,D=4096,T=bf16")
@@ -41,23 +41,24 @@ struct Query {
   bool warm_l2 = false;
   bool graph_launch = false;
   bool reproducible = false;  // only variants whose bits do not change from run to run
-  /// A dim of the kernel, as "N": only variants whose output rows have the same bits for every size of it,
-  /// from run to run and from one answer to the next. Empty: none.
+  /// A dim of the kernel, such as "N": only variants whose output rows have the same bits for every size of
+  /// this dim, in each run and from each answer. Empty: no such requirement.
   std::string invariant_dim = {};
   std::string name_space = {};
-  /// The training job, by the same name on all of its ranks: the first question of a job pins a generation of
-  /// the table, and all ranks get its answers. Empty: the newest there is.
+  /// The training job's name, the same on all ranks. The job's first question pins a generation of the table,
+  /// and all ranks get its answers. Empty: the newest generation.
   std::string job = {};
-  /// Locks the answer to the generation of an earlier one, as generation_text() in client/request.hpp names
-  /// it: its very cubin and launches, whatever was tuned since, or an error. Empty: no lock.
+  /// Locks the answer to the generation of an earlier one, written as generation_text() in client/request.hpp
+  /// does: exactly its cubin and launches, whatever was tuned since, or an error. Empty: no lock.
   std::string generation = {};
-  /// The departures that are tolerated, as `Match` prints them ("bucket+stale", "exact"); absent: all.
+  /// The accepted departures in the form of to_string(Match): "bucket+stale", "exact"; absent: all.
   std::optional<std::string> accept = {};
   std::optional<std::chrono::milliseconds> deadline = {};  // absent: the client's
   /// With OnMiss::Wait: if this process has a primary context on the current GPU, it lends the GPU until the
-  /// call ends. What it has launched is waited for; it must launch nothing meanwhile.
+  /// call ends. The call first waits for all earlier launches; until it returns, the process must launch
+  /// nothing.
   bool lend = true;
-  /// What the process has allocated there: needed where NVML lists no processes (in containers).
+  /// The bytes that the process has allocated on that GPU; needed if NVML lists no processes (in containers).
   std::uint64_t held_bytes = 0;
 };
 

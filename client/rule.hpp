@@ -1,5 +1,5 @@
-// The problems that an answer holds for, and their launches: what launching needs of a reply, without its
-// messages.
+// The problems that an answer covers, and their launches. Holds all that launching needs of a reply, without
+// protobuf messages.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace cubind {
 
-/// A dim may have any value from lower to upper, both included.
+/// The dim may have any value from lower to upper, inclusive.
 struct DimInterval {
   std::string dim;
   std::int64_t lower = 0, upper = 0;
@@ -23,20 +23,20 @@ struct DimInterval {
 /// The values of the problem's dims, in its order.
 std::vector<std::int64_t> dim_values(const Problem& problem);
 
-/// What a Rule is made from: a reply, or its JSON.
+/// The parts of a Rule, read from a reply or its JSON.
 struct RuleParts {
   std::string kernel;
   Problem asked;
   Configuration configuration;
-  std::vector<DimInterval> intervals;  // a dim without one has to be as asked
+  std::vector<DimInterval> intervals;  // a dim without an interval must have the asked value
   std::vector<Problem> own_records;    // not answered by this rule
   PlanTemplate plan;
   DeviceConstants device;
-  std::vector<std::string> conditions = {};  // where no other record of the bucket goes before this one
+  std::vector<std::string> conditions = {};  // true where no other record of the bucket is preferred
 };
 
-/// The values of a plan's expressions for one problem: its slots (tuner/plan/plan_program.hpp) in an array
-/// that needs no memory of its own.
+/// The values of a plan's expressions for one problem: its slots (tuner/plan/plan_program.hpp) in a fixed
+/// array, without an allocation.
 class RuleValues {
  public:
   static constexpr std::size_t kCapacity = 256;
@@ -61,13 +61,13 @@ class Rule {
   const PlanProgram& program() const { return program_; }
 
   /// The launch plan for a canonical problem (names in the order of asked()). Absent if the rule does not
-  /// cover it: another bucket, a record of its own, a violated constraint or launch limit.
+  /// cover the problem: another bucket, its own record, a violated constraint or launch limit.
   std::optional<LaunchPlan> plan_for(const Problem& problem) const;
-  /// Why the asked problem itself has no plan; empty: it has one.
+  /// Why the asked problem has no plan; empty if it has one.
   std::string violation() const;
 
-  /// Like plan_for(), for the values of the asked problem's dims in their order; fills `values` if the rule
-  /// covers them. Allocates nothing.
+  /// Like plan_for(), for values of the asked problem's dims, in their order. If the rule covers them, fills
+  /// `values` and returns true. Allocates nothing.
   bool evaluate(std::span<const std::int64_t> dims, RuleValues& values) const;
 
  private:

@@ -15,12 +15,12 @@
      cubind_set_float(binding, "eps", 1e-6);
      cubind_launch(binding, stream);              // as often as you like
 
-   The interface is stable within a soname: names and numbers stay as they are, and a struct grows only at its end. The
-   caller sets `size` to the size of the struct that it knows.
+   The interface is stable within a soname: names and numbers do not change, and structs grow only at their end. The caller sets `size`
+   to the size of the struct that it knows.
 
-   A function that can fail returns a cubind_code, and on failure leaves its outputs unchanged. Handles are opaque; the function of its
-   type frees each, and takes NULL too. A handle stays valid when those that it was made from are freed. Texts and arrays belong to the
-   handle that gave them. A client, a variant and a kernel may be used by many threads at a time, a binding by one. */
+   A function that can fail returns a cubind_code, and on failure leaves its outputs unchanged. Handles are opaque; the `_free` function
+   of a handle's type frees it and accepts NULL. A handle stays valid when those that it was made from are freed. Texts and arrays belong
+   to the handle that returned them. Many threads may use a client, a variant or a kernel at the same time, one thread a binding. */
 #ifndef CUBIND_H
 #define CUBIND_H
 
@@ -37,12 +37,12 @@
 extern "C" {
 #endif
 
-/* The driver's own structs: CUmodule, CUfunction and CUstream of cuda.h point to them, and so does cudaStream_t. */
+/* The driver's structs: CUmodule, CUfunction and CUstream of cuda.h point to them, and so does cudaStream_t. */
 struct CUmod_st;
 struct CUfunc_st;
 struct CUstream_st;
 
-typedef struct cubind_client cubind_client;   /* asks one daemon */
+typedef struct cubind_client cubind_client;   /* a client of one daemon */
 typedef struct cubind_variant cubind_variant; /* an answer: a cubin and its launches for a problem */
 typedef struct cubind_kernel cubind_kernel;   /* a variant in a CUDA context */
 typedef struct cubind_binding cubind_binding; /* a kernel with the arguments of its launches */
@@ -55,7 +55,7 @@ typedef enum cubind_code {
   CUBIND_CANCELLED = 1,
   CUBIND_INVALID_ARGUMENT = 3,     /* the question or an argument is wrong */
   CUBIND_DEADLINE_EXCEEDED = 4,    /* the time passed */
-  CUBIND_NOT_FOUND = 5,            /* no such kernel or device, or no record with CUBIND_FAIL; or dims of another bucket */
+  CUBIND_NOT_FOUND = 5,            /* unknown kernel or device, no acceptable record with CUBIND_FAIL, or dims of another bucket */
   CUBIND_ALREADY_EXISTS = 6,
   CUBIND_PERMISSION_DENIED = 7,
   CUBIND_RESOURCE_EXHAUSTED = 8,
@@ -63,15 +63,15 @@ typedef enum cubind_code {
   CUBIND_ABORTED = 10,
   CUBIND_UNIMPLEMENTED = 12,
   CUBIND_INTERNAL = 13,
-  CUBIND_UNAVAILABLE = 14,         /* no daemon answers, or there is no artifact in time */
+  CUBIND_UNAVAILABLE = 14,         /* no daemon answers, or no artifact is ready in time */
   CUBIND_DATA_LOSS = 15            /* the answer is not for the question, or its bytes are damaged */
 } cubind_code;
 
-/* "INVALID_ARGUMENT"; "UNKNOWN" for a number that is none of the above. */
+/* "INVALID_ARGUMENT"; "UNKNOWN" for any other number. */
 CUBIND_API const char* cubind_code_name(cubind_code code);
 
-/* The message of the last call on this thread that failed: what was wrong, where, and what would be right. It is valid until the next
-   call fails; "" if none has. */
+/* The message of the last failed call on this thread: what was wrong, where, and what would be right. It is valid until the next call
+   fails; "" if none has failed. */
 CUBIND_API const char* cubind_last_error(void);
 
 /* The library's version: "0.1.0". */
@@ -79,8 +79,8 @@ CUBIND_API const char* cubind_version(void);
 
 /* ---- Asking ---- */
 
-/* address: "unix:///path/to/socket" or "host:port"; NULL: CUBIND_ADDRESS, else the user's socket. timeout_ms: how long a call may take;
-   0: 30 s. Nothing is sent yet. */
+/* Makes a client; sends nothing yet. address: "unix:///path/to/socket" or "host:port"; NULL: CUBIND_ADDRESS, else the user's socket.
+   timeout_ms: the time limit of a call; 0: 30 s. */
 CUBIND_API cubind_code cubind_connect(const char* address, uint32_t timeout_ms, cubind_client** client);
 CUBIND_API void cubind_client_free(cubind_client* client);
 
@@ -89,7 +89,7 @@ CUBIND_API uint64_t cubind_client_calls(const cubind_client* client);
 
 /* cubind_query.on_miss: what to do if no measurement answers. */
 enum {
-  CUBIND_SERVE = 0, /* return the best answer available */
+  CUBIND_SERVE = 0, /* return the best available answer */
   CUBIND_WAIT = 1,  /* wait for the tuning job, within the timeout */
   CUBIND_FAIL = 2   /* return CUBIND_NOT_FOUND */
 };
@@ -103,14 +103,14 @@ enum {
   CUBIND_SEALED = 16       /* a miss starts neither a tuning job nor a compile */
 };
 
-/* A field that is NULL or 0 has its default. */
+/* NULL or 0 in a field means its default. */
 typedef struct cubind_query {
   size_t size;
   const char* kernel;        /* "rmsnorm_forward" */
   const char* problem;       /* "N=4096,D=4096,T=bf16" */
   const char* device;        /* "nvidia-h200"; NULL: the GPU of the current CUDA context, else the first visible one */
-  const char* accept;        /* tolerated departures, "bucket+stale" or "exact"; NULL: all */
-  const char* invariant_dim; /* "N": only variants whose rows have the same bits for each size of it */
+  const char* accept;        /* accepted departures, "bucket+stale" or "exact"; NULL: all */
+  const char* invariant_dim; /* "N": only variants whose rows have the same bits for every size of N */
   const char* name_space;
   const char* job;           /* the training job: all its ranks get the answers of one generation */
   int32_t on_miss;
@@ -120,13 +120,13 @@ typedef struct cubind_query {
 #define CUBIND_QUERY_INIT \
   { sizeof(cubind_query), NULL, NULL, NULL, NULL, NULL, NULL, NULL, CUBIND_SERVE, 0 }
 
-/* An earlier answer's rule answers the other problems of its bucket without a call. */
+/* Returns the best variant. The rule of an earlier answer covers the other problems of its bucket without a call. */
 CUBIND_API cubind_code cubind_get(cubind_client* client, const cubind_query* query, cubind_variant** variant);
 CUBIND_API void cubind_variant_free(cubind_variant* variant);
 
 /* ---- Variants ---- */
 
-CUBIND_API const char* cubind_variant_problem(const cubind_variant* variant);       /* "N=4096,D=4096,T=bf16": its dims are in
+CUBIND_API const char* cubind_variant_problem(const cubind_variant* variant);       /* "N=4096,D=4096,T=bf16", with the dims in
                                                                                         the order of cubind_bind() */
 CUBIND_API const char* cubind_variant_configuration(const cubind_variant* variant); /* "THREADS=256,VECTOR=8" */
 CUBIND_API const char* cubind_variant_match(const cubind_variant* variant);         /* "exact", "bucket", "default", ... */
@@ -151,12 +151,12 @@ enum {
   CUBIND_BUFFER = 0, /* the caller's device memory */
   CUBIND_VALUE = 1,  /* `value`, computed for this problem */
   CUBIND_SCALAR = 2, /* a number that the caller passes */
-  CUBIND_SYMBOL = 3  /* no parameter of the kernel: a variable of the module, to which an input is copied before the launch */
+  CUBIND_SYMBOL = 3  /* not a parameter: a variable of the module, to which an input is copied before the launch */
 };
 
 /* cubind_parameter.role */
 enum {
-  CUBIND_ROLE_NONE = 0, /* no buffer */
+  CUBIND_ROLE_NONE = 0, /* not a buffer */
   CUBIND_ROLE_IN = 1,
   CUBIND_ROLE_OUT = 2,
   CUBIND_ROLE_INOUT = 3,
@@ -167,16 +167,16 @@ enum {
 typedef struct cubind_parameter {
   size_t size;
   const char* name;
-  const char* type; /* "bf16": of a buffer's elements, or the scalar */
+  const char* type; /* "bf16": the type of the scalar or the buffer's elements */
   int32_t source;
   int32_t role;
-  uint64_t extent_bytes; /* of a buffer */
-  uint32_t align_bytes;  /* a buffer's address is a multiple of it */
-  int64_t value;         /* of CUBIND_VALUE; converted to `type` at the launch */
-  const char* symbol;    /* of CUBIND_SYMBOL: the variable's name in the cubin; else NULL */
+  uint64_t extent_bytes; /* buffers: the size */
+  uint32_t align_bytes;  /* buffers: the address must be a multiple of this */
+  int64_t value;         /* CUBIND_VALUE: the value, converted to `type` at the launch */
+  const char* symbol;    /* CUBIND_SYMBOL: the variable's name in the cubin; else NULL */
 } cubind_parameter;
 
-/* The number of launches, in their order; a launch without blocks does not count. */
+/* The number of launches; a launch without blocks does not count. */
 CUBIND_API size_t cubind_variant_launches(const cubind_variant* variant);
 CUBIND_API cubind_code cubind_variant_launch(const cubind_variant* variant, size_t launch, cubind_launch_info* info);
 CUBIND_API cubind_code cubind_variant_parameter(const cubind_variant* variant, size_t launch, size_t parameter,
@@ -184,36 +184,38 @@ CUBIND_API cubind_code cubind_variant_parameter(const cubind_variant* variant, s
 
 /* ---- Launching ---- */
 
-/* Loads the cubin into the current context, or into the first visible device's primary context if none is current. The module is
-   unloaded when the kernel and its bindings are freed: no launch may be in flight then. */
+/* Loads the cubin into the current context, or into the first visible device's primary context if none is current. Freeing the
+   kernel and its bindings unloads the module; no launch may be in flight then. */
 CUBIND_API cubind_code cubind_load(const cubind_variant* variant, cubind_kernel** kernel);
 CUBIND_API void cubind_kernel_free(cubind_kernel* kernel);
 
-/* The driver's handles, for callers that launch by themselves; `launch` counts as in cubind_variant_launch(). They are valid as long as
-   the kernel. */
+/* The driver's handles, for callers that launch the kernel themselves. `launch` counts as in cubind_variant_launch(). The handles are
+   valid as long as the kernel. */
 CUBIND_API cubind_code cubind_kernel_module(const cubind_kernel* kernel, struct CUmod_st** module);
 CUBIND_API cubind_code cubind_kernel_function(const cubind_kernel* kernel, size_t launch,
                                               struct CUfunc_st** function);
 
-/* Computes everything of a launch but the arguments. dims: another problem of the bucket by its dims, in the order of
-   cubind_variant_problem(); NULL: the variant's own. CUBIND_NOT_FOUND if the answer does not cover these dims: then ask for them. */
+/* Computes everything for a launch except the arguments. dims: the dims of another problem of the bucket, in the order of
+   cubind_variant_problem(); NULL: the variant's. Returns CUBIND_NOT_FOUND if the answer does not cover these dims: then call
+   cubind_get() for them. */
 CUBIND_API cubind_code cubind_bind(const cubind_kernel* kernel, const int64_t* dims, size_t count,
                                    cubind_binding** binding);
 CUBIND_API void cubind_binding_free(cubind_binding* binding);
 
-/* The arguments that the caller sets: buffers, with the bytes that they need for the binding's dims, and scalars. */
+/* The arguments that the caller sets: scalars, and buffers with their size in bytes for the binding's dims. */
 CUBIND_API size_t cubind_binding_arguments(const cubind_binding* binding);
 CUBIND_API cubind_code cubind_binding_argument(const cubind_binding* binding, size_t argument,
                                                cubind_parameter* info);
 
-/* Set an argument by its name in the kernel spec; a scalar is converted to its parameter's type at the launch. */
+/* Set an argument by its name in the kernel spec. A scalar is converted to its parameter's type at the launch. */
 CUBIND_API cubind_code cubind_set_buffer(cubind_binding* binding, const char* name, const void* device_memory);
 CUBIND_API cubind_code cubind_set_float(cubind_binding* binding, const char* name, double value);
 CUBIND_API cubind_code cubind_set_integer(cubind_binding* binding, const char* name, int64_t value);
 
-/* Enqueues the launches on the stream (NULL: the default stream), and before them the copies of inputs to variables of the module. A
-   module has each variable once: launches with different contents on several streams have to be ordered by the caller. If an argument is missing, an integer does not fit, or an address is
-   NULL or misaligned, it launches nothing and returns CUBIND_INVALID_ARGUMENT. Allocates nothing and takes no lock. */
+/* Enqueues the launches on the stream (NULL: the default stream), and before each launch the copies of inputs to variables of the
+   module. A module has each variable once, so the caller must order launches with different contents on several streams. If an argument
+   is missing, an integer does not fit, or an address is NULL or misaligned, launches nothing and returns CUBIND_INVALID_ARGUMENT.
+   Allocates nothing and takes no lock. */
 CUBIND_API cubind_code cubind_launch(const cubind_binding* binding, struct CUstream_st* stream);
 
 #ifdef __cplusplus
