@@ -9,7 +9,7 @@
 namespace cubind {
 
 /// Enqueues one launch. `parameters` point to ParameterBytes, one for each parameter of the kernel. The
-/// caller looks at the result, so that a launch that succeeds makes no text.
+/// caller checks the result, so that a successful launch formats no text.
 inline cuda::Result enqueue(const cuda::DriverApi& api, cuda::Function function, const LaunchShape& shape,
                             void** parameters, cuda::Stream stream) {
   return api.launch_kernel(function, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y,

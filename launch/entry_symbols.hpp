@@ -7,8 +7,7 @@
 
 namespace cubind {
 
-/// The symbols of the kernels that the launches start, each once, in launch order: by these a module's
-/// functions are numbered.
+/// The symbols of the launches' kernels, each once, in launch order. They number a module's functions.
 std::vector<std::string> entry_symbols(const PlanTemplate& plan);
 std::vector<std::string> entry_symbols(const LaunchPlan& plan);
 

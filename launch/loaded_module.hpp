@@ -20,11 +20,11 @@ struct ModuleVariable {
 void check_content(const std::string& argument, std::uint64_t bytes, const ModuleVariable& variable,
                    const std::string& symbol);
 
-/// Unloads with the context current that it was loaded into: that is the owner's part. Immutable, safe on
-/// many threads. The table must outlive it.
+/// Owns a loaded module. The owner makes the context of loading current before it destroys this object.
+/// Immutable, safe on many threads. The function table must outlive it.
 class LoadedModule {
  public:
-  /// `symbols`: the functions to find, by which they are numbered. `owner` is for messages. Throws
+  /// `symbols`: the functions to find; their order numbers them. `owner` is for messages. Throws
   /// cuda::DriverError if the driver does not load the cubin or it lacks a symbol.
   LoadedModule(const cuda::DriverApi& api, const std::string& cubin, std::vector<std::string> symbols,
                const std::string& owner);
@@ -36,9 +36,9 @@ class LoadedModule {
   cuda::Module handle() const { return module_; }
   const std::vector<std::string>& symbols() const { return symbols_; }
   cuda::Function function(std::size_t index) const { return functions_[index]; }
-  /// Throws Error(InvalidArgument) for a symbol that was not named at loading.
+  /// Throws Error(InvalidArgument) for a symbol that was not in `symbols`.
   std::size_t number_of(const std::string& symbol) const;
-  /// Throws cuda::DriverError if the module has none of that name.
+  /// Throws cuda::DriverError if the module has no such variable.
   ModuleVariable variable(const std::string& symbol) const;
   /// Throws cuda::DriverError.
   int attribute(std::size_t index, cuda::FunctionAttribute which) const;

@@ -1,4 +1,4 @@
-// Scalars of a launch plan as the driver's parameter block has them.
+// Scalars of a launch plan in the form of the driver's parameter block.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ ParameterBytes pack_pointer(cuda::DevicePtr pointer);
 ParameterBytes pack_scalar(const Parameter& parameter, double value);
 ParameterBytes pack_scalar(const Parameter& parameter, std::int64_t value);
 
-/// A number that the launch plan has computed, and found to fit.
+/// Packs a number that the launch plan has computed and that fits the type.
 ParameterBytes pack_number(DType type, std::int64_t value);
 
 }  // namespace cubind
