@@ -18,8 +18,8 @@ namespace cubind {
 
 /// The tuning loop: enumerate, compile, verify, screen, interleave the finalists, choose, verify the winner.
 ///
-/// The search is a function of the lease and of the samples: the results in the lease are used and never
-/// repeated, so that a job that was killed anywhere ends with the winner of the undisturbed one.
+/// The search is a function of the lease and the samples. Results in the lease are used and not repeated, so
+/// a job that was killed at any point ends with the same winner as an undisturbed one.
 class TuneJob {
  public:
   struct Parts {
@@ -35,19 +35,18 @@ class TuneJob {
     DeviceDeadlines deadlines;
     TuneWhen when = TuneWhen::Idle;
     std::chrono::milliseconds idle_poll{2000};
-    std::size_t compile_window = 32;  // a request with CUDA's 16-bit headers has 1.6 MB
+    std::size_t compile_window = 32;  // a request with CUDA's 16-bit headers takes 1.6 MB
     v1::OpenDevice open;
-    std::function<GpuLend()> lend = {};  // of the device, now
-    /// Told once what the device says of itself when it is in use: by then it knows which rule of consent is
-    /// in force.
+    std::function<GpuLend()> lend = {};  // the device's current lend
+    /// Called once with the device's description, after its first use: then the rule of consent is known.
     std::function<void(const v1::DeviceInfo&)> on_device = {};
   };
   TuneJob(Parts parts, Options options);
 
-  /// Blocks until the job has ended. A job that cannot be done here is a result with its reason (FAILED); a
-  /// job that lost the GPU or the compile workers is INTERRUPTED and tried again later. Throws
-  /// Error(Cancelled) or Error(Aborted) if the job was stopped. The caller then sends nothing more for it
-  /// but, for Cancelled, an INTERRUPTED.
+  /// Blocks until the job has ended. If the job cannot be done here, the result is FAILED with the reason; if
+  /// it lost the GPU or the compile workers, the result is INTERRUPTED and the job is tried again later.
+  /// Throws Error(Cancelled) or Error(Aborted) if the job was stopped. The caller then sends nothing more for
+  /// the job, except INTERRUPTED after Cancelled.
   v1::JobResult run(const v1::LeaseGrant& lease);
 
  private:

@@ -1,5 +1,5 @@
-// The time below which a measurement cannot be true: a kernel that skips its work, or a timer that lies, is
-// refused.
+// The time below which a measurement cannot be true: it detects a kernel that skips its work, or a wrong
+// timer.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace cubind::measure {
 
-/// The least that the work needs. Zero: not known.
+/// The minimum of the work. Zero: unknown.
 struct FloorWork {
   std::uint64_t flops = 0;
-  std::uint64_t min_read_bytes = 0;  // counts in cold mode alone: warm, the reads may be served by the L2
+  std::uint64_t min_read_bytes = 0;  // counts only in cold mode: in warm mode the L2 may serve the reads
   bool cold_l2 = true;
 };
 
-/// The GPU while the samples were taken. Zero: not known, and the floor that needs it does not count.
+/// The GPU while the samples were taken. Zero: unknown; the floor that needs the value is then ignored.
 struct FloorRates {
   std::uint32_t cc_major = 0, cc_minor = 0;
   std::uint32_t sm_count = 0;
   std::uint32_t sm_mhz = 0;      // sampled
-  std::uint32_t memory_mhz = 0;  // as NVML gives it; memory transfers twice a clock
+  std::uint32_t memory_mhz = 0;  // as NVML reports it; memory transfers twice per clock
   std::uint32_t memory_bus_bits = 0;
 };
 
@@ -34,7 +34,7 @@ FloorRates floor_rates(const Facts& facts, std::uint32_t sm_mhz, std::uint32_t m
 
 /// The least time that the work can take.
 struct Floor {
-  double flops_us = 0;  // at the highest dense rate that any instruction of the architecture has
+  double flops_us = 0;  // at the highest dense rate of the architecture's instructions
   double read_us = 0;   // at the memory's peak rate
   double us = 0;        // the larger, less the margin; 0: unknown
 };
@@ -48,18 +48,18 @@ bool is_below(const Floor& floor, double sample_us, double tick_us);
 /// GB/s, less 10 %)".
 std::string describe(const Floor& floor, const FloorWork& work, const FloorRates& rates, double sample_us);
 
-/// describe() for the least of a block's samples, if it is below the floor; empty: it is not.
+/// describe() for the smallest of a block's samples if it is below the floor, else empty.
 std::string impossible_sample(const FloorWork& work, const FloorRates& rates,
                               const std::vector<double>& samples_us, double tick_us,
                               const MeasureSettings& settings = {});
 
-/// Floating-point operations a clock and SM of the architecture's fastest dense instruction. An architecture
-/// that is not listed gets a figure that no listed one reaches.
+/// Floating-point operations per clock and SM of the architecture's fastest dense instruction. An
+/// architecture that is not listed gets a figure above all listed ones.
 std::uint32_t peak_flops_per_clock(std::uint32_t cc_major, std::uint32_t cc_minor);
 
-/// Bytes per second at the memory's peak; 0 if clock or bus width is not known.
+/// Bytes per second at the memory's peak; 0 if clock or bus width is unknown.
 double peak_bytes_per_second(const FloorRates& rates);
-/// Operations per second at peak_flops_per_clock(); 0 if the clock or the number of SMs is not known.
+/// Operations per second at peak_flops_per_clock(); 0 if the clock or the number of SMs is unknown.
 double peak_flops_per_second(const FloorRates& rates);
 
 }  // namespace cubind::measure

@@ -1,7 +1,6 @@
-// All numbers of measuring. A change of one changes the meaning of a stored screening, so they live in one
-// place and nowhere else. Samples of one unchanged variant scatter by 1 to 2 % on an H200: the smallest of
-// three lies within 5 % of the best's, and the 95 % interval of a median of 60 was up to 0.8 % wide to one
-// side.
+// All constants of measuring. Changing one changes the meaning of a stored screening, so all are here.
+// Samples of one unchanged variant scatter by 1 to 2 % on an H200: the smallest of three is within 5 % of the
+// best's, and the 95 % interval of a median of 60 was up to 0.8 % wide to one side.
 #pragma once
 
 #include <chrono>
@@ -23,10 +22,9 @@ struct MeasureSettings {
   double screen_margin = 0.05;
   double short_screen_margin = 0.08;
 
-  /// Finalists: interleaved rounds, one sample of each finalist a round. They are compared after
-  /// `min_samples` rounds, after `max_samples`, and in between whenever the rounds have grown by
-  /// `comparison_growth`: a comparison after each round costs more than the rounds, and one of so many is
-  /// right by luck.
+  /// Finalists: interleaved rounds with one sample of each finalist. They are compared after `min_samples`
+  /// rounds, after `max_samples`, and in between whenever the rounds have grown by `comparison_growth`: a
+  /// comparison after each round would cost more than the rounds, and one of so many would succeed by chance.
   std::uint32_t max_finalists = 16;
   std::uint32_t min_samples = 10;
   std::uint32_t max_samples = 120;
@@ -37,7 +35,7 @@ struct MeasureSettings {
   std::uint32_t short_finalists = 48;
   std::uint32_t short_samples = 12;
   /// Finalists are separated when the interval of their ratio at this confidence excludes 1. They are
-  /// compared several times: at 0.95 each, one of ten of equal speed would be called slower in the end
+  /// compared several times: at 0.95 each, one of ten equally fast ones would eventually be called slower
   /// (`bench/noise`).
   double separation_confidence = 0.99;
 

@@ -1,4 +1,4 @@
-// Which blocks of samples count when a GPU slows itself down.
+// Decides which blocks of samples count when a GPU slows itself down.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace cubind::measure {
 
-/// Whether NVML's clock event reasons say thermal or hardware slowdown (thermal by hardware or software,
-/// power brake). A software power cap is not one: it is the steady state of a busy GPU, and finalists are
-/// compared within a round.
+/// Whether NVML's clock event reasons include a thermal or hardware slowdown (thermal by hardware or
+/// software, power brake). A software power cap is not one: it is the steady state of a busy GPU, and
+/// finalists are compared within a round.
 bool is_slowdown(std::uint64_t throttle_reasons);
 
 /// The decision about a block.
@@ -19,8 +19,8 @@ enum class BlockVerdict : std::uint8_t {
   KeepThrottled,  // slowed down, as the next blocks would be: kept and marked
 };
 
-/// One for a device. Drops blocks under slowdown, at most `max_dropped_blocks` in a row. The blocks after
-/// those are kept and marked until a block without slowdown comes. Not thread-safe.
+/// Use one object per device. Drops blocks under slowdown, at most `max_dropped_blocks` in a row. Later
+/// blocks are kept and marked until a block without slowdown comes. Not thread-safe.
 class ThrottlePolicy {
  public:
   explicit ThrottlePolicy(const MeasureSettings& settings = {}) : max_dropped_(settings.max_dropped_blocks) {}

@@ -14,10 +14,10 @@ namespace cubind {
 
 /// One way in which an answer departs from the question, mildest first: the order ranks candidates.
 enum class Departure : std::uint8_t {
-  Bucket,  // measured on the bucket's representative, or its largest measured problem, not on the asked one
-  Stale,   // measured under another driver branch, toolchain, power limit or flush method
-  OtherRevision,   // the source has changed since: the configuration is compiled from the new one
-  NearestProblem,  // measured on the nearest problem with the same types and flags, outside of the bucket
+  Bucket,         // measured on the bucket's representative or largest measured problem, not on the asked one
+  Stale,          // measured under another driver branch, toolchain, power limit or flush method
+  OtherRevision,  // the source has changed since: the configuration is compiled from the new source
+  NearestProblem,  // measured on the nearest problem with the same types and flags, outside the bucket
   OtherDevice,     // measured on another device class
   Default = 6,     // the spec's default configuration, or the first valid one
 };
@@ -25,26 +25,26 @@ enum class Departure : std::uint8_t {
 /// The evidence of an answer, weakest first. Only Measured is ever called a measurement.
 enum class Evidence : std::uint8_t {
   None = 0,      // nothing: a default configuration
-  Shipped = 1,   // came in with cubind's own tables: like Imported, and not of this site
+  Shipped = 1,   // came with cubind's tables: like Imported, but not from this site
   Replayed = 2,  // the replay device played it back: never answers for a real device class
-  Imported = 3,  // came in with a table: never replaces a measurement, never an incumbent
-  Measured = 5,  // measured by a device worker of ours
+  Imported = 3,  // came with a table: never replaces a measurement, never becomes an incumbent
+  Measured = 5,  // measured by one of this store's device workers
 };
 
 /// How a trial ended. A tuning failure is data, not an exception.
 enum class Outcome : std::uint8_t {
   Correct,      // it ran and every element of every output was within tolerance
-  Constraint,   // a constraint or launch limit of the problem excludes it
+  Constraint,   // a constraint or launch limit excludes it for the problem
   Compile,      // NVRTC refused it, ran out of time or of memory, or crashed
-  Launch,       // it was compiled but the driver does not launch it
+  Launch,       // it was compiled, but the driver refused to launch it
   Runtime,      // it faulted: illegal or misaligned address, trap
   Timeout,      // it did not end in time
   WrongResult,  // it ran and an element was out of tolerance, or a red zone was written
-  OutOfMemory,  // the device had no memory for it at that time: never kept as a property of the configuration
-  Unverified,   // it ran, its first sample was too slow to win, and so its results were not checked
+  OutOfMemory,  // the device had too little free memory then: not stored as a property of the configuration
+  Unverified,   // its first sample was too slow to win, so its results were not checked
 };
 
-/// It failed at its launch or while it ran, which may have been chance.
+/// Whether it failed at its launch or while it ran, which may not repeat.
 inline bool is_fault(Outcome outcome) {
   return outcome == Outcome::Launch || outcome == Outcome::Runtime || outcome == Outcome::Timeout;
 }
@@ -57,19 +57,19 @@ std::string_view to_string(Evidence evidence);
 /// "unverified".
 std::string_view to_string(Outcome outcome);
 
-/// The inverse of to_string; absent for any other word.
+/// The inverse of to_string; absent for an unknown word.
 std::optional<Departure> parse_departure(std::string_view name);
 std::optional<Evidence> parse_evidence(std::string_view name);
 std::optional<Outcome> parse_outcome(std::string_view name);
 
-/// It came in with a table, shipped or imported.
+/// Whether it came with a table, shipped or imported.
 inline bool is_of_table(Evidence evidence) {
   return evidence == Evidence::Shipped || evidence == Evidence::Imported;
 }
 
-/// A set of departures; empty is exact. `a < b` says that a is the better match: its worst member is milder,
-/// or that is the same and it has fewer members. The next worst member decides the rest, so that the order is
-/// total.
+/// A set of departures; the empty set is exact. `a < b` if a is the better match: its worst member is milder,
+/// or the worst members are equal and a has fewer members. If both are equal, the next worst member decides,
+/// so that the order is total.
 class Match {
  public:
   Match() = default;
@@ -81,7 +81,7 @@ class Match {
   std::size_t count() const;
   /// Mildest first.
   std::vector<Departure> departures() const;
-  /// Whether each departure is among those that a caller tolerates.
+  /// Whether the caller accepts each departure.
   bool within(const Match& accepted) const { return (bits_ & ~accepted.bits_) == 0; }
 
   bool operator==(const Match&) const = default;
@@ -91,12 +91,12 @@ class Match {
   std::uint8_t bits_ = 0;
 };
 
-/// Every departure: what a caller accepts by default.
+/// Every departure, which is what a caller accepts by default.
 Match all_departures();
 
 /// "exact", or the members, mildest first: "bucket+stale".
 std::string to_string(const Match& match);
-/// The inverse; absent for an unknown member.
+/// The inverse of to_string; absent for an unknown member.
 std::optional<Match> parse_match(std::string_view text);
 
 }  // namespace cubind

@@ -1,4 +1,4 @@
-// A problem, a configuration: named values in the order in which the kernel spec declares them.
+// Problems and configurations: named values in the order in which the kernel spec declares them.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct TypeBinding {
   bool operator==(const TypeBinding&) const = default;
 };
 
-/// Dims, types and flags of one call, canonical once KernelSpec::canonicalize has ordered and checked it.
+/// Dims, types and flags of one call. KernelSpec::canonicalize orders and checks them.
 struct Problem {
   std::vector<NamedValue> dims;
   std::vector<TypeBinding> types;
@@ -44,20 +44,20 @@ struct Configuration {
   bool operator==(const Configuration&) const = default;
 };
 
-/// "N=4096,D=4096,T=bf16" (flags and ",scenario=name" follow where there are any).
+/// "N=4096,D=4096,T=bf16", followed by flags and ",scenario=name" if there are any.
 std::string to_string(const Problem& problem);
 
 /// "THREADS=256,VECTOR=8".
 std::string to_string(const Configuration& configuration);
 
-/// Adds a name with its value as text: an integer, true or false becomes a dim, the spelling of a type
-/// becomes a type, and the value of `scenario` the scenario. False for any other value; the problem then
-/// stays as it was.
+/// Adds a named value from its text: an integer, true or false becomes a dim, the spelling of a type becomes
+/// a type, and the value of `scenario` the scenario. Returns false for any other value and leaves the problem
+/// unchanged.
 bool put_value(Problem& problem, const std::string& name, std::string_view value);
 
-/// Reads "N=4096,D=4096,T=bf16" in any order. A name whose value is an integer becomes a dim, one whose value
-/// spells a type becomes a type; KernelSpec::canonicalize moves flags to their place. Throws
-/// Error(InvalidArgument) naming the part.
+/// Reads "N=4096,D=4096,T=bf16" in any order. A name with an integer value becomes a dim, a name with the
+/// spelling of a type becomes a type; KernelSpec::canonicalize moves flags from the dims to the flags. Throws
+/// Error(InvalidArgument) that names the wrong part.
 Problem parse_problem(std::string_view text);
 
 }  // namespace cubind

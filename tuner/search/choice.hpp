@@ -11,10 +11,10 @@
 
 namespace cubind {
 
-/// A finalist as the choice sees it.
+/// The facts about a finalist that the choice uses.
 struct Contender {
   const RoundTimes* times = nullptr;  // at least one round
-  bool running = true;                // was not separated from the leader
+  bool running = true;                // not yet separated from the leader
   bool incumbent = false;
   bool is_default = false;
   std::uint32_t registers = 0;     // the largest of the entries

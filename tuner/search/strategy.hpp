@@ -1,4 +1,4 @@
-// Which configurations are tried next. The only part that knows how to search.
+// Chooses the configurations to try next. The only part that knows how to search.
 #pragma once
 
 #include <cstddef>
@@ -11,25 +11,25 @@
 
 namespace cubind {
 
-/// What became of a configuration that was tried.
+/// The result of a tried configuration.
 struct Observation {
   std::uint64_t number = 0;  // in the ConfigurationSpace
   Outcome outcome = Outcome::Correct;
-  std::optional<double> time_us;  // of one that is Correct; absent while its trial is under way
+  std::optional<double> time_us;  // if Correct; absent while the trial is running
 };
 
-/// Deterministic: a function of the history and of what the strategy was made with. The histories of one
-/// strategy's calls grow: each has the configurations of those before it, in their order. Used by one thread
-/// at a time.
+/// Deterministic: a function of the history and the constructor's arguments. From call to call the history
+/// only grows: each call's history begins with the previous one's. Used by one thread at a time.
 class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  /// Up to `count` valid configurations, the most promising first, none of them in the history (each at most
-  /// once there) and each once; fewer only where no more are found. `history` is in the order of the trials.
+  /// Up to `count` different valid configurations that are not in the history, the most promising first;
+  /// fewer only if no more are found. `history` is in the order of the trials, without repetitions.
   virtual std::vector<std::uint64_t> propose(std::span<const Observation> history, std::size_t count) = 0;
 
-  /// The number of first proposals that depend on no result, at least, so that they can be asked for at once.
+  /// A lower bound of the number of first proposals that depend on no result, so that they can be requested
+  /// at once.
   virtual std::size_t given() const { return 0; }
 };
 

@@ -1,4 +1,4 @@
-// The configurations that are not to be proposed again.
+// The configurations that must not be proposed again.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Tried {
   Tried() = default;
   explicit Tried(std::span<const Observation> history) { follow(history); }
 
-  /// Adds what is new in a history that has grown since the last call.
+  /// Adds the new entries of a history that has grown since the last call.
   void follow(std::span<const Observation> history) {
     for (; followed_ < history.size(); ++followed_) {
       numbers_.insert(history[followed_].number);
@@ -25,7 +25,7 @@ class Tried {
   }
 
   bool contains(std::uint64_t number) const { return numbers_.contains(number); }
-  /// False where it was there.
+  /// Returns false if the configuration was already in the set.
   bool add(std::uint64_t number) { return numbers_.insert(number).second; }
 
  private:

@@ -1,4 +1,4 @@
-// Which tunables matter: how much of the difference between the configurations that were timed each explains
+// Measures which tunables matter: how much of the difference between the timed configurations each explains
 // by itself.
 #pragma once
 
@@ -18,9 +18,9 @@ struct TimedConfiguration {
 
 struct TunableEffect {
   std::string name;
-  /// Share of the variance of the times' logarithms, less what as many values would explain by chance
-  /// (epsilon squared of a one-way analysis of variance): 0 to 1. Two tunables that only matter together
-  /// explain little each.
+  /// The share of the variance of the logarithms of the times, minus the share that as many values would
+  /// explain by chance (epsilon squared of a one-way analysis of variance): 0 to 1. Two tunables that only
+  /// matter together each explain little.
   double explained = 0;
   std::size_t values = 0;        // that were timed
   std::int64_t best_value = 0;   // with the lowest mean time

@@ -1,5 +1,5 @@
-// A kernel spec: the parsed JSON file, its sources, and everything that follows from them alone. Immutable
-// after parsing; safe to share between threads.
+// A kernel spec: the parsed JSON file, its sources, and everything that depends only on them. Immutable after
+// parsing; safe to share between threads.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,7 @@ struct SourceFile {
   bool operator==(const SourceFile&) const = default;
 };
 
-/// Everything an agent needs to work on a kernel: the spec's text and every file that its sources may
-/// include.
+/// Everything that an agent needs for a kernel: the spec's text and every file that its sources may include.
 struct SpecBundle {
   std::string file;  // for messages
   std::string spec_json;
@@ -43,22 +42,22 @@ struct SpecBundle {
 struct BucketRule {
   enum class Kind : std::uint8_t { Exact, Pow2, Edges };
   Kind kind = Kind::Exact;
-  std::vector<std::int64_t> edges;  // ascending; neighbours at most a factor 4 apart
+  std::vector<std::int64_t> edges;  // ascending; each at most 4 times the one before it
 
   struct Interval {
     std::int64_t lower = 0;  // inclusive
     std::int64_t upper = 0;  // inclusive: the representative
     bool operator==(const Interval&) const = default;
   };
-  /// The bucket of a value. Above the last edge, at or below a quarter of the first one, and for Exact: the
-  /// value alone.
+  /// The bucket of a value. For Exact, above the last edge, and at or below a quarter of the first edge, it
+  /// has only the value.
   Interval interval(std::int64_t value) const;
 };
 
 struct DimSpec {
   std::string name;
   std::string description;
-  std::int64_t minimum = 1;  // 0 where the spec allows an empty dim
+  std::int64_t minimum = 1;  // 0 if the spec allows an empty dim
   BucketRule bucket;
   bool specialized = false;  // compiled in
 };
@@ -73,7 +72,7 @@ struct Tunable {
   std::vector<std::int64_t> values;
 };
 
-/// The content of an input when it is measured and verified. `parameters`, in this order:
+/// The content of an input for measuring and verifying. The enumerators list `parameters` in order:
 struct Fill {
   enum class Kind : std::uint8_t {
     Normal,       // mean, standard deviation (0, 1)
@@ -87,11 +86,11 @@ struct Fill {
     File,     // none: the data of a .npy file, whatever the seed
   };
   Kind kind = Kind::Normal;
-  std::vector<double> parameters;  // without the values of `expression` and `sigma`
-  std::string expression;  // Choice: of the count, Offsets: of the total, over dims and flags; else empty
-  std::string file = {};   // File: relative to the spec's folder
-  Digest content = {};     // File: of all of it
-  std::string sigma = {};  // Offsets: of the sigma, over dims and flags, if the parts have one
+  std::vector<double> parameters;  // not the values of `expression` and `sigma`
+  std::string expression;          // over dims and flags. Choice: the count; Offsets: the total; else empty
+  std::string file = {};           // File: relative to the spec's folder
+  Digest content = {};             // File: digest of the whole file
+  std::string sigma = {};          // Offsets: of the sigma, over dims and flags, if the parts have one
   bool operator==(const Fill&) const = default;
 };
 
@@ -103,21 +102,21 @@ struct ArgumentSpec {
   bool buffer = true;
   std::string type;                // a type name of the problem ("T") or a fixed type ("i64")
   std::string extent;              // buffers: expression, elements
-  std::vector<std::string> shape;  // buffers: expressions, outermost axis first; empty: the spec gives none
+  std::vector<std::string> shape;  // buffers: expressions, outermost axis first; empty if the spec has none
   Role role = Role::None;
-  std::string symbol;  // buffers: the variable that has the content, with placeholders; empty: a parameter
+  std::string symbol;  // buffers: the variable with the content, with placeholders; empty for a parameter
   std::uint32_t align_bytes = 16;
   Fill fill;
   bool timed_zero = false;
   std::vector<std::int64_t> cleared_by;  // role zero: values of CONFIG; elsewhere it is an output. Empty: all
   bool constant_output = false;          // outputs: the values do not depend on the inputs
-  bool partial = false;                  // role out: some elements may be left alone
-  std::string expr;                      // scalars by expression
+  bool partial = false;                  // role out: some elements may stay unwritten
+  std::string expr;                      // scalars that an expression gives
   bool from_caller = false;              // scalars from the caller
-  double bench = 0;                      // the measurement passes it for a caller's scalar
+  double bench = 0;                      // the value that the measurement passes for a caller's scalar
 };
 
-/// Whether the caller reads it after the launch: what is compared with the reference.
+/// Whether the caller reads it after the launch. Outputs are compared with the reference.
 bool is_output(const ArgumentSpec& argument);
 
 struct LaunchSpec {
@@ -145,7 +144,7 @@ struct BoundSpec {
 struct Tolerance {
   DType type = DType::F32;
   BoundSpec rtol, atol;
-  std::string output = {};  // empty: of each output that has none of its own for this type
+  std::string output = {};  // empty: for each output without its own tolerance for this type
 };
 
 /// The bounds of one output at one problem: every element satisfies |out - ref| <= atol + rtol * |ref|.
@@ -158,7 +157,7 @@ struct ToleranceBounds {
 struct WorkSpec {
   // Expressions over dims, flags and sizeof; empty: unknown.
   std::string bytes, min_read_bytes, flops;
-  std::string unfused_bytes;  // of the separate kernels that this one replaces
+  std::string unfused_bytes;  // bytes of the separate kernels that this one replaces
 };
 
 /// The work of one problem; absent if the spec does not give it.
@@ -166,22 +165,22 @@ struct WorkSizes {
   std::optional<std::uint64_t> bytes, min_read_bytes, flops, unfused_bytes;
 };
 
-/// The artifact key's part for a source: its digest and those of its own include closure, by name, sorted.
+/// A source's part of the artifact key: its digest and the digests of its include closure, sorted by name.
 struct SourceDigests {
   Digest source;
   std::vector<std::pair<std::string, Digest>> includes;
   bool operator==(const SourceDigests&) const = default;
 };
 
-/// The path within the bundle of the text with this digest.
+/// The path of the text with this digest within the bundle.
 inline std::string ttir_path(const Digest& ttir) { return ttir.hex() + ".ttir"; }
 
-/// One way to compile a Triton kernel: a text of Triton's IR, and the options of the compile behind it.
+/// One way to compile a Triton kernel: a text of Triton's IR and the options for compiling it.
 struct TritonVariant {
   Digest ttir;
   std::string options;  // JSON with sorted names and no spaces
 
-  /// Of the text within the bundle.
+  /// The path of the text within the bundle.
   std::string path() const { return ttir_path(ttir); }
   bool operator==(const TritonVariant&) const = default;
 };
@@ -192,12 +191,12 @@ struct TritonCode : TritonTarget {
   std::map<std::int64_t, TritonVariant> variants;
 };
 
-/// Parsed and checked. Every error of the factory functions is Error(InvalidArgument) whose where() is "file
+/// A parsed and checked spec. The factory functions throw only Error(InvalidArgument) whose where() is "file
 /// /json/pointer".
 class KernelSpec {
  public:
   std::string name;
-  std::string file;    // as the user names it
+  std::string file;    // the name that the user gave
   std::string source;  // path of the CUDA source within the spec's folder; empty for a Triton kernel
   std::optional<TritonCode> triton;
   std::vector<DimSpec> dims;
@@ -211,78 +210,79 @@ class KernelSpec {
   ReferenceSpec reference;
   std::vector<Tolerance> tolerances;
   WorkSpec work;
-  // Extra NVRTC options: canonical, sorted, checked against the allow-list with each value that a placeholder
-  // in them may have.
+  // Extra NVRTC options: canonical, sorted, checked against the allow-list with each value of their
+  // placeholders.
   std::vector<std::string> options;
   std::vector<std::string> defines;  // NAME=VALUE with placeholders, as in an entry
   std::vector<std::string> headers;  // folders
   bool arch_features = false;
   SpecBundle bundle;
   SourceDigests source_digests;
-  SourceDigests reference_digests;  // of a reference kernel
+  SourceDigests reference_digests;  // of the reference kernel, if there is one
 
-  /// Puts dims, types and flags in declared order (a flag may stand among the dims), fills flag defaults,
-  /// checks names, ranges (1 to 2^48 unless the dim may be 0) and that each type is one of the listed
-  /// choices. Throws Error(InvalidArgument) with `field` as the place.
+  /// Puts dims, types and flags in declared order (`problem` may list flags among its dims) and adds the
+  /// defaults of missing flags. Checks names, ranges (1 to 2^48 unless the dim may be 0) and that each type
+  /// is one of the listed choices. Throws Error(InvalidArgument) with `field` as the place.
   Problem canonicalize(const Problem& problem, std::string_view field) const;
 
-  /// Checks that a configuration has each tunable once with a listed value; puts it in declared order.
+  /// Checks that a configuration has each tunable once with a listed value, and puts the tunables in declared
+  /// order.
   Configuration canonicalize(const Configuration& configuration, std::string_view field) const;
 
-  /// The problem's bucket: the interval of each dim (a single value where it is exact).
+  /// The problem's bucket: the interval of each dim (a single value for an exact dim).
   std::vector<BucketRule::Interval> bucket(const Problem& problem) const;
   /// The problem with every dim at its bucket's upper edge.
   Problem representative(const Problem& problem) const;
 
-  /// Constraints and launches with the problem's types bound and placeholders of types, tunables and
+  /// Constraints and launches with the problem's types bound, and with placeholders of types, tunables and
   /// specialized dims replaced in the entries. Symbols are empty.
   PlanTemplate plan_template(const Problem& problem, const Configuration& configuration) const;
   PlanTemplate reference_template(const Problem& problem) const;
 
-  /// Sum of |log2 ratio| over the dims; absent where types, flags or scenario differ.
+  /// The sum of |log2 ratio| over the dims; absent if types, flags or scenario differ.
   static std::optional<double> distance(const Problem& a, const Problem& b);
 
   const ArgumentSpec* argument(std::string_view name) const;
-  /// The outputs that have rows along a dim: those whose extent depends on it.
+  /// The outputs with rows along a dim: those whose extent depends on the dim.
   std::vector<std::string> outputs_along(std::string_view dim) const;
-  /// The output's own for this type, else that of the type; null where the spec has neither.
+  /// The output's tolerance for this type, else the type's; null if the spec has neither.
   const Tolerance* tolerance(std::string_view output, DType type) const;
   const SourceFile* bundled_file(std::string_view path) const;
   /// The element type of an argument for the problem's types.
   DType element_type(const ArgumentSpec& argument, const Problem& problem) const;
-  /// The fill with its expression evaluated: parameters are complete, in the order that Fill::Kind gives.
-  /// Throws Error(InvalidArgument) at the spec's pointer where the evaluation fails or a count is below 1.
+  /// The fill with its expressions evaluated: parameters are complete, in the order of Fill::Kind. Throws
+  /// Error(InvalidArgument) at the spec's pointer if the evaluation fails or a count is below 1.
   Fill resolved_fill(const ArgumentSpec& argument, const Problem& problem) const;
-  /// The data of a fill of kind File. Throws Error(InvalidArgument) if they have another type or number of
-  /// elements than the buffer. Valid as long as the spec.
+  /// The data of a fill of kind File, valid as long as the spec. Throws Error(InvalidArgument) if its type or
+  /// number of elements differs from the buffer's.
   std::string_view file_data(const ArgumentSpec& argument, const Problem& problem) const;
-  /// The part of it that needs no problem of the caller's: throws for another type.
+  /// The part of file_data()'s check that needs only the problem's types: throws if the type differs.
   void check_file_type(const ArgumentSpec& argument, const Problem& problem) const;
-  /// Throws Error(InvalidArgument) at the spec's pointer where an expression fails or is negative.
+  /// Throws Error(InvalidArgument) at the spec's pointer if an expression fails or is negative.
   ToleranceBounds bounds(const ArgumentSpec& output, const Problem& problem) const;
-  /// A Triton kernel of one configuration: it is compiled and served, and nothing is measured.
+  /// A Triton kernel with a single configuration is compiled and served but never measured.
   bool is_compiled_only() const { return triton && triton->variants.size() == 1; }
   /// The variant that a configuration of a Triton kernel names.
   const TritonVariant& triton_variant(const Configuration& configuration) const;
-  /// Throws as bounds() does.
+  /// Throws like bounds().
   WorkSizes work_sizes(const Problem& problem) const;
 };
 
 /// Parses the spec in `bundle`. The schema is compiled in.
 std::shared_ptr<const KernelSpec> parse_kernel_spec(SpecBundle bundle);
 
-/// Where the sources of a spec find their includes: in its bundle, in no toolkit. The spec must outlive it.
+/// Finds the includes of a spec's sources in its bundle, not in a toolkit. The spec must outlive the result.
 IncludeSearch include_search(const KernelSpec& spec);
 
-/// Called with the path of a file before it is looked at, whether it is there or not.
+/// Called with the path of each file before it is looked up, even if the file does not exist.
 using OnLook = std::function<void(const std::filesystem::path&)>;
 
-/// Reads a spec file and every file under its folder (and `headers` folders) that its sources may include;
-/// then parses it. Nothing else of the file system counts. While the files that were named to `on_look` stay
-/// as they are, present or not, another call ends as this one does.
+/// Reads and parses a spec file with every file under its folder (and `headers` folders) that its sources may
+/// include. The result depends on no other files: as long as the files passed to `on_look` stay unchanged (or
+/// missing), another call gives the same result.
 ///
-/// `folders` limits what is read. A file outside of them does not exist for it. Throws InvalidArgument for a
-/// `headers` folder that leads out of them.
+/// Only files within `folders` are read; others do not exist for it. Throws InvalidArgument if a `headers`
+/// folder leads out of `folders`.
 std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path, const OnLook& on_look = {},
                                                    const SourceFolders& folders = {});
 

@@ -1,8 +1,9 @@
-// Whether an output agrees with its reference, element by element.
+// Compares an output with its reference, element by element.
 //
-// A norm over the whole output hides a wholly wrong row: 0.4 % of the norm at 65536 rows. So every element
-// must satisfy |out - ref| <= atol + rtol * |ref|, and NaN or Inf is allowed only where the reference has the
-// same. tuner/worker compares on the device by the same rules; this code is the definition and what CI tests.
+// A norm over the whole output hides a wholly wrong row: at 65536 rows it is 0.4 % of the norm. So every
+// element must satisfy |out - ref| <= atol + rtol * |ref|, and NaN or Inf is allowed only where the reference
+// has the same value. tuner/worker compares on the device by the same rules; this code is the definition and
+// what CI tests.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +20,16 @@ struct Bounds {
   double atol = 0;
 };
 
-/// The excess of an element that no tolerance excuses (NaN against a number, any difference at tolerance
-/// zero). Finite, so that every format can carry it.
+/// The excess of an element beyond any tolerance (NaN compared with a number, any difference at tolerance
+/// zero). Finite, so that every format can represent it.
 inline constexpr double kUnboundedExcess = 1e300;
 
-/// An output against its reference.
+/// An output compared with its reference.
 struct Comparison {
   std::uint64_t elements = 0;
   std::uint64_t mismatches = 0;   // elements with an excess above 1
   double worst_excess = 0;        // largest |out - ref| / (atol + rtol |ref|)
-  std::uint64_t worst_index = 0;  // its first place; 0 if the worst excess is 0
+  std::uint64_t worst_index = 0;  // its first index; 0 if the worst excess is 0
   bool same_bits = true;          // byte for byte the same; false if the types differ
 
   bool passed() const { return mismatches == 0; }

@@ -20,7 +20,7 @@ inline constexpr std::size_t kRedZoneBytes = std::size_t{64} << 10;
 
 enum class ZoneSide : std::uint32_t { Front = 0, Back = 1 };
 
-/// Which zone: `buffer` is the buffer's number within its problem, below 126.
+/// Identifies a zone: `buffer` is the buffer's number within its problem, below 126.
 struct Zone {
   std::uint32_t buffer = 0;
   ZoneSide side = ZoneSide::Back;
@@ -32,12 +32,12 @@ std::byte red_zone_byte(Zone zone, std::uint64_t offset);
 void paint_red_zone(std::span<std::byte> bytes, Zone zone);
 
 struct ZoneDamage {
-  std::uint64_t first_offset = 0;  // of a changed byte, from the zone's first byte
-  std::uint64_t bytes = 0;         // that changed
+  std::uint64_t first_offset = 0;  // offset of the first changed byte from the zone's first byte
+  std::uint64_t bytes = 0;         // the number of changed bytes
   bool operator==(const ZoneDamage&) const = default;
 };
 
-/// Absent: the zone is as painted.
+/// Absent if the zone is as painted.
 std::optional<ZoneDamage> check_red_zone(std::span<const std::byte> bytes, Zone zone);
 
 /// "y: 2 bytes were written behind the buffer, the first one 0 bytes past its end".
