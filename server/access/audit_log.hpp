@@ -15,34 +15,34 @@ namespace cubind {
 
 struct AuditEntry {
   Call call = Call::GetStatus;
-  std::string caller;  // "alice (token 9f3c2ab811d04e57)"; empty: not known
+  std::string caller;  // "alice (token 9f3c2ab811d04e57)"; empty: unknown
   std::string peer;    // "ipv4:10.0.0.7:40000"
   std::string name_space;
   std::string outcome;  // "admitted", or the refusal
 };
 
 /// Thread-safe. {"time": ..., "call": ..., "caller": ..., "peer": ..., "namespace": ..., "outcome": ...}; the
-/// file is appended to, has mode 0600, and is never cut.
+/// file has mode 0600, is appended to and never truncated.
 class AuditLog {
  public:
-  /// `file` empty: nothing is written. Throws if it cannot be opened.
+  /// An empty `file` writes nothing. Throws if the file cannot be opened.
   AuditLog(const std::filesystem::path& file, const Clock& clock);
 
   void admitted(AuditEntry entry) const;
-  /// Of more than kMostRefusals in a second, only the first are written: callers cannot fill the disk. Those
-  /// without a valid token and those with one have a number each.
+  /// Writes at most kMostRefusals refusals per second, so that callers cannot fill the disk. Callers with and
+  /// without a valid token are counted separately.
   void refused(AuditEntry entry) const;
 
   static constexpr std::uint32_t kMostRefusals = 100;
 
  private:
-  /// How much is written within a second.
+  /// The limit of lines per second.
   class Budget {
    public:
     bool take(std::int64_t second);
 
    private:
-    std::atomic<std::int64_t> second_{0};  // of the count
+    std::atomic<std::int64_t> second_{0};  // the second that is counted
     std::atomic<std::uint32_t> taken_{0};
   };
 
@@ -51,7 +51,7 @@ class AuditLog {
   const UniqueFd file_;
   const Clock& clock_;
   mutable Budget of_known_, of_unknown_;     // callers
-  mutable std::atomic<bool> failed_{false};  // the log says it once
+  mutable std::atomic<bool> failed_{false};  // so that the log reports it once
 };
 
 }  // namespace cubind

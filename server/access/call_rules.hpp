@@ -1,4 +1,4 @@
-// The one table from each call to the roles that may make it.
+// The only table of the roles that may make each call.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct CallRule {
   Call call;
   std::string_view name;  // of the rpc
   CallerRole least;
-  bool for_agents = false;  // an agent may make it too
-  bool changes = false;     // what others get: an audit log has it
+  bool for_agents = false;  // agents may call it too
+  bool changes = false;     // changes what others get, so the audit log has it
 };
 
 /// In the order of the enumerators.

@@ -1,4 +1,4 @@
-// The identity behind a call, and what it may do.
+// The identity behind a call, and its rights.
 #pragma once
 
 #include <chrono>
@@ -14,14 +14,14 @@ namespace cubind {
 
 struct Caller {
   enum class Known : std::uint8_t {
-    BySocket,  // it opened the Unix socket of the daemon's own user
+    BySocket,  // it opened the Unix socket of the daemon's user
     ByGroup,   // it opened the Unix socket of the group
     ByToken,
     NotAtAll,  // --insecure without --tokens: everyone who reaches the address
   };
 
   std::string name = {};
-  std::string token = {};  // id; empty: it has none
+  std::string token = {};  // id; empty if it has none
   Digest secret = {};      // of the token
   RoleSet roles = {};
   Scope namespaces = {};
@@ -35,22 +35,22 @@ struct Caller {
 };
 
 Caller caller_of_token(const Token& token);
-/// Admins in every namespace.
+/// An admin in every namespace.
 Caller caller_of_socket();
-/// Stands for all members, in every namespace.
+/// All members of the group as one caller, in every namespace.
 Caller caller_of_group(const SocketGroup& group);
 Caller unknown_caller();
 
-/// The pure rule: whether the caller's roles and namespaces allow the call.
+/// Whether the caller's roles and namespaces allow the call. Pure.
 bool may(const Caller& caller, Call call);
 bool may(const Caller& caller, Call call, const std::string& name_space);
 
-/// The same; throw PermissionDenied, with what is missing and what the caller has.
+/// The same check; these throw PermissionDenied with the missing right and the caller's rights.
 void require(const Caller& caller, Call call);
 void require_namespace(const Caller& caller, Call call, const std::string& name_space);
-/// For a call that would reach into all namespaces; `how` says how it is limited to one.
+/// For a call on all namespaces; `how` says how to limit it to one.
 void require_all_namespaces(const Caller& caller, Call call, const std::string& how);
-/// An agent may offer devices of these classes.
+/// For an agent that offers devices of these classes.
 void require_device_class(const Caller& caller, const std::string& label);
 
 }  // namespace cubind

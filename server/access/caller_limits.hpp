@@ -1,4 +1,4 @@
-// What one caller may hold of the daemon at a time.
+// Limits what one caller may hold of the daemon at a time.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 namespace cubind {
 
 enum class Held : std::uint8_t {
-  Calls,     // open: running, waiting, or with an answer that is not read
-  Bytes,     // of requests, uploads, and answers that are not read
+  Calls,     // running, waiting, or with an unread answer
+  Bytes,     // of requests, uploads and unread answers
   Checks,    // CheckKernel
   Jobs,      // queued and running, that the caller started
   Compiles,  // queued and running, that the caller's misses started
@@ -51,21 +51,21 @@ class CallerLimits {
     Hold& operator=(Hold&& other) noexcept;
     ~Hold();
 
-    /// Throws as take() does; then it holds as much as before.
+    /// Throws like take(); the count then stays unchanged.
     void add(std::uint64_t amount);
 
    private:
     friend class CallerLimits;
     Hold(CallerLimits& limits, Entry& entry, Held what) : limits_(&limits), entry_(&entry), what_(what) {}
 
-    CallerLimits* limits_ = nullptr;  // null: it holds nothing
+    CallerLimits* limits_ = nullptr;  // null if it holds nothing
     Entry* entry_ = nullptr;
     Held what_ = Held::Calls;
     std::uint64_t amount_ = 0;
   };
 
-  /// Throws ResourceExhausted if the caller would hold more than its limit. The daemon's own work, whose
-  /// caller is empty, has none.
+  /// Throws ResourceExhausted if the caller would exceed its limit. The daemon's work, whose caller is empty,
+  /// has no limit.
   Hold take(const std::string& caller, Held what, std::uint64_t amount = 1);
   std::uint64_t held(const std::string& caller, Held what) const;
 

@@ -1,4 +1,4 @@
-// The gate before every call: it says who calls.
+// The gate before every call, which identifies the caller.
 #pragma once
 
 #include <chrono>
@@ -19,14 +19,14 @@
 
 namespace cubind {
 
-/// Thread-safe. Reads the token file again within a second of a change. A changed file that cannot be read
-/// leaves the tokens as they were and is logged; a file that is gone revokes all.
+/// Thread-safe. Reads the token file again within a second of a change. If a changed file cannot be read, the
+/// tokens stay as they were and the log says so; if the file is missing, all tokens are revoked.
 class Gate {
  public:
   using CallerPtr = std::shared_ptr<const Caller>;
 
-  /// `tokens` empty: TCP callers are not told apart, and each is an admin. `group` has a socket of its own.
-  /// Throws as read_token_file() does.
+  /// With an empty `tokens`, TCP callers are not distinguished and each is an admin. `group` has a separate
+  /// socket. Throws like read_token_file().
   Gate(std::filesystem::path tokens, const Clock& clock, const std::optional<SocketGroup>& group = {},
        std::chrono::milliseconds period = std::chrono::milliseconds(250));
   Gate(const Gate&) = delete;
@@ -34,12 +34,12 @@ class Gate {
 
   /// The caller behind a connection to the Unix socket.
   const CallerPtr& socket_owner() const { return socket_owner_; }
-  /// The caller behind a connection to the group's socket. Null: there is none.
+  /// The caller behind a connection to the group's socket; null if there is no such socket.
   const CallerPtr& socket_group() const { return socket_group_; }
   /// The caller that sent the metadata `authorization`. Throws Unauthenticated if there is none, or the token
   /// is wrong, revoked or expired.
   CallerPtr caller_of(std::string_view authorization) const;
-  /// Whether the caller would still be let in, with the same rights.
+  /// Whether the caller would still be admitted with the same rights.
   bool admits(const Caller& caller) const;
 
  private:
@@ -49,10 +49,11 @@ class Gate {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
-  // By the whole metadata value. A secret of 256 random bits is not guessed by the time that a lookup takes.
+  // By the whole metadata value. The duration of a lookup does not reveal a secret of 256 random bits.
   using Verified = std::unordered_map<std::string, CallerPtr, Hash, std::equal_to<>>;
 
-  /// False: the file cannot be read; `is_again`: nor could it before, which the log says once.
+  /// Returns false if the file cannot be read. `is_again`: it could not be read before either; the log says
+  /// so only once.
   bool reload(bool is_again);
   void set(std::vector<Token> tokens);
   CallerPtr verify(std::string_view authorization) const;

@@ -15,8 +15,8 @@ struct SocketGroup {
   CallerRole role = CallerRole::Reader;  // of its members: Reader or Tuner
 };
 
-/// "GROUP" or "GROUP:ROLE". Throws InvalidArgument for a group that the system does not know and for another
-/// role than reader and tuner.
+/// Parses "GROUP" or "GROUP:ROLE". Throws InvalidArgument for a group that the system does not know and for a
+/// role other than reader and tuner.
 SocketGroup parse_socket_group(const std::string& text);
 
 }  // namespace cubind

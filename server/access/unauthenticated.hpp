@@ -1,4 +1,4 @@
-// The fault of a caller that has not shown who it is.
+// The fault of a caller that has not authenticated.
 #pragma once
 
 #include <string>

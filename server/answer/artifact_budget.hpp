@@ -1,4 +1,4 @@
-// How much room the cubins may take in the store: those used longest ago make room.
+// Bounds the size of the cubins in the store: the least recently used ones are removed.
 #pragma once
 
 #include <atomic>
@@ -9,20 +9,20 @@
 
 namespace cubind {
 
-/// Never removed: the measured cubin of a current record, or of one in a generation that a training job has
-/// pinned. Whatever else goes is compiled again when it is asked for.
+/// Never removes the measured cubins of current records and of generations that training jobs have pinned.
+/// Any other cubin is compiled again on request.
 class ArtifactBudget {
  public:
-  /// `max_bytes` of compressed cubins; 0: no limit.
+  /// `max_bytes`: of compressed cubins; 0: no limit.
   ArtifactBudget(Store& store, BlobCache& blobs, std::uint64_t max_bytes)
       : store_(store), blobs_(blobs), max_bytes_(max_bytes) {}
 
-  /// Writes down which cubins were used since the last call, then makes room, a limited number in one
+  /// Stores which cubins were used since the last call, then removes cubins, a limited number per
   /// transaction. One thread at a time. Throws the store's errors.
   void keep();
 
   std::uint64_t max_bytes() const { return max_bytes_; }
-  std::uint64_t evicted() const { return evicted_; }  // from any thread
+  std::uint64_t evicted() const { return evicted_; }  // any thread may call it
 
  private:
   void warn_of_needs(std::uint64_t bytes);

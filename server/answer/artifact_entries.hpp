@@ -9,12 +9,13 @@
 
 namespace cubind {
 
-/// What cubins tell of their artifacts' entries. Each is read once and kept in RAM. Thread-safe.
+/// The facts about entries that their cubins contain. Each cubin is read once; the facts stay in RAM.
+/// Thread-safe.
 class ArtifactEntries {
  public:
   explicit ArtifactEntries(BlobCache& blobs) : blobs_(blobs) {}
 
-  /// Of a cubin that is lost or cannot be read, what the symbols tell.
+  /// If the cubin is lost or cannot be read, only the facts that the symbols give.
   std::shared_ptr<const CompiledEntries> of(const ArtifactRow& artifact);
 
  private:

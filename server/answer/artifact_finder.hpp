@@ -1,5 +1,5 @@
-// Finds the artifact of a configuration: for today's source, an architecture that the device runs and a
-// toolchain that the driver loads.
+// Finds the artifact of a configuration for the current source, an architecture that the device runs and a
+// toolchain whose cubins the driver loads.
 #pragma once
 
 #include <atomic>
@@ -19,42 +19,42 @@ namespace cubind {
 class Store;
 class StoreReader;
 
-/// The artifact to serve, else why none of those that there are can be.
+/// The artifact to serve, else the reason why no existing one can be served.
 struct FoundArtifact {
   std::optional<ArtifactRow> artifact;
-  /// It was compiled by an earlier toolchain than would compile today, and is not what was measured.
+  /// It was compiled by an earlier toolchain than the current one, and was not measured.
   bool outdated = false;
-  /// There is an artifact, but the driver cannot load the cubins of its toolchain ("nvrtc 13.0").
+  /// An artifact exists, but the driver cannot load the cubins of its toolchain ("nvrtc 13.0").
   std::optional<std::string> refused_toolchain;
-  /// There is an artifact, but its bits may not be those that the numerics want.
+  /// An artifact exists, but its results may not have the bits that the numerics require.
   bool has_other_bits = false;
 };
 
-/// Thread-safe. Rows that were read stay in RAM: while the store cannot be read, a question whose rows and
-/// cubin are there has the answer that it had before.
+/// Thread-safe. Rows stay in RAM after they are read: while the store cannot be read, a question whose rows
+/// and cubin are in RAM keeps its answer.
 class ArtifactFinder {
  public:
   ArtifactFinder(Store& store, const BlobCache& blobs) : store_(store), blobs_(blobs) {}
 
-  /// The record's toolchain is tried first, so that the very bytes that were measured are served where they
-  /// can be; then today's, then the others. Numerics `invariant:DIM` have no other one: the record's alone,
-  /// for a default today's. A locked question takes the record's bytes alone, whatever compiled them.
+  /// Tries the record's toolchain first, so that the measured bytes are served if possible, then the current
+  /// one, then the others. Numerics `invariant:DIM` allow only one toolchain: the record's, or for a default
+  /// the current one. A locked question takes only the record's bytes, whatever compiled them.
   ///
-  /// The row of the artifact that the record was measured with must name the record's cubin. One that names
-  /// another is damaged: it is dropped and counts as not stored.
+  /// The row of the artifact that the record was measured with must name the record's cubin. If it names
+  /// another one, it is damaged: it is dropped and counts as not stored.
   FoundArtifact find(const Question& question, const AnswerCandidate& candidate);
 
-  /// A new artifact: its toolchain may not have been seen with this kernel.
+  /// Notes a new artifact, whose toolchain may be new for this kernel.
   void note(const ArtifactRow& artifact);
-  /// Other daemons have stored artifacts.
+  /// Notes that other daemons have stored artifacts.
   void note_others();
-  /// How many were noted.
+  /// The number of noted artifacts.
   std::uint64_t noted() const { return noted_; }
 
  private:
   using RowPtr = std::shared_ptr<const ArtifactRow>;  // null: not stored
-  /// What the store has said, and how many note_others() there had been. What was not stored then may be
-  /// stored since another one.
+  /// The store's reply and the number of note_others() calls before it. After a further call, an artifact
+  /// that was missing then may be stored.
   template <typename Said>
   struct Known {
     Said said;
@@ -65,7 +65,7 @@ class ArtifactFinder {
 
   std::vector<ToolchainIdentity> toolchains(const Question& question);
   std::vector<ToolchainIdentity> in_order(const Question& question, const RecordRow* record);
-  /// False: the source does not tell.
+  /// False if the source does not tell.
   bool look(Search& search, From from, StoreReader* reader);
   std::optional<RowPtr> row(const Search& search, const Key& key, From from, StoreReader* reader);
   void keep(const Search& search, const Key& key, RowPtr row);
@@ -81,7 +81,7 @@ class ArtifactFinder {
   std::map<std::string, Known<std::vector<ToolchainIdentity>>> toolchains_;
 };
 
-/// Single-flight key of compiling a configuration for a question.
+/// The single-flight key for compiling a configuration for a question.
 Digest compile_key(const Question& question, const Configuration& configuration);
 
 }  // namespace cubind

@@ -1,4 +1,4 @@
-// The compressed cubins that were served last, in RAM. Thread-safe.
+// The most recently served compressed cubins, in RAM. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,14 @@ namespace cubind {
 
 class Store;
 
-/// A blob in RAM. A holder of a weak reference that serves it again without asking the cache calls
+/// A blob in RAM. A holder of a weak reference that serves the blob again without asking the cache must call
 /// mark_used().
 class CachedBlob : public Blob {
  public:
   explicit CachedBlob(Blob blob) : Blob(std::move(blob)) {}
 
   void mark_used() const {
-    // Written only where it changes something: many threads serve the same blob.
+    // Written only if the value changes, because many threads serve the same blob.
     if (uses_.load(std::memory_order_relaxed) != kAll) {
       uses_.store(kAll, std::memory_order_relaxed);
     }
@@ -34,23 +34,23 @@ class CachedBlob : public Blob {
   friend class BlobCache;
   static constexpr unsigned kSinceRoom = 1, kSinceTaken = 2, kAll = 3;
 
-  /// Whether it was used since the same was last asked.
+  /// Whether the blob was used since the last call with the same flag.
   bool take(unsigned since) const { return (uses_.fetch_and(~since) & since) != 0; }
 
   mutable std::atomic<unsigned> uses_{kAll};
 };
 
-/// Blobs that were not used since the cache last looked for room are dropped (second chance).
+/// To make room, drops blobs that were not used since it last made room (second chance).
 class BlobCache {
  public:
   BlobCache(Store& store, std::size_t max_bytes) : store_(store), max_bytes_(max_bytes) {}
 
-  /// Null: not stored. Damaged bytes are removed from the store and are then not stored.
+  /// Null if not stored. Damaged bytes are removed from the store and count as not stored.
   std::shared_ptr<const CachedBlob> find(const Digest& cubin);
-  /// Whether find() needs no store. That is no use of the cubin.
+  /// Whether find() needs no store. Does not count as a use of the cubin.
   bool has(const Digest& cubin) const;
 
-  /// The cubins that were used since the last call, each once.
+  /// The different cubins that were used since the last call.
   std::vector<Digest> take_used();
 
  private:
@@ -64,7 +64,7 @@ class BlobCache {
   Store& store_;
   const std::size_t max_bytes_;
   mutable std::mutex mutex_;
-  Entries entries_;                                       // guarded by mutex_; looked at from the end
+  Entries entries_;                                       // guarded by mutex_; searched from the end
   std::unordered_map<Digest, Entries::iterator> places_;  // guarded by mutex_
   std::size_t bytes_ = 0;                                 // guarded by mutex_
   std::set<Digest>

@@ -12,14 +12,14 @@ namespace cubind {
 class SignedRecords {
  public:
   void add(const RecordRow& record, SignedLine line) { lines_.insert_or_assign(Id(record), std::move(line)); }
-  /// Null: the record is not signed.
+  /// Null if the record is not signed.
   const SignedLine* find(const RecordRow& record) const {
     const auto found = lines_.find(Id(record));
     return found == lines_.end() ? nullptr : &found->second;
   }
 
  private:
-  /// What tells the records of a bundle apart: a trial covers driver branch and toolchain.
+  /// Distinguishes the records of a bundle; the trial covers driver branch and toolchain.
   struct Id {
     explicit Id(const RecordRow& record)
         : key(record.key), trial(record.trial), evidence(record.evidence), provisional(record.provisional) {}

@@ -23,45 +23,46 @@ struct OfferedDevice {
   DeviceClass device;
   DriverVersion driver;
   std::string consent;  // idle (NVML processes), idle (memory and utilization), always, never
-  std::uint64_t trial_memory_bytes = 0;  // what trials may use now; 0: unknown
-  /// Of a replay device: "scale N=4096,T=f32" for each problem that it can play, sorted; empty: unknown.
+  std::uint64_t trial_memory_bytes = 0;  // available to trials now; 0: unknown
+  /// For a replay device: "scale N=4096,T=f32" for each problem that it can play, sorted; empty: unknown.
   std::vector<std::string> recorded = {};
 };
 
 inline bool may_measure(const OfferedDevice& device) { return !device.consent.starts_with("never"); }
 
-/// An NVRTC or a Triton with which an agent compiles.
+/// An NVRTC or Triton that an agent compiles with.
 struct OfferedToolchain {
   std::string name;  // "nvrtc 13.0", "triton 3.6.0"
   std::uint32_t major = 0, minor = 0;
   std::vector<std::string> architectures;
-  Digest nvrtc = {}, builtins = {};             // of its libraries; zero: not said
-  std::vector<std::string> assemblers = {};     // of a Triton: the version of ptxas for each architecture
-  std::vector<std::string> sandbox_lacks = {};  // what its host's kernel does not give to its compiles
-  bool takes_foreign = true;  // compiles sources that another user than the daemon's has sent
+  Digest nvrtc = {}, builtins = {};             // digests of its libraries; zero: unknown
+  std::vector<std::string> assemblers = {};     // Triton: the version of ptxas for each architecture
+  std::vector<std::string> sandbox_lacks = {};  // parts of the sandbox that its host's kernel lacks
+  bool takes_foreign = true;                    // compiles sources of users other than the daemon's
 
   bool is_triton() const { return name.starts_with("triton "); }
 };
 
-/// A caller's own GPU: while the caller waits, its process does not count as another user.
+/// A caller's GPU: while the caller waits, its process does not count as another user.
 struct LentGpu {
   std::string uuid;
   std::uint32_t process = 0;
-  std::string host;                // where `process` is valid: as process_host()
-  std::uint64_t memory_bytes = 0;  // that the process holds on it, without its context
+  std::string host;                // where `process` is valid, as from process_host()
+  std::uint64_t memory_bytes = 0;  // bytes that the process holds on it, without its context
 };
 
-/// What an agent has said of itself.
+/// An agent's description of itself.
 struct AgentProfile {
   std::string id;
   std::string version;
   std::vector<OfferedDevice> devices;        // empty: compiles only
   std::vector<OfferedToolchain> toolchains;  // newest first
   std::uint32_t compile_jobs = 1;
-  std::string no_device_because;  // without devices
-  std::string token = {};         // id of the token that it came with; empty: it needed none
+  std::string no_device_because;  // why it has no devices
+  std::string token = {};         // id of its token; empty: it needed none
 
-  /// An agent cannot take the place of another token's agent by its id. An id of a token has no space.
+  /// Identifies the agent. It contains the token, so that an agent with another token cannot use this agent's
+  /// id. A token's id has no space.
   std::string key() const { return token + " " + id; }
 };
 
@@ -70,8 +71,7 @@ inline auto devices_of(std::span<const AgentProfile> agents) {
   return agents | std::views::transform(&AgentProfile::devices) | std::views::join;
 }
 
-/// A job handed to an agent, with everything that is known: nothing of it is measured, compiled or verified
-/// again.
+/// A job given to an agent with all known results, which the agent does not measure, compile or verify again.
 struct Lease {
   std::string id;
   std::uint64_t fence = 0;
@@ -85,8 +85,8 @@ struct Lease {
   std::vector<VerificationRow> verifications;
   std::vector<ArtifactRow> artifacts;
   RecordPtr incumbent;          // the measured winner so far; null: none
-  bool only_when_idle = false;  // is handed back if another process uses the GPU
-  bool background = false;      // a job that measures; AgentLink::awaited() tells when that changes
+  bool only_when_idle = false;  // handed back if another process uses the GPU
+  bool background = false;      // measures while no caller waits; AgentLink::awaited() ends this
 };
 
 /// A configuration to compile for CheckKernel; nothing of it is stored.
@@ -97,10 +97,10 @@ struct CheckOrder {
   Configuration configuration;
   ToolchainNeed needs;          // with an architecture
   DeviceConstants constants;    // for the plan
-  bool with_reference = false;  // the reference kernel, where there is one, is compiled too
+  bool with_reference = false;  // also compile the reference kernel, if there is one
 };
 
-/// What became of a CheckOrder.
+/// The result of a CheckOrder.
 struct CheckOutcome {
   Outcome outcome = Outcome::Correct;
   std::string log;
@@ -108,7 +108,7 @@ struct CheckOutcome {
   ArtifactRow artifact;  // key and toolchain digests may be empty
 };
 
-/// How far a leased job is.
+/// The progress of a leased job.
 struct WorkProgress {
   std::string stage;
   std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
@@ -118,13 +118,13 @@ struct WorkProgress {
   bool is_lent = false;                // WaitingForIdleGpu: although a caller lends the GPU
 };
 
-/// A compiled variant, with its bytes where they have not come before.
+/// A compiled variant, with its bytes unless they were uploaded before.
 struct ArtifactUpload {
   ArtifactRow row;
   std::string zstd;  // empty: uploaded before, by PutArtifact
 };
 
-/// The rows carry what the agent knows; the queue adds kernel, device, driver, policy, series and job.
+/// Rows with the facts that the agent knows; the queue adds kernel, device, driver, policy, series and job.
 struct WorkBatch {
   std::vector<TrialRow> trials;
   std::vector<ArtifactUpload> artifacts;
@@ -132,32 +132,33 @@ struct WorkBatch {
   std::vector<VerificationRow> verifications;
 };
 
-/// How a lease ended.
+/// The end of a lease.
 struct WorkResult {
   enum class Status : std::uint8_t { Done, Failed, Interrupted, Smaller };
   Status status = Status::Done;
   std::string error;
   RecordRow record;  // winner, statistics, verification, finalists; the queue adds the rest
   std::vector<OutcomeCount> outcomes;
-  Problem smaller_problem;        // Smaller: what fits; `error` says what does not
-  std::uint64_t needs_bytes = 0;  // Failed or Smaller, because memory was short
+  Problem smaller_problem;        // Smaller: the problem that fits; `error` names the one that does not
+  std::uint64_t needs_bytes = 0;  // Failed or Smaller for lack of memory: the bytes needed
   std::vector<StageTime> stages;
 };
 
-/// Towards one agent. Calls do not block and do not throw; what cannot be sent is lost, and the lease with
-/// it.
+/// The queue's messages to one agent. Calls do not block or throw; if a message cannot be sent, it is lost,
+/// and the lease with it.
 class AgentLink {
  public:
   virtual ~AgentLink() = default;
   virtual void grant(const Lease& lease) = 0;
-  /// The job that is likely to be granted next on this GPU. The lease is none: it has neither id nor fence.
+  /// Announces the job that is likely to be granted next on this GPU. `next` grants nothing: it has neither
+  /// id nor fence.
   virtual void announce(const Lease& next) = 0;
-  /// A caller waits for the job of a lease that none waited for when it was granted.
+  /// A caller now waits for the job, which no caller waited for when it was leased.
   virtual void awaited(const std::string& lease_id) = 0;
   virtual void end_lease(const std::string& lease_id, const std::string& reason) = 0;
   virtual void check(const CheckOrder& order) = 0;
   virtual void drain() = 0;
-  /// All of the agent's GPUs that callers lend now.
+  /// Sends all current lends of the agent's GPUs.
   virtual void lends(const std::vector<LentGpu>& lent) = 0;
 };
 

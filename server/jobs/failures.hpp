@@ -14,20 +14,20 @@ namespace cubind {
 
 class KernelLibrary;
 
-/// The latest failure of each key. It holds while the kernel's spec is the same, and for a pause; where the
-/// job lacked memory, until a GPU of its class offers enough of it (for the pause, where a GPU does not tell
-/// what is free).
+/// The latest failure of each key. A failure counts for a pause, as long as the kernel's spec is unchanged.
+/// If the job lacked memory, it counts until a GPU of its class offers enough; if a GPU does not report its
+/// free memory, for the pause.
 class Failures {
  public:
   Failures(KernelLibrary& kernels, const JoinedAgents& agents, const Clock& clock, std::chrono::minutes pause)
       : kernels_(kernels), agents_(agents), clock_(clock), pause_(pause) {}
 
-  /// A job has ended: if it succeeded or was cancelled, its key has not failed.
+  /// Notes the end of a job. If it succeeded or was cancelled, the key's failure is removed.
   void note(const JobRow& ended);
-  /// The error of the key's failure while it holds. That exactly the problem did not fit says nothing to who
-  /// asks for its bucket.
+  /// The error of the key's failure while it counts. If only this problem did not fit into memory, its bucket
+  /// may still be measured.
   std::optional<std::string> find(const Digest& key, bool for_bucket) const;
-  /// By the key's latest job; 0: it did not lack memory.
+  /// The memory that the key's latest job needed; 0: it did not lack memory.
   std::uint64_t memory_needed(const Digest& key) const;
 
  private:
@@ -38,12 +38,12 @@ class Failures {
     std::uint64_t revision = 0;  // of the kernel's spec
     Digest device_class;
     bool for_bucket = false;
-    std::uint64_t needs_bytes = 0;  // 0: memory was not short
+    std::uint64_t needs_bytes = 0;  // 0: the job did not lack memory
   };
-  /// Null: none, or of another spec.
+  /// Null if there is none, or it belongs to another revision of the spec.
   const Failure* latest(const Digest& key) const;
   bool may_fit(const Failure& failure) const;
-  /// 0: the kernel is not known.
+  /// 0 if the kernel is unknown.
   std::uint64_t revision_of(const std::string& kernel) const;
 
   KernelLibrary& kernels_;

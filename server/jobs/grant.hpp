@@ -1,4 +1,4 @@
-// What a lease is granted with: everything that is known about its question.
+// Fills a lease with all that is known about its question.
 #pragma once
 
 #include "server/jobs/agent.hpp"
@@ -9,19 +9,20 @@ namespace cubind {
 class Store;
 struct KernelEntry;
 
-/// Fills spec, incumbent, and the job's hints with its first lease: a later one repeats that search,
-/// whatever has been measured elsewhere meanwhile. `device` is null for a job that only compiles.
+/// Fills spec and incumbent, and with the job's first lease its hints: a later lease repeats that search,
+/// whatever was measured elsewhere in between. `device` is null for a job that only compiles.
 void fill_search(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
                  const IndexSnapshot& index);
 
-/// The question's trials, their blocks and verifications with those of other kernels of the same source, and
-/// the artifacts of all problems that are compiled alike, for a lease. Full keys and details are left out:
-/// the agent computes the keys itself, and a lease must stay far below the largest message. A retune begins a
-/// new series: of older ones it gets the artifacts and the configurations that do not compile, no timing.
+/// Adds the question's trials, their blocks and verifications (including those of other kernels with the same
+/// source), and the artifacts of all problems that share a compile key. Full keys and details are left out:
+/// the agent computes the keys itself, and a lease must stay far below the largest message. A retune starts a
+/// new series: from older ones it gets the artifacts and the configurations that do not compile, but no
+/// timings.
 void fill_known_work(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, Store& store,
                      const IndexSnapshot& index);
-/// The keys of those artifacts and nothing else, for a job that is announced: what was compiled before,
-/// whether it is stored or did not compile.
+/// Adds only the keys of these artifacts, for an announced job: the configurations that were compiled before,
+/// with or without success.
 void fill_artifact_keys(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, Store& store,
                         const IndexSnapshot& index);
 

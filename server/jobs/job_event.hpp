@@ -1,4 +1,4 @@
-// The events that watchers of a job get.
+// The events that a job's watchers receive.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 namespace cubind {
 
 struct JobEvent {
-  JobRow job;          // with the time that a running job has taken so far
+  JobRow job;          // includes the time that a running job has taken so far
   std::string device;  // label
   std::string stage;   // as v1::Job::stage
   double best_us = 0;
   std::uint32_t waiters = 0;
-  RecordPtr record;  // with the last event of a job that has found a winner
+  RecordPtr record;  // in the last event of a job that has found a winner
   std::string refusal =
-      {};  // why the store did not take its latest results: it is queued until there is room
+      {};  // why the store did not accept its latest results: it is queued until there is room
   ToolchainNeed needs = {};        // of an open job
-  std::string waits_because = {};  // WaitingForIdleGpu: who uses the GPU, where that is known
+  std::string waits_because = {};  // WaitingForIdleGpu: the other user of the GPU, if known
   bool waits_lent = false;         // WaitingForIdleGpu: although a caller lends the GPU
-  bool daemon_stops = false;       // the job goes on under the next daemon
+  bool daemon_stops = false;       // the job continues with the next daemon
 };
 
 inline Error no_such_job(const std::string& id) {
@@ -35,8 +35,8 @@ inline Error no_such_job(const std::string& id) {
 /// Called on the job thread; must not block.
 using Watcher = std::function<void(const JobEvent&)>;
 
-/// Whether waiters should stop waiting for the job: it has ended, or it is unknown when it will go on. A
-/// waiter that lends its GPU to the job waits on until the agent has found it in use nevertheless.
+/// Whether waiters should stop waiting for the job: it has ended, or no one knows when it will continue. A
+/// waiter that lends its GPU waits on until the agent finds that GPU in use.
 inline bool ends_the_wait(const JobEvent& event, bool lends = false) {
   const JobState state = event.job.state;
   const bool gpu_in_use = state == JobState::WaitingForIdleGpu && (!lends || event.waits_lent);

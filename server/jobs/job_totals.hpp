@@ -1,4 +1,4 @@
-// What became of the jobs since the daemon started, for the metrics.
+// How the jobs since the daemon's start ended, for the metrics.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace cubind {
 
 struct JobTotals {
   std::map<JobState, std::uint64_t> ended;  // by the state in which a job ended
-  std::map<Outcome, std::uint64_t> trials;  // of the jobs that ended, by their outcome
+  std::map<Outcome, std::uint64_t> trials;  // of ended jobs, by outcome
   std::uint64_t winner_changes = 0;         // records that replaced one with another configuration
 };
 

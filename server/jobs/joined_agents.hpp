@@ -1,4 +1,4 @@
-// The agents that are connected now.
+// The connected agents.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace cubind {
 
-/// A connected agent, and the way to it.
+/// A connected agent with its link.
 struct JoinedAgent {
   AgentProfile profile;
   AgentLink* link = nullptr;
-  bool is_leaving = false;  // it gets nothing more
+  bool is_leaving = false;  // it gets no more work
 };
 
-using JoinedAgents = std::map<std::uint64_t, JoinedAgent>;  // by the number that the scheduler gave it
+using JoinedAgents = std::map<std::uint64_t, JoinedAgent>;  // by the agent's number in the scheduler
 
 /// The devices of all agents. `agents` must outlive the range.
 inline auto devices_of(const JoinedAgents& agents) {
@@ -27,7 +27,8 @@ inline auto devices_of(const JoinedAgents& agents) {
   return agents | std::views::values | std::views::transform(devices) | std::views::join;
 }
 
-/// Whether one of the offered devices is as asked: `fits` is called with its agent's number and the device.
+/// Whether `fits` returns true for one of the offered devices; it is called with the agent's number and the
+/// device.
 template <typename Fits>
 bool any_device(const JoinedAgents& agents, const Fits& fits) {
   return std::ranges::any_of(agents, [&](const auto& agent) {

@@ -1,4 +1,4 @@
-// The latest measurement for a question: it decides how the question is tuned again.
+// The latest measurement for a question, which decides how the question is tuned again.
 #pragma once
 
 #include "server/lookup/index.hpp"
@@ -6,7 +6,7 @@
 namespace cubind {
 
 /// The newest current record of the question's problem on its device class that a worker of this daemon
-/// measured (or replayed), under any driver, toolchain and flush method; null: there is none.
+/// measured (or replayed), under any driver, toolchain and flush method; null if there is none.
 RecordPtr latest_measurement(const RecordQuestion& question, const IndexSnapshot& index);
 
 }  // namespace cubind

@@ -1,16 +1,16 @@
-// Which of several problems is more work, before any of them was measured.
+// Compares the work of problems before any of them was measured.
 #pragma once
 
 #include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind {
 
-/// Seconds of one launch on a GPU that reaches nominal rates of bytes and of operations, by the spec's
-/// `work`: good for comparing problems of one kernel and for nothing else. 0 where the spec does not say it.
+/// Seconds of one launch on a GPU with nominal rates of bytes and operations, by the spec's `work`. Useful
+/// only for comparing problems of one kernel. 0 if the spec has no `work`.
 double nominal_seconds(const KernelSpec& spec, const Problem& problem);
 
-/// Seconds of a job that tries about 150 configurations, by the same measure: good for putting jobs in an
-/// order. The same for all problems where the spec does not say its work.
+/// Seconds of a job that tries about 150 configurations, by the same rates. Useful for ordering jobs. The
+/// same for all problems if the spec has no `work`.
 double nominal_job_seconds(const KernelSpec& spec, const Problem& problem);
 
 }  // namespace cubind

@@ -1,4 +1,4 @@
-// What the job queue is asked to do.
+// Requests to the job queue.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace cubind {
 
-/// A job that compiles configurations and measures nothing.
+/// A job that compiles configurations but measures nothing.
 struct CompileOrder {
   RecordQuestion question;
   DeviceClass device;
@@ -26,18 +26,18 @@ struct CompileOrder {
 struct TuneOrder {
   RecordQuestion question;
   DeviceClass device;
-  /// The problem represents its bucket: if it does not fit into the GPU's memory, the job measures a smaller
-  /// one that does. Otherwise the job measures exactly this problem.
+  /// True if the problem represents its bucket: if it does not fit into the GPU's memory, the job measures a
+  /// smaller one. False if the job must measure exactly this problem.
   bool for_bucket = false;
-  /// Absent: a miss, which takes any search; a new job gets the default budget.
+  /// Absent for a miss, which accepts any search; a new job gets the default budget.
   std::optional<SearchBudget> budget = {};
-  /// The record is measured again: nothing but these and the default is tried, while no other process uses
-  /// the GPU.
+  /// If not empty, the record is measured again: only these and the default are tried, while no other process
+  /// uses the GPU.
   std::vector<Configuration> listed = {};
   std::uint32_t rounds = 0;   // with `listed`: as in JobRow
-  bool from_scratch = false;  // as in JobRow; such a job has a key of its own
+  bool from_scratch = false;  // as in JobRow; such a job has a separate key
   bool awaited = false;       // a caller waits for the job; see Scheduler::await
-  std::string caller = {};    // whose limits a new job counts in; empty: the daemon's own work
+  std::string caller = {};    // the caller whose limits a new job counts against; empty: the daemon
 };
 
 }  // namespace cubind

@@ -1,4 +1,4 @@
-// Checks of kernels: those that wait, and those that agents compile now.
+// Checks of kernels that wait or that agents are compiling.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,20 @@
 
 namespace cubind {
 
-/// Each is answered once: by its agent, or with an error where that leaves before. An agent gets a few at a
-/// time, and of these one caller never has all: a caller whose sources never
-/// finish only delays itself.
+/// Each check is answered once: by its agent, or with an error if the agent leaves first. An agent gets a few
+/// checks at a time, never all from one caller: a caller whose sources never finish delays only itself.
 class PendingChecks {
  public:
   using Done = std::function<void(const CheckOutcome&, const std::string& error)>;
 
-  /// Gives the id by which the agent answers. `caller`: who shares what he gets with himself alone.
+  /// Returns the id by which the agent answers. `caller`: the unit of fair sharing.
   std::string add(std::uint64_t agent, std::string caller, CheckOrder order, Done done);
-  /// The next one that the agent shall compile, if it compiles less than `limit` (at least 2); it counts as
-  /// begun.
+  /// Returns the agent's next check and marks it as begun, if the agent compiles fewer than `limit` (at least
+  /// 2).
   std::optional<CheckOrder> begin_next(std::uint64_t agent, unsigned limit);
-  /// Nothing happens where the id is not known. False: another agent compiles it, and it goes on.
+  /// Ignores an unknown id. Returns false if another agent compiles the check, which then goes on.
   bool finish(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome);
-  /// The caller has left. Returns the agent that compiles it; absent: none does.
+  /// Drops the check of a caller that has left. Returns the agent that compiles it, if any.
   std::optional<std::uint64_t> drop(const std::string& id);
   void agent_left(std::uint64_t agent);
   void end_all(const std::string& why);
@@ -42,7 +41,7 @@ class PendingChecks {
   std::list<Check>::iterator find(const std::string& id);
   unsigned begun_of(std::uint64_t agent, const std::string* caller) const;
 
-  std::list<Check> checks_;  // in the order in which they came
+  std::list<Check> checks_;  // in order of arrival
   std::uint64_t last_ = 0;
 };
 

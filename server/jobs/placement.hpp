@@ -1,4 +1,4 @@
-// Which of the connected agents can work on a job, and on which of its GPUs.
+// Finds the connected agents that can work on a job, and their GPUs.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +12,37 @@
 
 namespace cubind {
 
-/// An agent, and the GPU that a job is measured on.
+/// An agent and the GPU that a job is measured on.
 struct JobPlace {
   std::uint64_t agent = 0;
-  const OfferedDevice* device = nullptr;  // null: a job that compiles. Valid until the agents change
+  const OfferedDevice* device = nullptr;  // null for a job that compiles. Valid until the agents change
 };
 
 struct JobPlaces {
   std::optional<JobPlace> free;  // the job can run there now
-  bool any_exists = false;       // it could run somewhere, were it free
+  bool any_exists = false;       // the job could run somewhere that is busy or free
 };
 
-/// Answers by what the agents offer and what the open jobs hold at the time of the call; keeps nothing.
+/// Answers from the agents' offers and the open jobs' leases at the time of the call; has no state.
 class Placement {
  public:
-  /// `compile_limit`: compiles of one agent at a time.
+  /// `compile_limit`: compiles per agent at a time.
   Placement(const JoinedAgents& agents, const OpenJobs& jobs, const Failures& failures, const LentGpus& lent,
             std::uint32_t compile_limit)
       : agents_(agents), jobs_(jobs), failures_(failures), lent_(lent), compile_limit_(compile_limit) {}
 
-  /// A lent GPU comes first, because others may be in use. A job that was out of memory goes to a GPU with
-  /// enough of it, if there is one (it is waited for), else to any. Agents that the job avoids come last:
-  /// others are waited for.
+  /// Prefers a lent GPU, because others may be in use. A job that was out of memory waits for a GPU with
+  /// enough memory, if one exists, else it goes to any GPU. A job waits for other agents before it goes to
+  /// one that it avoids.
   JobPlaces places(const OpenJob& job) const;
   /// Whether jobs that wait for an idle GPU hold every GPU that could measure for this one.
   bool waits_behind_foreign_use(const OpenJob& job) const;
   bool lent_gpu_is_free(const OpenJob& job) const;
-  /// Whether an agent other than the one that holds it could take it now.
+  /// Whether an agent other than the one that holds the job could take it now.
   bool another_is_free(const OpenJob& job) const;
-  /// Whether another GPU of the job's class than the one that it is leased to offers so much for trials.
+  /// Whether another GPU of the job's class offers `bytes` for trials.
   bool more_room_exists(const OpenJob& job, std::uint64_t bytes) const;
-  /// The first agent that has what is needed, whatever it is doing.
+  /// The first agent that can compile it, busy or not.
   std::optional<std::uint64_t> compiler_for(const ToolchainNeed& need) const;
 
  private:

@@ -1,5 +1,5 @@
-// The current records in RAM, as snapshots: a reader takes one and asks it for as long as it likes, a writer
-// publishes the next. No lock is held during lookups and reads from the store.
+// The current records in RAM, as snapshots: a reader takes one and uses it as long as it likes, a writer
+// publishes the next. No lock is held during lookups or reads from the store.
 #pragma once
 
 #include <atomic>
@@ -26,37 +26,37 @@ using Dims = std::span<const std::int64_t>;
 /// The records of one device class within a group.
 struct ClassRecords {
   std::vector<RecordPtr> records;     // in store order; a re-read record moves to the end
-  std::vector<std::int64_t> dims;     // of each record's problem, record by record
-  std::vector<std::size_t> dim_ends;  // where each record's end
+  std::vector<std::int64_t> dims;     // of all records' problems, in the order of `records`
+  std::vector<std::size_t> dim_ends;  // the end of each record's dims
   std::unordered_map<std::string, std::vector<RecordPtr>> by_problem;  // to_string(problem)
 
-  /// The records whose dims (their values, in the problem's order) are wanted. Reads `dims`, not the records.
+  /// The records for whose dims (values in the problem's order) `wanted` returns true. Reads only `dims`.
   std::vector<RecordPtr> select(std::size_t dim_count, const std::function<bool(Dims)>& wanted) const;
   void add(const RecordPtr& record);
-  /// Those of this problem and policy; those of another flush method stay.
+  /// Removes the records of this problem and policy; those of another flush method stay.
   void drop(const RecordQuestion& question);
 
  private:
   void append_dims(const Problem& problem);
 };
 
-/// The records that one question may draw on: same kernel, interface, policy but for the flush method,
-/// numerics and namespace.
+/// The records that may answer one question: same kernel, interface, numerics and namespace, and the same
+/// policy except for the flush method.
 using RecordGroup = std::map<Digest, std::shared_ptr<const ClassRecords>>;
 
-/// How many records there are, and how many of them came with cubind.
+/// The number of records, and how many of them came with cubind.
 struct RecordCount {
   std::uint32_t all = 0, shipped = 0;
 };
 
-/// The current records and their device classes at one generation. Immutable once it is published.
+/// The current records and their device classes at one generation. Immutable once published.
 class IndexSnapshot {
  public:
   /// The store's content in an earlier generation.
   static std::shared_ptr<const IndexSnapshot> at(Store& store, std::uint64_t generation);
 
   const Generation& generation() const { return generation_; }
-  /// Null: no records. The question's problem and device class do not matter.
+  /// Null: no records. The question's problem and device class are ignored.
   const RecordGroup* group(const RecordQuestion& question) const;
   const ClassRecords* records(const RecordQuestion& question) const;
   /// Null: the class has no records.
@@ -72,9 +72,9 @@ class IndexSnapshot {
  private:
   friend class Index;
   void add(std::vector<RecordRow> rows);
-  /// In place of those of the question.
+  /// Replaces the question's records.
   void put(const RecordQuestion& question, std::vector<RecordRow> rows);
-  /// Keeps those that have records, and what it knows of them already.
+  /// Adds the classes that have records; known ones stay unchanged.
   void know(std::map<Digest, DeviceClass> classes);
 
   Generation generation_;
@@ -82,23 +82,21 @@ class IndexSnapshot {
   std::map<Digest, DeviceClass> devices_;
 };
 
-/// snapshot() and published() are called from any thread; the others from one thread at a time (the job
-/// thread).
+/// Any thread may call snapshot() and published(); one thread at a time (the job thread) may call the others.
 class Index {
  public:
   Index();
 
   std::shared_ptr<const IndexSnapshot> snapshot() const;
-  /// The number of snapshots published so far. If it is read before snapshot(), it is no newer than that
-  /// snapshot.
+  /// The number of snapshots published so far. If read before snapshot(), it is not newer than that snapshot.
   std::uint64_t published() const { return published_; }
 
   /// Reads everything again: at start, after an import.
   void load(Store& store);
-  /// Reads the records of one question again, and what other daemons have changed.
+  /// Reads the records of one question again, and the changes of other daemons.
   void refresh(Store& store, const RecordQuestion& question);
-  /// Reads what other daemons have changed since the last call of any of these. Nothing happens where one
-  /// daemon alone has the store.
+  /// Reads the changes of other daemons since the last call of any of these functions. Does nothing if only
+  /// one daemon uses the store.
   void catch_up(Store& store);
 
  private:
@@ -107,7 +105,7 @@ class Index {
   mutable std::mutex mutex_;
   std::shared_ptr<const IndexSnapshot> snapshot_;  // guarded by mutex_
   std::atomic<std::uint64_t> published_{0};        // grows under mutex_
-  std::uint64_t change_ = 0;                       // of the records, up to which the snapshot has them
+  std::uint64_t change_ = 0;                       // the last change of records that the snapshot contains
 };
 
 }  // namespace cubind

@@ -1,5 +1,5 @@
 // The generation that a training job pins with its first question: all of its ranks get the same answers,
-// even if problems are tuned or imported meanwhile.
+// even if problems are tuned or imported later.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@
 
 namespace cubind {
 
-/// Thread-safe. Pins are in the store and outlive the daemon; the snapshots of the `capacity` jobs that asked
-/// last are in RAM, others are read again.
+/// Thread-safe. Pins are in the store and outlive the daemon. The snapshots of the `capacity` jobs that asked
+/// last are in RAM; others are read again.
 class Pins {
  public:
   Pins(Store& store, const Index& index, std::size_t capacity = 64)
       : store_(store), index_(index), capacity_(capacity) {}
 
   /// The first call for a job pins the current generation, or the one that it names. If the store takes no
-  /// writes, the pin lasts as long as its snapshot stays in RAM. Throws Error(FailedPrecondition) for a
-  /// generation of another store or another one than the job has pinned, Error(NotFound) for one that has not
-  /// been yet.
+  /// writes, the pin lasts as long as its snapshot stays in RAM. Throws Error(FailedPrecondition) if the
+  /// generation belongs to another store or differs from the pinned one, Error(NotFound) if it does not exist
+  /// yet.
   std::shared_ptr<const IndexSnapshot> snapshot(const std::string& job,
                                                 const std::optional<Generation>& named = {});
 
@@ -33,7 +33,7 @@ class Pins {
   using Entries = std::list<std::pair<std::string, Snapshot>>;
 
   Snapshot take(const std::string& job);
-  /// The kept one: another thread may have been quicker.
+  /// Returns the stored snapshot, which another thread may have added first.
   Snapshot keep(const std::string& job, Snapshot snapshot);
   std::uint64_t pin(const std::string& job, std::uint64_t current);
   /// Another daemon on the database may have answered with a generation that the index has not read yet.
@@ -43,7 +43,7 @@ class Pins {
   const Index& index_;
   const std::size_t capacity_;
   std::mutex mutex_;
-  Entries entries_;                                            // guarded by mutex_; asked last first
+  Entries entries_;                                            // guarded by mutex_; most recently asked first
   std::unordered_map<std::string, Entries::iterator> places_;  // guarded by mutex_
 };
 

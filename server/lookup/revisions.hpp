@@ -1,5 +1,5 @@
-// Remembers carry_over(): recomputing a trial's key costs more than the rest of a lookup, and changes only
-// with the spec.
+// Caches carry_over(): recomputing a trial's key costs more than the rest of a lookup, and the result changes
+// only with the spec.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@
 
 namespace cubind {
 
-/// Thread-safe. Forgets everything when it has grown to `capacity`.
+/// Thread-safe. Clears the cache when it reaches `capacity`.
 class Revisions {
  public:
   explicit Revisions(std::size_t capacity = 100'000) : capacity_(capacity) {}
 
-  /// The argument of rank_candidates(); borrows this and the question.
+  /// The argument of rank_candidates(); refers to this object and the question.
   CarryOver for_question(const Question& question);
 
  private:

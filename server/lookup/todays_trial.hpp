@@ -1,4 +1,4 @@
-// The trial key of a record's problem under today's spec.
+// The trial key of a record's problem under the current spec.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace cubind {
 
-/// The key that the configuration's trial would have today on the record's problem, for its architecture,
-/// toolchain and driver; absent if the configuration is not valid for that problem or launches nothing.
+/// The key that the configuration's trial would have now for the record's problem, architecture, toolchain
+/// and driver; absent if the configuration is invalid for that problem or launches nothing.
 std::optional<Digest> todays_trial_key(const KernelSpec& spec, const RecordRow& record,
                                        const Configuration& configuration, const DeviceFacts& facts);
 
