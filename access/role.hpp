@@ -11,7 +11,7 @@
 namespace cubind {
 
 enum class CallerRole : std::uint8_t {
-  Reader,     // asks for what is there; causes no compile and no measurement
+  Reader,     // asks for existing answers; starts no compile or measurement
   Tuner,      // a reader whose questions and tunings start jobs
   Publisher,  // adds tables
   Agent,      // takes leases and reports results
@@ -39,7 +39,7 @@ class RoleSet {
   constexpr bool empty() const { return bits_ == 0; }
   bool operator==(const RoleSet&) const = default;
 
-  /// Whether a holder of these roles may act as `role`: a tuner as a reader too, an admin as each.
+  /// Whether a holder of these roles may act as `role`: a tuner also as a reader, an admin as any role.
   constexpr bool includes(CallerRole role) const {
     return has(role) || has(CallerRole::Admin) || (role == CallerRole::Reader && has(CallerRole::Tuner));
   }

@@ -1,4 +1,4 @@
-// A bearer token: who holds it, what the holder may do, and the digest by which its secret is known.
+// A bearer token: its holder, the holder's rights, and the digest of its secret.
 #pragma once
 
 #include <chrono>
@@ -12,12 +12,12 @@
 
 namespace cubind {
 
-/// The names that a token is limited to; {"*"}: all.
+/// The names to which a token is limited; {"*"}: all.
 using Scope = std::vector<std::string>;
 
 inline constexpr const char* kEverything = "*";
 
-/// Whether the scope holds the name, or all.
+/// Whether the scope contains the name, or all names.
 bool covers(const Scope& scope, std::string_view name);
 
 /// 16 lower-case hexadecimal digits.
@@ -25,7 +25,7 @@ bool is_token_id(std::string_view text);
 
 struct Token {
   std::string id = {};
-  std::string name = {};  // of the person or the program that holds it
+  std::string name = {};  // of the person or program that holds it
   Digest secret = {};     // SHA-256 of the secret, which has 256 random bits
   RoleSet roles = {};
   Scope namespaces{kEverything};
@@ -42,18 +42,18 @@ struct TokenText {
   std::string_view secret;
 };
 
-/// Absent: it is not of that form. The parts are parts of `text`.
+/// Absent if `text` does not have that form. The parts refer to `text`.
 std::optional<TokenText> split_token(std::string_view text);
 
-/// In a time that does not depend on how much of the secret is right.
+/// Takes the same time however much of the secret is right.
 bool is_secret_of(const Token& token, std::string_view secret);
 
 struct NewToken {
   Token token;
-  std::string text;  // "cubind_ID_SECRET", which nothing but its holder keeps
+  std::string text;  // "cubind_ID_SECRET", which only its holder keeps
 };
 
-/// Gives the token an id and a secret from the system's random numbers. The rest stays as it is.
+/// Gives the token a random id and secret; its other members stay unchanged.
 NewToken issue_token(Token token);
 
 }  // namespace cubind

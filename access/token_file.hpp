@@ -5,8 +5,8 @@
 //                "roles": ["tuner"], "namespaces": ["*"], "device_classes": ["*"],
 //                "expires": "2027-03-01T00:00:00Z"}]}
 //
-// It has no secret, and still decides who is an admin: only its owner may write to it. `expires` may be left
-// out. Each other member is needed, so that no slip gives a token all namespaces.
+// It contains no secret but decides who is an admin, so only its owner may write to it. `expires` is
+// optional. All other members are required, so that no mistake gives a token all namespaces.
 #pragma once
 
 #include <filesystem>
@@ -23,10 +23,10 @@ namespace cubind {
 std::vector<Token> parse_tokens(std::string_view text, const std::string& file);
 std::string print_tokens(const std::vector<Token>& tokens);
 
-/// Throws as read_file() and parse_tokens() do, and FailedPrecondition if another user could have written it:
-/// it belongs to another user than this one and root, or group or others may write to it.
+/// Throws like read_file() and parse_tokens(), and FailedPrecondition if another user could have written it:
+/// its owner is neither this user nor root, or group or others may write to it.
 std::vector<Token> read_token_file(const std::filesystem::path& file);
-/// Replaces the file at once, with mode 0600.
+/// Replaces the file atomically, with mode 0600.
 void write_token_file(const std::filesystem::path& file, const std::vector<Token>& tokens);
 
 }  // namespace cubind

@@ -21,12 +21,12 @@ struct ArchiveLimits {
 /// that is too long for the format (about 250 bytes).
 std::string write_tar(const Members& members);
 
-/// Folders are left out. Throws InvalidArgument at `where` for bytes that are no tar, for a member that is no
-/// file (a link, a device), is there twice, or has a path that is absolute, not normal or leads out; DataLoss
-/// where the archive ends early; ResourceExhausted above a limit.
+/// Skips folders. Throws InvalidArgument at `where` if the bytes are not a tar, or if a member is not a file
+/// (a link, a device), occurs twice, or has a path that is absolute, not normal or leads out; DataLoss if the
+/// archive ends early; ResourceExhausted above a limit.
 Members read_tar(std::string_view bytes, const std::string& where, const ArchiveLimits& limits = {});
 
-/// Whether the path is relative, normal and leads nowhere but down: "a/b.json".
+/// Whether the path is relative, normal and only leads down: "a/b.json".
 bool is_member_path(std::string_view path);
 
 }  // namespace cubind

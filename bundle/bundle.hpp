@@ -13,7 +13,7 @@
 
 namespace cubind {
 
-/// The largest file that is read.
+/// The largest file that can be read.
 inline constexpr std::uint64_t kMaxBundleBytes = std::uint64_t{1} << 30;
 
 struct BundleTerms {
@@ -28,20 +28,20 @@ struct Bundle {
   BundleContent content;
 };
 
-/// The file. The same content, terms and key give the same bytes. Throws as variant_of() does, and
-/// InvalidArgument for an issuer or a serial that no manifest may have.
+/// The file's bytes. The same content, terms and key give the same bytes. Throws like variant_of(), and
+/// InvalidArgument for an invalid issuer or serial.
 std::string print_bundle(const BundleContent& content, const BundleTerms& terms, const SecretKey& key);
 
-/// Checks all but the signatures: to look at a bundle of an unknown key. `file` is for messages.
+/// Checks everything except the signatures, to inspect a bundle of an unknown key. `file` is for messages.
 Bundle read_bundle(std::string_view bytes, const std::string& file);
 
-/// Throws PermissionDenied for a key that is unknown or has expired, for a signature that is not the key's
-/// and for a namespace that the key may not sign for; FailedPrecondition for a bundle that has expired; and
-/// what read_bundle() throws. Nothing of the content is read before its signature holds.
+/// Throws PermissionDenied for an unknown or expired key, for a wrong signature and for a namespace that the
+/// key may not sign for; FailedPrecondition for an expired bundle; and the errors of read_bundle(). Verifies
+/// the signature before it reads any content.
 Bundle verify_bundle(std::string_view bytes, const std::string& file, const Trust& trust,
                      std::chrono::system_clock::time_point now);
 
-/// Of the record in a bundle with these terms.
+/// The fingerprint of the record in a bundle with these terms.
 Fingerprint fingerprint_of(const BundleContent& content, std::size_t record, const BundledVariant& variant,
                            const BundleTerms& terms);
 

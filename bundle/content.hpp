@@ -1,4 +1,4 @@
-// What a bundle holds for its records, as structs and as files:
+// A bundle's content for its records, as structs and as files:
 //
 //   table.json               the records, as `cubindctl export` prints them, without trials
 //   artifacts.json           for each record, in the table's order: symbols and resources of its cubin
@@ -18,7 +18,7 @@
 
 namespace cubind {
 
-/// What only the compile of a record's cubin knows.
+/// The facts about a record's cubin that only its compile knows.
 struct BundledArtifact {
   std::vector<std::string> symbols;  // lowered names, in the order of the artifact key's entries
   std::vector<EntryResources> resources;
@@ -32,15 +32,15 @@ struct BundleContent {
   std::map<Digest, std::string> cubins;
 };
 
-/// Throws InvalidArgument for a spec whose sources lie above the folder that holds its own.
+/// Throws InvalidArgument for a spec with sources above the folder that contains the spec's folder.
 Members print_content(const BundleContent& content);
 /// The part below kernels/.
 Members kernel_files(const BundleContent& content);
-/// Throws InvalidArgument or DataLoss at "WHERE PATH": each record has its kernel, its artifact and its
-/// cubin, and nothing else is there.
+/// Throws InvalidArgument or DataLoss at "WHERE PATH" unless each record has its kernel, artifact and cubin,
+/// and there are no other files.
 BundleContent read_content(const Members& files, const std::string& where);
 
-/// Of a kernel's folder in the bundle, "kernels/NAME", the folder that a daemon reads its spec from.
+/// For a kernel's folder in the bundle, "kernels/NAME", the folder that a daemon reads its spec from.
 std::string kernel_folder(const std::string& name);
 
 /// The compiled variant behind a record.
@@ -51,12 +51,12 @@ struct BundledVariant {
   std::string bucket;     // as in a fingerprint
 };
 
-/// Throws FailedPrecondition at "WHERE /records/3" where the spec is another revision than the one that was
-/// measured, and InvalidArgument where the artifact's symbols are not those of its entries.
+/// Throws FailedPrecondition at "WHERE /records/3" if another revision of the spec was measured, and
+/// InvalidArgument if the artifact's symbols do not belong to its entries.
 BundledVariant variant_of(const BundleContent& content, std::size_t record, const std::string& where);
 /// Whether the record was measured with this revision of the spec.
 bool is_of_revision(const TableRecord& record, const KernelSpec& spec, const DeviceFacts& facts);
-/// Throws as the table's reader does where a device is missing.
+/// Throws like the table's reader if a device is missing.
 const DeviceFacts& facts_of(const Table& table, const Digest& device_class);
 
 }  // namespace cubind

@@ -1,4 +1,4 @@
-// The signed part of a bundle: who issued it, until when it holds, what it consists of.
+// The signed part of a bundle: its issuer, serial, expiry and content.
 //
 //   {"format": "cubind-bundle/1", "issuer": "acme", "serial": 7, "expires": "2027-03-01T00:00:00.000Z",
 //    "files": [{"path": "table.json", "sha256": "64 digits", "bytes": 1234}],
@@ -39,7 +39,7 @@ std::string print_manifest(const BundleManifest& manifest);
 BundleManifest parse_manifest(std::string_view text, const std::string& where);
 
 std::vector<BundleManifest::File> listed(const Members& files);
-/// Throws InvalidArgument or DataLoss at `where` where these are not the listed files.
+/// Throws InvalidArgument or DataLoss at `where` if these are not the listed files.
 void check_files(const BundleManifest& manifest, const Members& files, const std::string& where);
 
 }  // namespace cubind

@@ -1,5 +1,5 @@
-// A file as an OCI image archive, which tools such as skopeo copy to registries and back. It is a tar of an
-// OCI layout with one manifest. No layer is compressed.
+// Files in the form of an OCI image archive, which tools such as skopeo copy to registries and back. It is a
+// tar of an OCI layout with one manifest; layers are not compressed.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct OciLayer {
 /// The same layers give the same bytes.
 std::string print_oci_image(const std::vector<OciLayer>& layers);
 
-/// The layers in their order. Throws InvalidArgument or DataLoss at `where` for any fault: each blob on the
-/// way has its digest and size.
+/// The layers in order. Throws InvalidArgument or DataLoss at `where` for any fault: the digest and size of
+/// each blob must match.
 std::vector<OciLayer> read_oci_image(std::string_view bytes, const std::string& where);
 
 }  // namespace cubind

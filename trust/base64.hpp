@@ -8,7 +8,7 @@
 namespace cubind {
 
 std::string base64(std::string_view bytes);
-/// Absent: `text` is not what base64() prints for any bytes.
+/// The inverse; absent if base64() does not print `text` for any bytes.
 std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace cubind

@@ -1,5 +1,5 @@
-// The fingerprint of a record: one line that binds a question, a configuration and a cubin. A bundle has one
-// for each record, signed; an answer carries it, and the client compares it with its own question.
+// The fingerprint of a record: one line that binds a question, a configuration and a cubin. A bundle has a
+// signed one for each record; an answer carries it, and the client compares it with its question.
 //
 //   line  = "cubind/1" 19*( ";" field )
 //   field = the members of Fingerprint in their order; control characters, ";", "%" and bytes above "~" are
@@ -20,8 +20,8 @@ struct Fingerprint {
   std::string name_space;
   std::string kernel;
   Digest artifact;      // key: of source, includes, options, entries, architecture and toolchain
-  std::string problem;  // that was measured: "N=4096,D=4096,T=bf16"
-  std::string bucket;   // of its dims, in which the record answers: "N=2049..4096,D=4096..4096"
+  std::string problem;  // the measured problem: "N=4096,D=4096,T=bf16"
+  std::string bucket;   // the dims for which the record answers: "N=2049..4096,D=4096..4096"
   Digest device_class;
   std::string policy;     // "cold/3,stream"
   std::string toolchain;  // "nvrtc 13.0"
@@ -33,7 +33,7 @@ struct Fingerprint {
   std::uint64_t cubin_bytes = 0;
   std::string evidence;  // "measured"
   bool provisional = false;
-  // The bundle that it comes from:
+  // The fingerprint's bundle:
   std::string issuer;
   std::uint64_t serial = 0;
   std::chrono::system_clock::time_point expires{};
@@ -47,7 +47,7 @@ struct SignedLine {
 };
 
 std::string print_fingerprint(const Fingerprint& fingerprint);
-/// Throws InvalidArgument at `where` for any text that print_fingerprint() does not print.
+/// The inverse of print_fingerprint(). Throws InvalidArgument at `where` for any text that it does not print.
 Fingerprint parse_fingerprint(std::string_view line, const std::string& where);
 
 }  // namespace cubind

@@ -1,5 +1,5 @@
 // Keys and signatures in the formats of minisign, prehashed: Ed25519 over the BLAKE2b-512 digest of a text.
-// `minisign` makes the keys, and verifies what is signed here.
+// `minisign` makes the keys and verifies signatures made here.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace cubind {
 
-/// A name that minisign draws with a key: which key to look for, and no proof of anything.
+/// A random name that minisign gives a key. It says which key to look for and proves nothing.
 struct KeyId {
   std::array<std::uint8_t, 8> bytes{};
   auto operator<=>(const KeyId&) const = default;
@@ -28,7 +28,7 @@ struct Signature {
 
   /// "ED", the key's id and the signature: 74 bytes, the second line of a signature file in base64.
   std::string packed() const;
-  /// Absent: it is not of that form, or not prehashed.
+  /// Absent if it does not have that form, or is not prehashed.
   static std::optional<Signature> unpack(std::string_view bytes);
 };
 
@@ -56,7 +56,7 @@ class SecretKey {
   /// A file of `minisign -G -W`. Throws InvalidArgument at `where`, and FailedPrecondition if a password
   /// protects the key.
   static SecretKey parse(std::string_view text, const std::string& where);
-  /// Throws as read_file() and parse() do.
+  /// Throws like read_file() and parse().
   static SecretKey read(const std::filesystem::path& file);
   ~SecretKey();
   SecretKey(const SecretKey&) = default;
@@ -73,7 +73,7 @@ class SecretKey {
   std::array<std::uint8_t, 32> seed_{};
 };
 
-/// A signature file, which `minisign -V` reads. The signature covers `comment` too.
+/// A signature file that `minisign -V` reads. The signature also covers `comment`.
 std::string print_signature_file(const SecretKey& key, std::string_view text, const std::string& comment);
 
 struct SignatureFile {

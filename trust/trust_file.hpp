@@ -1,11 +1,11 @@
-// A trust file: whose bundles and answers are accepted, until when, and for which namespaces. A line for each
-// key, of four words:
+// A trust file lists the keys whose bundles and answers are accepted, until when, and for which namespaces.
+// Each key has a line of four words:
 //
 //   # key                                                      name  expires     namespaces
 //   RWSTusczmS7QH5L2It51vEC1qhlIWfNQ4lGb1GLMXmc9CFvB2yiwD7i8   acme  2027-03-01  *
 //
 // The key is a line of minisign.pub. It expires at the beginning of that day, UTC. Namespaces are separated
-// by commas; "*" stands for all, and "-" for the one that has no name.
+// by commas; "*" means all, and "-" the unnamed one.
 #pragma once
 
 #include <chrono>
@@ -45,7 +45,7 @@ class Trust {
 
 /// Throws InvalidArgument at "FILE line 3".
 Trust parse_trust(std::string_view text, const std::string& file);
-/// Throws as read_file() and parse_trust() do, and FailedPrecondition if another user could have written it.
+/// Throws like read_file() and parse_trust(), and FailedPrecondition if another user could have written it.
 Trust read_trust_file(const std::filesystem::path& file);
 
 /// The beginning of a day in UTC, of "2027-03-01", or a time of parse_iso8601_utc(). Throws InvalidArgument.
