@@ -75,11 +75,12 @@ def connect(
         processes share and which ends with the last of them; None: CUBIND_ADDRESS, else the user's daemon,
         else the system's, else the private one. CUBIND_EMBEDDED=0 forbids the private daemon.
     timeout: seconds that a call may take, up to a year.
-    trust: file of the keys that must have signed each answer; None: CUBIND_TRUST, else none has to.
+    trust: file of the keys that must have signed each answer; None: CUBIND_TRUST, else answers need no
+        signature.
 
     Raises UnavailableError, which says what was tried, if there is no daemon and the private one is forbidden
-    or does not start, or if CUBIND=0 turns cubind off; InvalidArgumentError for an address of another form or
-    a timeout that is none, TypeError for one that is no number.
+    or does not start, or if CUBIND=0 turns cubind off; InvalidArgumentError for an invalid address or
+    timeout, TypeError for a timeout that is not a number.
     """
     if _switch.IS_OFF:
         raise UnavailableError(f"{_switch.WHY_OFF}: unset it to use cubind")

@@ -79,8 +79,8 @@ def layout_of(
     dims: tuple[int, ...],
     parameters: tuple[_core.Parameter, ...],
 ) -> Layout | None:
-    """Of a call that was checked and launched. None: it is not as simple. fixed: parts of the problem that no
-    call gives. made: the outputs that were left out. parameters: the kernel's."""
+    """The layout of a call that was checked and launched; None if the fast path does not apply. fixed: parts
+    of the problem that no call gives. made: the outputs that were left out. parameters: the kernel's."""
     sources = {name: source for name, source, *_ in parameters}
     tensors = {name: value for name, value in named.items() if sources.get(name) == "buffer"}
     numbers = {name: value for name, value in named.items() if sources.get(name) not in ("buffer", None)}

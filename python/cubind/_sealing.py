@@ -1,4 +1,4 @@
-"""After a program's warm-up nothing is compiled or tuned for it: what would be is named, or refused."""
+"""Seals a program: afterwards nothing is compiled or tuned for it; attempts are reported or refused."""
 
 from __future__ import annotations
 
@@ -85,19 +85,18 @@ program = ProgramSeal()
 
 
 def seal(mode: str = "error", *, accept: str = _ACCEPTED) -> None:
-    """After the warm-up of a program: from now on nothing is compiled or tuned for it without a word. The
-    variable CUBIND_SEALED=warn or error does so from the start.
+    """From now on nothing is silently compiled or tuned for the program. Call it once the program has met its
+    problems; CUBIND_SEALED=warn or error in the environment seals from the start.
 
-    It holds for clients, operators and Triton kernels of the whole process. What an earlier answer's rule
-    covers makes no call, as before.
+    It holds for clients, operators and Triton kernels of the whole process. Problems that an earlier answer's
+    rule covers make no call, as before.
 
     mode: "error" raises SealedError for a miss, for a cubin that is not compiled, and for an answer with a
         departure that is not accepted; operators of cubind.torch wait for their answer and do not fall back
         on torch's functions. "warn" gives a RuntimeWarning once for each problem.
-    accept: departures of answers that are good enough ("bucket+stale", "exact"). A question with its own
-        `accept` has that.
+    accept: the accepted departures ("bucket+stale", "exact"). A question's `accept` overrides it.
 
-    Raises InvalidArgumentError for another mode or an unknown departure.
+    Raises InvalidArgumentError for an unknown mode or departure.
     """
     _wire.departures_of(accept)
     program.accept = accept

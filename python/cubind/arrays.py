@@ -1,4 +1,4 @@
-"""What cubind reads of an array in GPU memory: torch tensors, CuPy arrays, and whatever has
+"""Reads the facts of arrays in GPU memory: torch tensors, CuPy arrays, and anything with
 __cuda_array_interface__."""
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ _DLPACK_GPU = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 @dataclasses.dataclass(frozen=True)
 class ArrayFacts:
-    """shape: in elements. dtype: cubind's spelling ("bf16"), "" where the array does not tell. contiguous: in
-    C order.
-    device: the CUDA ordinal, None where the array does not tell."""
+    """shape: in elements. dtype: cubind's spelling ("bf16"); "" if unknown. contiguous: in C order. device:
+    the CUDA ordinal; None if unknown."""
 
     shape: tuple[int, ...]
     dtype: str

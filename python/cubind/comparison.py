@@ -1,4 +1,4 @@
-"""A variant against the function of a library, as a client has measured both in its own process."""
+"""A variant compared with a library's function; a client has measured both in its process."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _MARGIN = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """library: "torch 2.13.0+cu130". gain, gain_low, gain_high: the library's time over the variant's, and
-    its 95 % interval. samples: rounds with one sample of each."""
+    """library: "torch 2.13.0+cu130". gain, gain_low, gain_high: the library's time divided by the variant's,
+    and its 95 % interval. samples: rounds with one sample of each."""
 
     library: str
     gain: float
@@ -22,7 +22,7 @@ class Comparison:
 
     @property
     def is_slower(self) -> bool:
-        """Whether the library is faster than the variant, by its whole interval and more than 1 %."""
+        """Whether the library is faster than the variant, by the whole interval and by more than 1 %."""
         return self.gain_high < 1 / (1 + _MARGIN)
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class Comparison:
 
 
 def comparisons_of(provenance: Any) -> tuple[Comparison, ...]:
-    """Those of a v1.Provenance."""
+    """The comparisons of a v1.Provenance."""
     return tuple(
         Comparison(one.library, one.gain, one.gain_low, one.gain_high, one.samples)
         for one in provenance.over_library

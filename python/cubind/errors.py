@@ -1,4 +1,4 @@
-"""The exceptions of cubind. Each keeps the code of the daemon (or of the C++ client) and the place of the
+"""The exceptions of cubind. Each has the code of the daemon (or of the C++ client) and the place of the
 fault."""
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = [
 
 
 class CubindError(Exception):
-    """A fault of cubind. `str(error)` is "place: cause", or the cause alone where there is no place;
-    control and format characters are escaped.
+    """A fault of cubind. `str(error)` is "place: cause", or only the cause if there is no place; control and
+    format characters are escaped.
 
     code: the gRPC status by its name, "INVALID_ARGUMENT".
     field: the path of the field at fault ("problem.dims.N"), an argument's name, a file or an address; ""
-        where none applies.
-    cause: what was wrong there, and what would be right.
+        if none applies.
+    cause: what was wrong, and what would be right.
     """
 
     code = "UNKNOWN"
@@ -46,7 +46,7 @@ class CubindError(Exception):
 
 
 class CancelledError(CubindError):
-    """The caller withdrew."""
+    """The caller cancelled."""
 
     code = "CANCELLED"
 
@@ -58,19 +58,19 @@ class InvalidArgumentError(CubindError, ValueError):
 
 
 class DeadlineExceededError(CubindError, TimeoutError):
-    """The deadline passed first."""
+    """The deadline passed."""
 
     code = "DEADLINE_EXCEEDED"
 
 
 class NotFoundError(CubindError, LookupError):
-    """There is no such kernel, device, job or artifact; no acceptable record with `on_miss="fail"`."""
+    """The kernel, device, job or artifact does not exist; or no acceptable record with `on_miss="fail"`."""
 
     code = "NOT_FOUND"
 
 
 class AlreadyExistsError(CubindError):
-    """The thing to create exists already."""
+    """The object to create already exists."""
 
     code = "ALREADY_EXISTS"
 
@@ -82,19 +82,19 @@ class PermissionDeniedError(CubindError, PermissionError):
 
 
 class ResourceExhaustedError(CubindError):
-    """A limit is met, or a memory or a disk is full."""
+    """A limit is reached, or memory or a disk is full."""
 
     code = "RESOURCE_EXHAUSTED"
 
 
 class FailedPreconditionError(CubindError):
-    """There is no driver or no GPU, or no cubin that the driver loads: something else has to change first."""
+    """There is no driver, no GPU, or no cubin that the driver loads: something else must change first."""
 
     code = "FAILED_PRECONDITION"
 
 
 class SealedError(FailedPreconditionError):
-    """A sealed program needs something that would be compiled, tuned, or is not good enough. field: the
+    """A sealed program would need a compile, a tuning, or an answer that it does not accept. field: the
     kernel and its problem or key."""
 
 
@@ -111,14 +111,14 @@ class UnimplementedError(CubindError, NotImplementedError):
 
 
 class InternalError(CubindError):
-    """An invariant of cubind's own is broken."""
+    """An invariant of cubind is broken."""
 
     code = "INTERNAL"
 
 
 class UnavailableError(CubindError, ConnectionError):
-    """No daemon answers, and the message says how to start one; or there is no artifact yet, and it names the
-    job."""
+    """No daemon answers (the message says how to start one), or there is no artifact yet (it names the
+    job)."""
 
     code = "UNAVAILABLE"
 

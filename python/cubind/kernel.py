@@ -29,8 +29,8 @@ _MAX_REPEATED = 64  # calls of different names or parts of the problem
 
 @dataclasses.dataclass(frozen=True)
 class _Variant:
-    """An answer whose cubin is loaded into one context. until: time.monotonic() seconds when it is asked for
-    again."""
+    """An answer whose cubin is loaded into one context. until: the time.monotonic() seconds at which the
+    client asks again."""
 
     answer: Answer
     until: float
@@ -49,20 +49,19 @@ class _Call:
 
     @property
     def variant(self) -> _Variant:
-        """The one that is launched."""
+        """The variant that is launched."""
         return self.known[0]
 
 
 class BoundKernel:
-    """A prepared launch: kernel, problem, arrays and scalars are fixed, nothing is looked up and nothing is
-    allocated.
+    """A prepared launch with fixed kernel, problem, arrays and scalars. It looks up and allocates nothing.
 
     bound() launches on the current stream of the arrays' library. bound(x2, w2), or bound(x=x2), launches
     with other arrays instead of those bound; they must have the same shapes, types and device, of which
     only the pointers' alignment is checked. `bound.launch` is the same callable, a little faster.
 
-    arguments: the names of what it takes, in its order. answer: the variant. values: what is bound, in that
-        order.
+    arguments: the names of the arguments, in order. answer: the variant. values: the bound values, in that
+    order.
     """
 
     __slots__ = ("__weakref__", "answer", "arguments", "launch", "values")
@@ -86,11 +85,11 @@ class Kernel:
     """Launches the best variant of a kernel on arrays. Client.kernel() makes one. Safe on many threads.
 
     kernel(x=x, w=w, y=y, eps=1e-6, N=4096, D=4096, T="bf16") asks the daemon once for each bucket of
-    problems, and launches on the current stream of the arrays' library (torch, CuPy), inside of a CUDA
-    graph's capture too.
+    problems, and launches on the current stream of the arrays' library (torch, CuPy), also while a CUDA
+    graph is captured.
 
-    A call on torch tensors that has the same names as an earlier one, and for which a variant is loaded, is
-    launched without checks in Python; it takes a few microseconds more than a bound launch.
+    If a call on torch tensors has the names of an earlier one and a variant is loaded for it, the call skips
+    the checks in Python; it takes a few microseconds more than a bound launch.
 
     name: the kernel. dims, types: the names of its problem.
     """
@@ -117,7 +116,7 @@ class Kernel:
         _fork.watch(self)
 
     def after_fork(self) -> None:
-        """In the child, which has no CUDA context: what was loaded is of no use there."""
+        """Called in the child, which has no CUDA context: drops the loaded variants."""
         self._lock = threading.Lock()
         self._variants = {}
         self._repeated = {}
@@ -126,14 +125,14 @@ class Kernel:
         return f"cubind.Kernel({self.name!r}, {self._fixed})"
 
     def __call__(self, *, stream: int | None = None, **named: Any) -> Any:
-        """Launches. named: arrays and scalars by the spec's argument names, and what of the problem is not
-        fixed.
+        """Launches the kernel. named: arrays and scalars by the spec's argument names, and the parts of the
+        problem that are not fixed.
 
-        Dims and types that are left out are read from the arrays where the spec gives the buffers' shapes.
-        Arrays are C-contiguous, in GPU memory, of the variant's types and of at least the extents of the
-        plan. Outputs that are left out are allocated and returned, one alone or several as a tuple in the
-        order of `arguments()`; they are flat where the spec gives no shape. Scratch buffers are allocated
-        too. stream: a CUstream; None: the current one of the arrays' library.
+        If the spec gives the buffers' shapes, missing dims and types are read from the arrays. Arrays must be
+        C-contiguous, in GPU memory, of the variant's types and at least as large as the plan's extents.
+        Missing outputs are allocated and returned, one by itself or several as a tuple in the order of
+        `arguments()`; they are flat if the spec gives no shape. Missing scratch buffers are allocated.
+        stream: a CUstream; None: the current one of the arrays' library.
 
         Raises InvalidArgumentError at `argument NAME` before anything is launched, and the errors of
         Client.get().
@@ -156,8 +155,8 @@ class Kernel:
         return _returned(list(call.made.values()))
 
     def bind(self, *, stream: int | None = None, **named: Any) -> BoundKernel:
-        """The call with these `named` arguments as a prepared launch, which checks and computes everything
-        now. It launches nothing yet. stream: as of a call; None: the current one of each launch's time."""
+        """Prepares the call with these `named` arguments: checks and computes everything now, but launches
+        nothing. stream: as in a call; None: the stream that is current at each launch."""
         call = self._prepare(named)
         source, device = arrays.stream_source(call.values) if stream is None else (stream, None)
         launch = call.variant.loaded.prepare(call.dims, call.values, source, device)
@@ -167,15 +166,15 @@ class Kernel:
         return BoundKernel(answer or call.variant.answer, _names(call.variant), call.values, launch)
 
     def arguments(self, **named: Any) -> tuple[str, ...]:
-        """The names of what the variant for a problem takes from the caller, in the order of its launches.
-        named: what of the problem is not fixed."""
+        """The names of the arguments that the caller passes to the variant for a problem, in the order of its
+        launches. named: the parts of the problem that are not fixed."""
         problem, _ = self._split(named)
         return _names(self._variant(problem, None)[0][0])
 
     def loaded(self, **named: Any) -> _core.Kernel:
         """The loaded variant for a problem without arrays, for launches that check nothing:
-        `loaded.launch((N, D), stream, *arguments)`, False where the variant does not hold for these dims.
-        named: what of the problem is not fixed."""
+        `loaded.launch((N, D), stream, *arguments)` returns False if the variant does not cover these dims.
+        named: the parts of the problem that are not fixed."""
         problem, _ = self._split(named)
         return self._variant(problem, None)[0][0].loaded
 

@@ -1,4 +1,4 @@
-"""A question besides its kernel and problem, and who answers it."""
+"""The options of a question, and the clients that answer it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What a question says besides kernel and problem: device, on_miss, tune, accept, reproducible,
-    invariant, warm_l2, graph, namespace, job, lend and generation, as Client.get() explains them."""
+    """The options of a question: device, on_miss, tune, accept, reproducible, invariant, warm_l2, graph,
+    namespace, job, lend and generation, which Client.get() explains."""
 
     device: str | None = None
     on_miss: str = "serve"
@@ -31,7 +31,7 @@ class Question:
 
 @dataclasses.dataclass(frozen=True)
 class Held:
-    """An answer, and when it stops answering for its bucket: time.monotonic() seconds."""
+    """An answer, and the time.monotonic() seconds at which it stops covering its bucket."""
 
     answer: Answer
     until: float
@@ -41,5 +41,5 @@ class Asker(Protocol):
     """A client, as kernels see it."""
 
     def ask(self, kernel: str, problem: Problem, question: Question, gpu: Any = None) -> Held:
-        """The best variant for the problem. gpu: tells the devices of one process apart."""
+        """The best variant for the problem. gpu: distinguishes the devices of one process."""
         ...

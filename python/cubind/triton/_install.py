@@ -138,14 +138,14 @@ def uninstall() -> None:
 
 
 def seal(mode: str = "error") -> None:
-    """From now on, have no kernel compiled or tuned by Triton in this process without a word. The variable
-    CUBIND_TRITON_SEALED=warn or error does so from install() on. What the daemon has compiled and tuned still
-    runs.
+    """From now on, do not let Triton silently compile or tune a kernel in this process. The variable
+    CUBIND_TRITON_SEALED=warn or error does so from install() on. Kernels that the daemon has compiled and
+    tuned still run.
 
     mode: "error" raises SealedError where Triton would compile or tune, "warn" gives a RuntimeWarning once
         for each kernel and key.
 
-    Without install() it does nothing. Raises InvalidArgumentError for another mode.
+    Does nothing without install(). Raises InvalidArgumentError for an unknown mode.
     """
     with _installed.lock:
         if _installed.seal is not None:
