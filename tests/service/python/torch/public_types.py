@@ -50,6 +50,7 @@ y = cubind.torch.weighted_sum(y, x[0])
 y = cubind.torch.cross_entropy(y, x, reduction="sum") + cubind.torch.linear_cross_entropy(y, x, x)
 y = cubind.torch.rotary(y, y, x, x)[0]
 y = cubind.torch.scaled_dot_product_attention(y, y, y, is_causal=True)
+y = cubind.torch.varlen_attention(y, y, y, x, x, max_q=8, max_k=8, is_causal=True, window_size=(4, 0))
 cubind.torch.strict()
 cubind.torch.never_slower(False)
 cubind.torch.use(client)
