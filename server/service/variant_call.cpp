@@ -35,6 +35,62 @@ std::string hint_key(const v1::GetVariantRequest& request) {
   return Digest::of(request.namespace_() + "\n" + request.hint()).hex();
 }
 
+bool caller_has(const VariantQuestion& asked, const Digest& cubin) {
+  return std::ranges::find(asked.have, cubin) != asked.have.end();
+}
+
+/// If the measured cubin of the bundle's record answers.
+void add_fingerprint(const SignedRecords* records, const ServedAnswer& answer, v1::GetVariantReply& reply) {
+  if (records == nullptr || !answer.candidate.record || !answer.same_bytes_measured) {
+    return;
+  }
+  if (const SignedLine* line = records->find(*answer.candidate.record)) {
+    reply.set_fingerprint(line->line);
+    reply.set_signature(line->signature.packed());
+  }
+}
+
+/// Null: the caller has the cubin.
+std::shared_ptr<const CachedBlob> blob_of(const ServiceContext& context, const VariantQuestion& asked,
+                                          const Digest& cubin) {
+  if (caller_has(asked, cubin)) {
+    return nullptr;
+  }
+  auto blob = context.blobs.find(cubin);
+  if (!blob) {
+    throw Error(ErrorCode::DataLoss, "cubin " + cubin.hex(), "is named by an artifact and is not stored");
+  }
+  return blob;
+}
+
+struct VariantReply {
+  WireReply wire;
+  std::shared_ptr<const CachedBlob> cubin;  // at the end; null: the caller has it, or asks GetArtifact for it
+};
+
+/// `job`: that the miss started or met. `why`: why nothing better answers.
+VariantReply make_reply(const ServiceContext& context, const VariantQuestion& asked,
+                        const ServedAnswer& answer, const std::optional<JobEvent>& job,
+                        const std::string& why) {
+  v1::GetVariantReply reply;
+  to_wire(answer, reply);
+  if (job) {
+    reply.set_job_id(job->job.id);
+    reply.set_job_state(job_state_name(job->job.state));
+  }
+  add_fingerprint(context.signed_records, answer, reply);
+  reply.set_why(why);
+  const auto blob = blob_of(context, asked, answer.artifact.cubin);
+  if (blob) {
+    // The artifact's row has its own, unchecked.
+    reply.mutable_artifact()->set_cubin_bytes(blob->cubin_bytes);
+  }
+  const auto cubin = blob && blob->zstd.size() <= kMaxInlineCubinBytes ? blob : nullptr;
+  WireReply wire = to_wire_reply(reply, cubin.get());
+  wire.quality = quality_of(answer.candidate.match, answer.candidate.evidence);
+  return {std::move(wire), cubin};
+}
+
 }  // namespace
 
 VariantCall::VariantCall(ServiceContext& context, OpenCallPtr open, const grpc::CallbackServerContext& call,
@@ -74,7 +130,7 @@ grpc::ServerUnaryReactor* VariantCall::start(ServiceContext& context, OpenCallPt
 }
 
 void VariantCall::step(const std::function<void()>& body) {
-  if (finished_) {
+  if (phase_ == Phase::Finished) {
     return;
   }
   const RequestScope scope(request_id_);
@@ -147,10 +203,11 @@ bool VariantCall::resolve_hint(v1::GetVariantRequest& request) const {
 }
 
 bool VariantCall::begin_with_an_agent() {
-  if (!context_.fleet.agents()->empty() || std::exchange(waited_for_agent_, true)) {
+  if (!context_.fleet.agents()->empty() || phase_ != Phase::Begun) {
     return false;
   }
-  waited_ = true;
+  phase_ = Phase::AgentAwaited;
+  path_ = AnswerPath::Waited;
   after_first_agent(context_, [self = shared_from_this()] { self->step([&] { self->begin(); }); });
   return true;
 }
@@ -207,7 +264,7 @@ void VariantCall::serve() {
                                                        {[self] { self->step([&] { self->serve_again(); }); },
                                                         [self] { self->step([&] { self->reply_now(); }); }});
     if (step == CompileWait::Step::Wait) {
-      waited_ = true;
+      path_ = AnswerPath::Waited;
       return;
     }
     if (step == CompileWait::Step::Answer) {
@@ -243,27 +300,12 @@ void VariantCall::reply_now() {
     context_.jobs.post([self = shared_from_this()] { self->step([&] { self->serve(); }); });
     return;
   }
-  v1::GetVariantReply reply;
-  to_wire(*resolution_.answer, reply);
-  if (job_) {
-    reply.set_job_id(job_->job.id);
-    reply.set_job_state(job_state_name(job_->job.state));
-  }
-  add_fingerprint(reply);
-  reply.set_why(why());
-  const auto blob = blob_of(*resolution_.answer);
-  if (blob) {
-    reply.mutable_artifact()->set_cubin_bytes(
-        blob->cubin_bytes);  // the artifact's row has its own, unchecked
-  }
-  const auto cubin = blob && blob->zstd.size() <= kMaxInlineCubinBytes ? blob : nullptr;
-  quality_ = quality_of(resolution_.answer->candidate.match, resolution_.answer->candidate.evidence);
-  WireReply wire = to_wire_reply(reply, cubin.get());
-  wire.quality = quality_;
-  reply_ = assemble(wire.head, cubin);
-  if (stays_the_answer(*resolution_.answer, cubin != nullptr)) {
+  const VariantReply reply = make_reply(context_, asked_, *resolution_.answer, job_, why());
+  quality_ = reply.wire.quality;
+  reply_ = assemble(reply.wire.head, reply.cubin);
+  if (stays_the_answer(resolution_.answer->artifact.cubin, reply.cubin != nullptr)) {
     const KeptAs kept(open_->caller(), as_text(request_));
-    context_.replies.keep(kept.key(), state_, wire, cubin);
+    context_.replies.keep(kept.key(), state_, reply.wire, reply.cubin);
   }
   finish(grpc::Status::OK);
 }
@@ -294,17 +336,6 @@ CompileAttempts VariantCall::attempts() const {
              : CompileAttempts{.job = "", .error = "", .barred = starts_nothing_because()};
 }
 
-void VariantCall::add_fingerprint(v1::GetVariantReply& reply) const {
-  const ServedAnswer& answer = *resolution_.answer;
-  if (!context_.signed_records || !answer.candidate.record || !answer.same_bytes_measured) {
-    return;
-  }
-  if (const SignedLine* line = context_.signed_records->find(*answer.candidate.record)) {
-    reply.set_fingerprint(line->line);
-    reply.set_signature(line->signature.packed());
-  }
-}
-
 std::string VariantCall::why() const {
   std::string job = job_ ? obstacle_of(*job_, *context_.fleet.agents()) : no_job_because_;
   if (!job.empty() && !resolution_.outdated) {
@@ -318,31 +349,18 @@ std::string VariantCall::why() const {
 // failed to compile and may be tried again; the question keeps a training job's pin alive; its hint may have
 // been given for another kernel; or the reply leaves the cubin to GetArtifact, and each question checks that
 // the cubin is still there.
-bool VariantCall::stays_the_answer(const ServedAnswer& answer, bool has_cubin) const {
+bool VariantCall::stays_the_answer(const Digest& cubin, bool has_cubin) const {
   return resolution_.hit && !resolution_.compile && !job_ && compile_wait_.failed().empty() &&
-         asked_.job.empty() && !by_hint_ && (has_cubin || caller_has(answer.artifact.cubin));
-}
-
-bool VariantCall::caller_has(const Digest& cubin) const {
-  return std::ranges::find(asked_.have, cubin) != asked_.have.end();
+         asked_.job.empty() && !by_hint_ && (has_cubin || caller_has(asked_, cubin));
 }
 
 bool VariantCall::cubin_is_lost() {
   const Digest& cubin = resolution_.answer->artifact.cubin;
-  // Once: a second loss is not a single fault of the disk.
-  return !caller_has(cubin) && !context_.blobs.find(cubin) && !std::exchange(lost_cubin_, true);
-}
-
-std::shared_ptr<const CachedBlob> VariantCall::blob_of(const ServedAnswer& answer) const {
-  const Digest& cubin = answer.artifact.cubin;
-  if (caller_has(cubin)) {
-    return nullptr;
+  if (phase_ == Phase::CubinLost || caller_has(asked_, cubin) || context_.blobs.find(cubin)) {
+    return false;
   }
-  auto blob = context_.blobs.find(cubin);
-  if (!blob) {
-    throw Error(ErrorCode::DataLoss, "cubin " + cubin.hex(), "is named by an artifact and is not stored");
-  }
-  return blob;
+  phase_ = Phase::CubinLost;
+  return true;
 }
 
 void VariantCall::OnCancel() {
@@ -356,12 +374,11 @@ void VariantCall::OnCancel() {
 void VariantCall::end_lend() { context_.scheduler.end_lend(std::exchange(lend_, 0)); }
 
 void VariantCall::finish(const grpc::Status& status) {
-  if (!std::exchange(finished_, true)) {
+  if (std::exchange(phase_, Phase::Finished) != Phase::Finished) {
     end_lend();
     const grpc::Status said = open_->ends_with(status);
     if (said.ok()) {
-      context_.answers.answered(quality_, waited_ ? AnswerPath::Waited : AnswerPath::LookedUp,
-                                context_.clock.steady_now() - begun_);
+      context_.answers.answered(quality_, path_, context_.clock.steady_now() - begun_);
     } else {
       context_.answers.failed(said.error_code());
     }

@@ -33,6 +33,14 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
  private:
   using Time = std::chrono::steady_clock::time_point;
 
+  /// How far the call has come; it never goes back.
+  enum class Phase : std::uint8_t {
+    Begun,
+    AgentAwaited,  // no agent was connected: begin() runs again, with the first agent or without one
+    CubinLost,     // the cubin of the first answer could not be read: another answer was looked up
+    Finished,
+  };
+
   VariantCall(ServiceContext& context, OpenCallPtr open, const grpc::CallbackServerContext& call,
               grpc::Slice request, grpc::ByteBuffer& reply, Time begun);
 
@@ -74,16 +82,11 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   const char* starts_nothing_because() const;
   bool may_start_work() const { return starts_nothing_because() == nullptr; }
   CompileAttempts attempts() const;
-  /// Of a record of the bundle whose very cubin answers.
-  void add_fingerprint(v1::GetVariantReply& reply) const;
   /// The reason why there is no better answer; empty: the job's state says all.
   std::string why() const;
-  bool caller_has(const Digest& cubin) const;
-  bool stays_the_answer(const ServedAnswer& answer, bool has_cubin) const;
+  bool stays_the_answer(const Digest& cubin, bool has_cubin) const;
   /// The answer's bytes are no longer in the store, or were damaged; true once for a call.
   bool cubin_is_lost();
-  /// The answer's bytes; null: the caller has them.
-  std::shared_ptr<const CachedBlob> blob_of(const ServedAnswer& answer) const;
   void finish(const grpc::Status& status);
   /// Runs a step; what it throws finishes the call.
   void step(const std::function<void()>& body);
@@ -107,13 +110,11 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   CompileWait compile_wait_;
   std::uint64_t watch_ = 0;  // of job_; 0: it is not waited for
   std::uint64_t lend_ = 0;   // of the caller's GPU, until the wait for job_ ends; 0: none
-  bool lost_cubin_ = false;
-  bool waited_for_agent_ = false;
-  bool waited_ = false;    // for an agent, a job or a compile
+  Phase phase_ = Phase::Begun;
+  AnswerPath path_ = AnswerPath::LookedUp;
   AnswerQuality quality_;  // of the reply
-  bool by_hint_ = false;   // it names no kernel
+  bool by_hint_ = false;   // the question names no kernel
   std::atomic<bool> cancelled_{false};
-  bool finished_ = false;
 };
 
 }  // namespace cubind

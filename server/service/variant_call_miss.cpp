@@ -141,7 +141,7 @@ void VariantCall::wait_for_job() {
     serve();  // the job is over
     return;
   }
-  waited_ = true;
+  path_ = AnswerPath::Waited;
   if (may_start_work()) {
     context_.scheduler.await(job_->job.id);  // moves it ahead of others
   }
