@@ -66,22 +66,23 @@ struct Connection::Impl {
     apply_deadline(context, deadline);
     context.AddMetadata("cubind-caller", caller);
     Reply reply;
-    check((stub.get()->*rpc)(&context, request, &reply));
+    check((stub.get()->*rpc)(&context, request, &reply), context);
     return reply;
   }
 
   template <typename Message, typename Use>
-  void read_all(grpc::ClientReader<Message>& reader, const Use& use) const {
+  void read_all(grpc::ClientReader<Message>& reader, const grpc::ClientContext& context,
+                const Use& use) const {
     Message message;
     while (reader.Read(&message)) {
       use(message);
     }
-    check(reader.Finish());
+    check(reader.Finish(), context);
   }
 
-  void check(const grpc::Status& status) const {
+  void check(const grpc::Status& status, const grpc::ClientContext& context) const {
     if (!status.ok()) {
-      throw error_of(status, address);
+      throw error_of(status, context, address);
     }
   }
 };
@@ -132,7 +133,7 @@ StoredArtifact Connection::stored_artifact(const Digest& digest, Milliseconds de
   grpc::ClientContext context;
   apply_deadline(context, deadline);
   StoredArtifact stored;
-  impl_->read_all(*impl_->stub->GetArtifact(&context, request), [&](const v1::ArtifactChunk& chunk) {
+  impl_->read_all(*impl_->stub->GetArtifact(&context, request), context, [&](const v1::ArtifactChunk& chunk) {
     if (chunk.has_info()) {
       stored.info = chunk.info();
     }
@@ -147,7 +148,7 @@ void Connection::tune(const v1::TuneRequest& request, const OnTuneEvent& on_even
   apply_deadline(context, deadline);
   const auto reader = impl_->stub->Tune(&context, request);
   const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
-  impl_->read_all(*reader, on_event);
+  impl_->read_all(*reader, context, on_event);
 }
 
 v1::PlanTuneReply Connection::plan_tune(const v1::TuneRequest& request, Milliseconds deadline) const {
@@ -162,7 +163,7 @@ void Connection::watch_job(const std::string& id, const OnTuneEvent& on_event, c
   apply_deadline(context, deadline);
   const auto reader = impl_->stub->WatchJob(&context, request);
   const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
-  impl_->read_all(*reader, on_event);
+  impl_->read_all(*reader, context, on_event);
 }
 
 v1::ListKernelsReply Connection::list_kernels(Milliseconds deadline, bool defined) const {
@@ -236,7 +237,7 @@ bool Connection::is_serving(Milliseconds deadline) const {
   grpc::GenericStub(impl_->channel)
       .UnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::StubOptions(), &request, &reply,
                  [&](grpc::Status status) { ended.set_value(std::move(status)); });
-  impl_->check(ended.get_future().get());
+  impl_->check(ended.get_future().get(), context);
   grpc::Slice bytes;
   return reply.DumpToSingleSlice(&bytes).ok() && bytes.size() == 2 && bytes.begin()[0] == 0x08 &&
          bytes.begin()[1] == 1;
@@ -252,7 +253,7 @@ v1::TableChunk Connection::export_table(const v1::ExportTableRequest& request, M
   apply_deadline(context, deadline);
   v1::TableChunk table;
   std::string text;
-  impl_->read_all(*impl_->stub->ExportTable(&context, request), [&](v1::TableChunk& chunk) {
+  impl_->read_all(*impl_->stub->ExportTable(&context, request), context, [&](v1::TableChunk& chunk) {
     text += chunk.json();
     chunk.clear_json();
     table.MergeFrom(chunk);
@@ -266,11 +267,12 @@ std::uint64_t Connection::backup(const std::function<void(std::string_view)>& ta
   grpc::ClientContext context;
   apply_deadline(context, deadline);
   std::uint64_t total = 0, taken = 0;
-  impl_->read_all(*impl_->stub->Backup(&context, v1::BackupRequest()), [&](const v1::BackupChunk& chunk) {
-    total = std::max(total, std::uint64_t{chunk.total_bytes()});
-    taken += chunk.data().size();
-    take(chunk.data());
-  });
+  impl_->read_all(*impl_->stub->Backup(&context, v1::BackupRequest()), context,
+                  [&](const v1::BackupChunk& chunk) {
+                    total = std::max(total, std::uint64_t{chunk.total_bytes()});
+                    taken += chunk.data().size();
+                    take(chunk.data());
+                  });
   if (taken != total || total == 0) {
     throw Error(ErrorCode::DataLoss, "backup",
                 std::to_string(taken) + " bytes of " + std::to_string(total) + " came");
@@ -298,7 +300,7 @@ v1::ImportTableReply Connection::import_table(const std::string& text, const std
     chunk.Clear();
   } while (at < text.size());
   writer->WritesDone();
-  impl_->check(writer->Finish());
+  impl_->check(writer->Finish(), context);
   return reply;
 }
 

@@ -2,21 +2,11 @@
 
 #include <sys/un.h>
 
-#include <algorithm>
-#include <initializer_list>
-#include <string_view>
-
 #include "base/text.hpp"
+#include "schemas/status_mark.hpp"
 
 namespace cubind {
 namespace {
-
-constexpr const char* kStartOne =
-    "Start one with `cubind` (`cubind &` in the background), or name another daemon's address by "
-    "CUBIND_ADDRESS";
-constexpr const char* kStopped =
-    "it is stopped (kill -CONT goes on with it), or its machine has no time for it: `cubindctl health` asks "
-    "whether it lives";
 
 ErrorCode code_of(grpc::StatusCode code) {
   switch (code) {
@@ -33,55 +23,43 @@ ErrorCode code_of(grpc::StatusCode code) {
   }
 }
 
-/// gRPC's own words if it is the connection that failed; empty: they are the daemon's.
-std::string connection_fault(const std::string& message, const std::string& address) {
-  if (message.starts_with("store: ") || message.starts_with("kernel ")) {
-    return "";  // the daemon's, of the server that its store lies in, or of a kernel of any name
+/// What to look at if no daemon answers at the address.
+std::string remedy_at(const std::string& address) {
+  if (address.starts_with("tls://")) {
+    return "If the TLS handshake failed: CUBIND_CA_FILE names the CA that has signed the daemon's "
+           "certificate, "
+           "which must have the host of the address; a daemon with --tls-client-ca asks for "
+           "CUBIND_CLIENT_CERT "
+           "and CUBIND_CLIENT_KEY too";
   }
-  const auto says = [&](std::initializer_list<std::string_view> words) {
-    return std::ranges::any_of(
-        words, [&](std::string_view word) { return message.find(word) != std::string::npos; });
-  };
-  if (says({"SETTINGS frame", "keepalive", "ping timeout"})) {
-    return std::string("a daemon has its socket there and does not answer: ") + kStopped;
-  }
-  if (says({"DNS resolution failed", "errors resolving"})) {
-    return "no such host: name one of DNS or /etc/hosts as host:port, or a socket as unix:///path, by "
+  if (!address.starts_with("unix:")) {
+    return "A daemon with TLS has the address tls://HOST:PORT, one on this machine unix:///path: name it by "
            "--address or CUBIND_ADDRESS";
   }
-  const bool is_closed_at_once = !address.starts_with("unix:") && says({"failed to connect"}) &&
-                                 says({"Endpoint read failed", "Socket closed", "Connection reset"});
-  const bool is_tls = address.starts_with("tls://");
-  if (is_closed_at_once && !is_tls) {
-    return "the connection was closed at once: a daemon with TLS has the address tls://HOST:PORT";
+  return "Start one with `cubind` (`cubind &` in the background; for a group: cubind --socket-group), or "
+         "name "
+         "another daemon's address by CUBIND_ADDRESS. A daemon that is stopped keeps its socket: kill -CONT "
+         "goes on with it";
+}
+
+/// The error of a call that did not reach the daemon, or whose end did not come back. `words` are gRPC's or a
+/// proxy's.
+Error connection_error(grpc::StatusCode code, const std::string& words, const std::string& address) {
+  if (code == grpc::StatusCode::UNAVAILABLE) {
+    return {ErrorCode::Unavailable, address,
+            "no daemon answers there (" + words + "). " + remedy_at(address) +
+                ". If it ended during the call, its jobs go on when it runs again: `cubindctl jobs` lists "
+                "them"};
   }
-  if (is_closed_at_once ||
-      says({"andshake", "CERTIFICATE_VERIFY_FAILED", "Peer name", "Hostname Verification"})) {
-    return "the TLS handshake failed: CUBIND_CA_FILE names the CA that has signed the daemon's certificate, "
-           "which "
-           "must have the host of the address; a daemon with --tls-client-ca asks for CUBIND_CLIENT_CERT and "
-           "CUBIND_CLIENT_KEY too";
+  if (code == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return {ErrorCode::DeadlineExceeded, address,
+            "no answer in time: `cubindctl health` says whether the daemon lives. A longer deadline gives it "
+            "more time (cubindctl: --timeout)"};
   }
-  if (says({"http1", "Http1"})) {
-    return "another service answers there, not a daemon of cubind: name the daemon's address";
-  }
-  const bool is_none = says({"failed to connect", "connect failed", "connections to all backends failing"});
-  const std::string why =
-      says({"No such file"})         ? " (there is no such socket)"
-      : says({"Connection refused"}) ? " (nothing listens there)"
-      : says({"timed out"})          ? " (its host does not answer)"
-      : says({"Permission denied"})
-          ? " (the socket is another user's, who can open one to a group: cubind --socket-group)"
-          : "";
-  if (is_none || says({"No such file", "Connection refused"})) {
-    return "no daemon answers there" + why + ". " + kStartOne;
-  }
-  if (says({"Socket closed", "Connection reset", "Broken pipe", "recvmsg", "GOAWAY",
-            "Cancelling all calls"})) {
-    return "the daemon ended during the call. Its jobs go on when it runs again, or at once at another "
-           "daemon of its store: `cubindctl jobs` lists them";
-  }
-  return "";
+  return {code_of(code), address,
+          "the call failed (" + words +
+              "), not by the daemon's word: another service, a proxy or a daemon of "
+              "another version may have the address"};
 }
 
 }  // namespace
@@ -113,21 +91,12 @@ void check_address(const std::string& address) {
   }
 }
 
-Error error_of(const grpc::Status& status, const std::string& address) {
-  const std::string& message = status.error_message();
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-    if (const std::string fault = connection_fault(message, address); !fault.empty()) {
-      return {ErrorCode::Unavailable, address, fault};
-    }
+Error error_of(const grpc::Status& status, const grpc::ClientContext& call, const std::string& address) {
+  const std::string words = printable(status.error_message());
+  if (!call.GetServerTrailingMetadata().contains(kStatusMark)) {
+    return connection_error(status.error_code(), words, address);
   }
-  // gRPC's own words; the daemon says what it waits for.
-  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && message == "Deadline Exceeded") {
-    return {ErrorCode::DeadlineExceeded, address,
-            "no answer in time: `cubindctl health` says whether the daemon lives. A longer deadline gives it "
-            "more "
-            "time (cubindctl: --timeout)"};
-  }
-  return {code_of(status.error_code()), "", printable(message)};
+  return {code_of(status.error_code()), "", words};
 }
 
 }  // namespace cubind

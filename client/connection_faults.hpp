@@ -1,7 +1,8 @@
-// What a failed call says: gRPC's own words about a connection become what was tried, what happened, and what
-// to do. The daemon's words stay as they are.
+// What a failed call says. A status with the daemon's mark is the daemon's word and stays as it is; any other
+// is a fault of the connection, and the error says at which address and what to do.
 #pragma once
 
+#include <grpcpp/client_context.h>
 #include <grpcpp/support/status.h>
 
 #include <string>
@@ -14,7 +15,7 @@ namespace cubind {
 /// address, and host:port: gRPC is asked for neither.
 void check_address(const std::string& address);
 
-/// The error of a status that is not OK.
-Error error_of(const grpc::Status& status, const std::string& address);
+/// The error of a call that has ended with a status that is not OK.
+Error error_of(const grpc::Status& status, const grpc::ClientContext& call, const std::string& address);
 
 }  // namespace cubind

@@ -158,10 +158,8 @@ def main():
             reply = stub.GetVariant(request, timeout=30)
             cubin = fetch_cubin(stub, reply.artifact)
         except grpc.RpcError as error:
-            unreachable = (
-                error.code().name == "UNAVAILABLE" and "failed to connect" in error.details().lower()
-            )
-            hint = " (is a daemon there? Start one with `cubind`)" if unreachable else ""
+            by_daemon = any(name == "cubind-status" for name, _ in error.trailing_metadata() or ())
+            hint = "" if by_daemon else " (is a daemon there? Start one with `cubind`)"
             sys.exit(f"query.py: {error.code().name}: {error.details()}{hint}")
         except ValueError as error:
             sys.exit(f"query.py: {error}")

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _channel, _fork, _wire
 from ._address import THREE_WAYS
-from .errors import DataLossError, DeadlineExceededError, UnavailableError, make_error
+from .errors import DataLossError, make_error
 
 _OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -27,41 +27,9 @@ _OPTIONS = [
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.use_local_subchannel_pool", 1),
 ]
-# gRPC's own words if no daemon listens; the daemon's own UNAVAILABLE has other words.
-_CONNECT_FAILURE = re.compile(
-    r"failed to connect|connect failed|No such file|Connection refused|connections to all backends failing|"
-    r"resolv|resolution"
-)
-# gRPC's own words if the daemon does not answer, or shows a certificate that is not trusted.
-_WAYS_TO_FAIL = (
-    (
-        re.compile(r"SETTINGS frame|keepalive|ping timeout"),
-        "a daemon has its socket there and does not answer: it is stopped (kill -CONT goes on with it), or its "
-        "machine has no time for it: `cubindctl health` asks whether it lives",
-    ),
-    (
-        re.compile(r"CERTIFICATE_VERIFY_FAILED|[Pp]eer name|Hostname Verification"),
-        "the daemon's certificate is not trusted: CUBIND_CA_FILE names the CA that has signed it, and the "
-        "certificate must have the host of the address",
-    ),
-)
-# gRPC's own words if the other end closes before it has said anything.
-_CLOSED_AT_ONCE = re.compile(
-    r"failed to connect.*(Endpoint read failed|Socket closed|Connection reset)", re.DOTALL
-)
-# gRPC's own words if the daemon ends during a call.
-_CONNECTION_LOSS = re.compile(
-    r"Socket closed|Connection reset|Broken pipe|recvmsg|GOAWAY|Cancelling all calls"
-)
-_WHY_NONE = {
-    "No such file": " (there is no such socket)",
-    "Connection refused": " (nothing listens there)",
-    "Permission denied": " (the socket is another user's, who can open one to a group: cubind --socket-group)",
-    "timed out": " (its host does not answer)",
-    "resolv": " (there is no such host)",
-    "resolution": " (there is no such host)",
-    "http1": " (another service does)",
-}
+# The trailing metadata of every call that a daemon ends (schemas/status_mark.hpp). A status without it is
+# gRPC's own or a proxy's, whatever its words.
+_MARK = "cubind-status"
 # "problem.dims.N: is 0, must be ..." begins with the field's path.
 _FIELD = re.compile(r"([A-Za-z_][\w.\[\]]*): (.*)", re.DOTALL)
 
@@ -103,39 +71,37 @@ class Connection:
 
     def unary(self, name: str, request: Any, reply: Any, timeout: float | None) -> Any:
         """One request, one reply of the message class `reply`. timeout: seconds, None waits forever."""
-        call = self._call(name, "unary_unary", reply)
-        return self._checked(lambda: call(request, timeout=timeout), timeout)
+        call = self._call(name, "unary_unary")
+        return self._parsed(reply, self._checked(lambda: call(request, timeout=timeout), timeout))
 
     def stream(self, name: str, request: Any, reply: Any, timeout: float | None) -> Iterator[Any]:
         """One request, replies until the daemon ends them. Closing the iterator cancels the call."""
-        call = self._call(name, "unary_stream", reply)
+        call = self._call(name, "unary_stream")
         replies = call(request, timeout=timeout)
         try:
             while (message := self._checked(lambda: next(replies, None), timeout)) is not None:
-                yield message
+                yield self._parsed(reply, message)
         finally:
             replies.cancel()
 
     def upload(self, name: str, requests: Iterable[Any], reply: Any, timeout: float | None) -> Any:
         """Many requests, one reply."""
-        call = self._call(name, "stream_unary", reply)
-        return self._checked(lambda: call(iter(requests), timeout=timeout), timeout)
+        call = self._call(name, "stream_unary")
+        return self._parsed(reply, self._checked(lambda: call(iter(requests), timeout=timeout), timeout))
 
-    def _call(self, name: str, kind: str, reply: Any) -> Callable[..., Any]:
+    def _call(self, name: str, kind: str) -> Callable[..., Any]:
         call = self._calls.get(name)
         if call is None:
             with self._lock:
-                call = self._calls[name] = self._make_call(name, kind, reply)
+                call = self._calls[name] = self._make_call(name, kind)
         return call
 
-    def _make_call(self, name: str, kind: str, reply: Any) -> Callable[..., Any]:
+    def _make_call(self, name: str, kind: str) -> Callable[..., Any]:
         if self._channel is None:
             self._channel = _channel.open_channel(self.address, _OPTIONS)
         make: Callable[..., Any] = getattr(self._channel, kind)
         call = make(
-            f"/cubind.v1.Cubind/{name}",
-            request_serializer=lambda message: message.SerializeToString(),
-            response_deserializer=reply.FromString,
+            f"/cubind.v1.Cubind/{name}", request_serializer=lambda message: message.SerializeToString()
         )
         return _channel.with_token(self.address, call)
 
@@ -146,38 +112,42 @@ class Connection:
             return call()
         except grpc.RpcError as error:
             status: Any = error
-            raise self._error(int(status.code().value[0]), status.details() or "", timeout) from None
+            raise self._error(status, timeout) from None
 
-    def _connection_fault(self, details: str) -> str:
-        """What gRPC's own words mean if it is the connection that failed; "": they are the daemon's."""
-        # The daemon's, of the server that its store lies in, or of a kernel of any name.
-        if details.startswith(("store: ", "kernel ")):
-            return ""
-        for words, cause in _WAYS_TO_FAIL:
-            if words.search(details):
-                return cause
-        if not self.address.startswith("unix:") and _CLOSED_AT_ONCE.search(details):
-            told = "a daemon with TLS has the address tls://HOST:PORT"
-            if self.address.startswith("tls://"):
-                told = "a daemon with --tls-client-ca asks for CUBIND_CLIENT_CERT and CUBIND_CLIENT_KEY"
-            return f"the connection was closed at once: {told}"
-        if _CONNECT_FAILURE.search(details):
-            why = next((told for words, told in _WHY_NONE.items() if words in details), "")
-            return f"no daemon answers there{why}: {THREE_WAYS}"
-        if _CONNECTION_LOSS.search(details):
-            return f"the daemon ended during the call: {THREE_WAYS}"
-        return ""
+    def _parsed(self, reply: Any, data: bytes) -> Any:
+        from google.protobuf.message import DecodeError
 
-    def _error(self, number: int, details: str, timeout: float | None) -> Exception:
-        cause = self._connection_fault(details) if number == 14 else ""
-        if cause:
-            return UnavailableError(cause, field=self.address)
-        if (
-            number == 4 and details == "Deadline Exceeded"
-        ):  # gRPC's own words; the daemon says what it waits for
-            cause = f"no answer within {timeout:g} s: `cubindctl health` says whether the daemon lives"
-            return DeadlineExceededError(cause, field=self.address)
-        if number == 13 and "deserializing" in details:
-            return DataLossError("the reply is no message of cubind: another service answers", self.address)
-        found = _FIELD.fullmatch(details) if number == 3 else None
-        return make_error(number, found[1], found[2]) if found else make_error(number, "", details)
+        try:
+            return reply.FromString(data)
+        except DecodeError:
+            raise DataLossError(
+                "the reply is no message of cubind: another service answers", self.address
+            ) from None
+
+    def _error(self, status: Any, timeout: float | None) -> Exception:
+        number, words = int(status.code().value[0]), status.details() or ""
+        if _MARK in (name for name, _ in status.trailing_metadata() or ()):
+            found = _FIELD.fullmatch(words) if number == 3 else None
+            return make_error(number, found[1], found[2]) if found else make_error(number, "", words)
+        if number == 14:
+            cause = f"no daemon answers there ({words}): {self._remedy()}"
+        elif number == 4:
+            within = "in time" if timeout is None else f"within {timeout:g} s"
+            cause = f"no answer {within}: `cubindctl health` says whether the daemon lives"
+        else:
+            cause = (
+                f"the call failed ({words}), not by the daemon's word: another service, a proxy or a daemon of "
+                "another version may have the address"
+            )
+        return make_error(number, self.address, cause)
+
+    def _remedy(self) -> str:
+        if self.address.startswith("tls://"):
+            return (
+                "if the TLS handshake failed, CUBIND_CA_FILE names the CA that has signed the daemon's "
+                "certificate, which must have the host of the address; a daemon with --tls-client-ca asks for "
+                "CUBIND_CLIENT_CERT and CUBIND_CLIENT_KEY too"
+            )
+        if not self.address.startswith("unix:"):
+            return f"a daemon with TLS has the address tls://HOST:PORT; {THREE_WAYS}"
+        return f"{THREE_WAYS}. A daemon that is stopped keeps its socket: kill -CONT goes on with it"

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/request_id.hpp"
+#include "schemas/status_mark.hpp"
 #include "server/access/gate.hpp"
 #include "server/service/context.hpp"
 #include "server/service/open_call.hpp"
@@ -43,10 +44,12 @@ class EndedCall final : public Reactor {
 void note_refused(const ServiceContext& context, const grpc::CallbackServerContext& call, Call kind,
                   const Caller* caller, const grpc::Status& status);
 
-/// `body` of the call that the gate lets in, or a refusal. `body` may refuse too, by an Error.
+/// `body` of the call that the gate lets in, or a refusal. `body` may refuse too, by an Error. However the
+/// call ends, its status has the daemon's mark.
 template <typename Reactor, typename Body>
-Reactor* gated(const ServiceContext& context, const grpc::CallbackServerContext& call, Call kind,
+Reactor* gated(const ServiceContext& context, grpc::CallbackServerContext& call, Call kind,
                std::uint64_t request_bytes, Body body) {
+  call.AddTrailingMetadata(kStatusMark, "1");
   const std::function<RequestId()> make_id = [&call] { return request_of(call); };
   const RequestScope scope(make_id);
   Reactor* reactor = nullptr;

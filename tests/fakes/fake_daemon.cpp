@@ -5,19 +5,25 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "schemas/cubind.grpc.pb.h"
+#include "schemas/status_mark.hpp"
 
 namespace cubind::test {
 namespace {
 
 // Runs the script, if there is one.
 template <typename Script, typename Use>
-grpc::Status run(const Script& script, const Use& use) {
+grpc::Status run(grpc::ServerContext* call, const Scripts& scripts, const Script& script, const Use& use) {
+  if (scripts.marks) {
+    call->AddTrailingMetadata(kStatusMark, "1");
+  }
   if (!script) {
     return {grpc::StatusCode::UNIMPLEMENTED, "the test has no script for this"};
   }
   try {
     use();
     return grpc::Status::OK;
+  } catch (const grpc::Status& status) {
+    return status;
   } catch (const Error& error) {
     return {static_cast<grpc::StatusCode>(error.code()), error.what()};
   }
@@ -37,13 +43,13 @@ struct FakeDaemon::Server final : v1::Cubind::Service {
 
   std::string address() const { return "unix://" + (folder.path() / "cubind.sock").string(); }
 
-  grpc::Status GetVariant(grpc::ServerContext*, const v1::GetVariantRequest* request,
+  grpc::Status GetVariant(grpc::ServerContext* call, const v1::GetVariantRequest* request,
                           v1::GetVariantReply* reply) override {
-    return run(scripts.get_variant, [&] { *reply = scripts.get_variant(*request); });
+    return run(call, scripts, scripts.get_variant, [&] { *reply = scripts.get_variant(*request); });
   }
-  grpc::Status GetArtifact(grpc::ServerContext*, const v1::GetArtifactRequest* request,
+  grpc::Status GetArtifact(grpc::ServerContext* call, const v1::GetArtifactRequest* request,
                            grpc::ServerWriter<v1::ArtifactChunk>* writer) override {
-    return run(scripts.get_artifact, [&] {
+    return run(call, scripts, scripts.get_artifact, [&] {
       const std::string bytes = scripts.get_artifact(request->digest());
       for (std::size_t at = 0; at < bytes.size(); at += 1 << 20) {
         v1::ArtifactChunk chunk;
@@ -53,58 +59,60 @@ struct FakeDaemon::Server final : v1::Cubind::Service {
       }
     });
   }
-  grpc::Status Tune(grpc::ServerContext*, const v1::TuneRequest* request,
+  grpc::Status Tune(grpc::ServerContext* call, const v1::TuneRequest* request,
                     grpc::ServerWriter<v1::TuneEvent>* writer) override {
-    return run(scripts.tune, [&] {
+    return run(call, scripts, scripts.tune, [&] {
       scripts.tune(*request, [&](const v1::TuneEvent& event) { return writer->Write(event); });
     });
   }
-  grpc::Status PlanTune(grpc::ServerContext*, const v1::TuneRequest* request,
+  grpc::Status PlanTune(grpc::ServerContext* call, const v1::TuneRequest* request,
                         v1::PlanTuneReply* reply) override {
-    return run(scripts.plan_tune, [&] { *reply = scripts.plan_tune(*request); });
+    return run(call, scripts, scripts.plan_tune, [&] { *reply = scripts.plan_tune(*request); });
   }
-  grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest* request,
+  grpc::Status WatchJob(grpc::ServerContext* call, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::TuneEvent>* writer) override {
-    return run(scripts.watch_job, [&] {
+    return run(call, scripts, scripts.watch_job, [&] {
       scripts.watch_job(request->id(), [&](const v1::TuneEvent& event) { return writer->Write(event); });
     });
   }
-  grpc::Status ListKernels(grpc::ServerContext*, const v1::ListKernelsRequest* request,
+  grpc::Status ListKernels(grpc::ServerContext* call, const v1::ListKernelsRequest* request,
                            v1::ListKernelsReply* reply) override {
-    return run(scripts.list_kernels, [&] { *reply = scripts.list_kernels(*request); });
+    return run(call, scripts, scripts.list_kernels, [&] { *reply = scripts.list_kernels(*request); });
   }
-  grpc::Status CheckKernel(grpc::ServerContext*, const v1::CheckKernelRequest* request,
+  grpc::Status CheckKernel(grpc::ServerContext* call, const v1::CheckKernelRequest* request,
                            v1::CheckKernelReply* reply) override {
-    return run(scripts.check_kernel, [&] { *reply = scripts.check_kernel(*request); });
+    return run(call, scripts, scripts.check_kernel, [&] { *reply = scripts.check_kernel(*request); });
   }
-  grpc::Status ListDevices(grpc::ServerContext*, const v1::ListDevicesRequest*,
+  grpc::Status ListDevices(grpc::ServerContext* call, const v1::ListDevicesRequest*,
                            v1::ListDevicesReply* reply) override {
-    return run(scripts.list_devices, [&] { *reply = scripts.list_devices(); });
+    return run(call, scripts, scripts.list_devices, [&] { *reply = scripts.list_devices(); });
   }
-  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+  grpc::Status ListJobs(grpc::ServerContext* call, const v1::ListJobsRequest* request,
                         v1::ListJobsReply* reply) override {
-    return run(scripts.list_jobs, [&] { *reply = scripts.list_jobs(request->include_ended()); });
+    return run(call, scripts, scripts.list_jobs,
+               [&] { *reply = scripts.list_jobs(request->include_ended()); });
   }
-  grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
+  grpc::Status CancelJob(grpc::ServerContext* call, const v1::CancelJobRequest* request,
                          v1::CancelJobReply* reply) override {
-    return run(scripts.cancel_job, [&] { *reply->mutable_job() = scripts.cancel_job(request->id()); });
+    return run(call, scripts, scripts.cancel_job,
+               [&] { *reply->mutable_job() = scripts.cancel_job(request->id()); });
   }
-  grpc::Status ExportTable(grpc::ServerContext*, const v1::ExportTableRequest* request,
+  grpc::Status ExportTable(grpc::ServerContext* call, const v1::ExportTableRequest* request,
                            grpc::ServerWriter<v1::TableChunk>* writer) override {
-    return run(scripts.export_table, [&] { writer->Write(scripts.export_table(*request)); });
+    return run(call, scripts, scripts.export_table, [&] { writer->Write(scripts.export_table(*request)); });
   }
-  grpc::Status ImportTable(grpc::ServerContext*, grpc::ServerReader<v1::TableChunk>* reader,
+  grpc::Status ImportTable(grpc::ServerContext* call, grpc::ServerReader<v1::TableChunk>* reader,
                            v1::ImportTableReply* reply) override {
     std::string json, file;
     for (v1::TableChunk chunk; reader->Read(&chunk);) {
       json += chunk.json();
       file += chunk.file();
     }
-    return run(scripts.import_table, [&] { *reply = scripts.import_table(json, file); });
+    return run(call, scripts, scripts.import_table, [&] { *reply = scripts.import_table(json, file); });
   }
-  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+  grpc::Status GetStatus(grpc::ServerContext* call, const v1::GetStatusRequest*,
                          v1::GetStatusReply* reply) override {
-    return run(scripts.get_status, [&] { *reply = scripts.get_status(); });
+    return run(call, scripts, scripts.get_status, [&] { *reply = scripts.get_status(); });
   }
 
   const Scripts& scripts;

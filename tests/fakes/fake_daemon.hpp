@@ -11,9 +11,10 @@
 
 namespace cubind::test {
 
-/// Scripts are called on server threads; an Error that they throw becomes the status. One that is not set is
-/// UNIMPLEMENTED. Set them before the first call.
+/// Scripts are called on server threads; an Error or a grpc::Status that they throw becomes the status. One
+/// that is not set is UNIMPLEMENTED. Set them before the first call.
 struct Scripts {
+  bool marks = true;  // errors have the daemon's mark, as those of a proxy have not
   using Emit = std::function<bool(const v1::TuneEvent&)>;  // false: the caller has gone
   std::function<v1::GetVariantReply(const v1::GetVariantRequest&)> get_variant;
   std::function<std::string(const std::string& digest)> get_artifact;  // sent in chunks of 1 MiB

@@ -1,6 +1,8 @@
 #include "client/client.hpp"
 
+#include <grpcpp/support/status.h>
 #include <catch2/catch.hpp>
+
 #include <cstdlib>
 #include <numeric>
 
@@ -240,6 +242,48 @@ TEST_CASE("without a GPU an unknown kernel is the first error") {
   Query asked = query("N=1024,D=4096,T=f16");
   asked.device = CurrentGpu{};
   CHECK_THAT(error_of([&] { client.get(asked); }).what(), Catch::Contains("there is no \"scale\""));
+}
+
+// tests/service/python/client/addresses_test.py asks the same of the Python client.
+constexpr const char* kWordsOfBothSides[] = {
+    "failed to connect to all addresses; last error: UNKNOWN: unix:/run/c.sock: No such file or directory",
+    "store: PostgreSQL: connection to server at \"db\" failed: Connection refused",
+    "kernel handshake: no candidate for N=1 on h100 has a compiled artifact yet",
+    "problem.dims.N: is 0, must be positive",
+    "Deadline Exceeded",
+    "Socket closed",
+    ""};
+
+TEST_CASE("a status with the daemon's mark is its word and one without it is of the connection") {
+  FakeDaemon daemon;
+  Client client = connect(daemon);
+  for (int code = 1; code <= 16; ++code) {
+    for (const std::string words : kWordsOfBothSides) {
+      daemon.scripts.get_variant = [=](const v1::GetVariantRequest&) -> v1::GetVariantReply {
+        throw grpc::Status(static_cast<grpc::StatusCode>(code), words);
+      };
+      CAPTURE(code, words);
+      daemon.scripts.marks = true;
+      const Error told = error_of([&] { client.get(query("N=1,D=1,T=f16")); });
+      CHECK(told.where().empty());
+      CHECK(told.cause() == words);
+      daemon.scripts.marks = false;
+      const Error lost = error_of([&] { client.get(query("N=1,D=1,T=f16")); });
+      CHECK(lost.where() == daemon.address());
+      CHECK(lost.code() == told.code());
+      CHECK_THAT(lost.cause(), Catch::Contains(code == 4 ? "no answer in time" : "(" + words + ")"));
+      CHECK(lost.cause().starts_with("no daemon answers there") == (code == 14));
+    }
+  }
+}
+
+TEST_CASE("what a daemon says hides and reorders nothing") {
+  FakeDaemon daemon;
+  daemon.scripts.get_variant = [](const v1::GetVariantRequest&) -> v1::GetVariantReply {
+    throw grpc::Status(grpc::StatusCode::NOT_FOUND, "no \u202ekernel");
+  };
+  Client client = connect(daemon);
+  CHECK(error_of([&] { client.get(query("N=1,D=1,T=f16")); }).what() == std::string("no \\u202ekernel"));
 }
 
 TEST_CASE("an address that is neither a socket nor a port is refused") {

@@ -8,6 +8,7 @@
 
 #include "schemas/agent.pb.h"
 #include "schemas/cubind.pb.h"
+#include "schemas/status_mark.hpp"
 #include "tests/fakes/agent/fake_agent.hpp"
 
 namespace cubind::test {
@@ -65,7 +66,7 @@ std::string message_in(Method method, const std::string& name_space) {
 }
 
 grpc::Status call(const std::shared_ptr<grpc::Channel>& channel, Method method, const std::string& token,
-                  const std::string& message) {
+                  const std::string& message, bool* is_marked) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
   if (!token.empty()) {
@@ -78,7 +79,11 @@ grpc::Status call(const std::shared_ptr<grpc::Channel>& channel, Method method, 
   grpc::GenericStub(channel).UnaryCall(&context, "/" + method->service()->full_name() + "/" + method->name(),
                                        grpc::StubOptions(), &request, &reply,
                                        [&](grpc::Status status) { ended.set_value(std::move(status)); });
-  return ended.get_future().get();
+  grpc::Status status = ended.get_future().get();
+  if (is_marked != nullptr) {
+    *is_marked = context.GetServerTrailingMetadata().contains(kStatusMark);
+  }
+  return status;
 }
 
 }  // namespace cubind::test

@@ -74,8 +74,10 @@ TEST_CASE("no rpc is answered without a token or with a wrong or expired or revo
     for (const std::string& token :
          {std::string(), std::string("x"), issue_token({}).text, revoked, expired}) {
       CAPTURE(method->name(), token);
-      const grpc::Status status = call(daemon.channel, method, token, message_in(method, "team"));
+      bool is_marked = false;
+      const grpc::Status status = call(daemon.channel, method, token, message_in(method, "team"), &is_marked);
       CHECK(status.error_code() == kUnauthenticated);
+      CHECK(is_marked);
       CHECK_THAT(status.error_message(), Catch::StartsWith("token: "));
     }
   }
@@ -91,7 +93,10 @@ TEST_CASE("every rpc is open to the roles of its rule and the namespaces of the 
         for (const std::string name_space : {"team", "other"}) {
           CAPTURE(rule.name, role_name(role), scope, name_space);
           const Method method = method_of(std::string(rule.name));
-          const grpc::Status status = call(daemon.channel, method, text, message_in(method, name_space));
+          bool is_marked = false;
+          const grpc::Status status =
+              call(daemon.channel, method, text, message_in(method, name_space), &is_marked);
+          CHECK(is_marked);
           CHECK((status.error_code() == kDenied) == !may_in(token, rule, name_space));
           CHECK(status.error_code() != kUnauthenticated);
           CHECK(status.error_code() != grpc::StatusCode::UNIMPLEMENTED);

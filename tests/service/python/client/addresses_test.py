@@ -15,55 +15,53 @@ import running
 from fake_daemon import FakeDaemon
 
 
-class Words(unittest.TestCase):
-    """What a client says where gRPC says so."""
+# As in tests/service/client/client_test.cpp.
+WORDS = (
+    "failed to connect to all addresses; last error: UNKNOWN: unix:/run/c.sock: No such file or directory",
+    'store: PostgreSQL: connection to server at "db" failed: Connection refused',
+    "kernel handshake: no candidate for N=1 on h100 has a compiled artifact yet",
+    "problem.dims.N: is 0, must be positive",
+    "Deadline Exceeded",
+    "Socket closed",
+    "",
+)
 
-    def error(self, details, tcp=True):
+
+class Words(unittest.TestCase):
+    """Who speaks if a call fails."""
+
+    def error(self, code, words, marks, tcp=False):
         """And the address."""
-        refusal = grpc.StatusCode.UNAVAILABLE, details
-        with FakeDaemon(tcp=tcp, refusal=refusal) as daemon, cubind.connect(daemon.address) as client:
-            with self.assertRaises(cubind.UnavailableError) as caught:
+        fake = FakeDaemon(refusal=(code, words), marks=marks, tcp=tcp)
+        with fake as daemon, cubind.connect(daemon.address) as client:
+            with self.assertRaises(cubind.CubindError) as caught:
                 client.get("scale", {"N": 1}, device="x")
             return caught.exception, daemon.address
 
-    def test_what_grpc_says_of_a_daemon_that_is_not_there_names_its_address(self):
-        for details in (
-            "DNS resolution failed for host:50051: C-ares status is not ARES_SUCCESS",
-            "errors resolving host:50051: [field:None]",
-            "Cancelling all calls",
-            "Socket closed",
-        ):
-            error, address = self.error(details)
-            self.assertEqual(error.field, address, details)
+    def test_a_status_with_the_daemons_mark_is_its_word_and_one_without_it_is_of_the_connection(self):
+        for code in set(grpc.StatusCode) - {grpc.StatusCode.OK}:
+            for words in WORDS:
+                with self.subTest(code=code, words=words):
+                    told, _ = self.error(code, words, marks=True)
+                    self.assertEqual(str(told), words)
+                    lost, address = self.error(code, words, marks=False)
+                    self.assertIs(type(lost), type(told))
+                    self.assertEqual(lost.field, address)
+                    late = code == grpc.StatusCode.DEADLINE_EXCEEDED
+                    self.assertIn("no answer within 30 s" if late else f"({words})", lost.cause)
+                    missing = code == grpc.StatusCode.UNAVAILABLE
+                    self.assertEqual(lost.cause.startswith("no daemon answers there"), missing)
+
+    def test_a_field_that_the_daemon_refuses_is_the_errors_field(self):
+        told, _ = self.error(grpc.StatusCode.INVALID_ARGUMENT, WORDS[3], marks=True)
+        self.assertEqual((told.field, told.cause), ("problem.dims.N", "is 0, must be positive"))
+
+    def test_what_to_do_without_a_daemon_goes_with_the_kind_of_the_address(self):
+        gone = grpc.StatusCode.UNAVAILABLE, "Socket closed"
+        for tcp, remedy in ((True, "a daemon with TLS has the address tls://HOST:PORT"), (False, "kill -CONT")):
+            error, _ = self.error(*gone, marks=False, tcp=tcp)
+            self.assertIn(remedy, str(error))
             self.assertIn("CUBIND_ADDRESS", str(error))
-
-    def test_a_daemon_with_tls_that_is_asked_without_it_is_not_taken_for_a_missing_one(self):
-        failed = "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:10.0.0.7:7600: "
-        for words in ("Socket closed", "Endpoint read failed", "recvmsg:Connection reset by peer"):
-            error, address = self.error(failed + words)
-            self.assertRegex(str(error), f"^{address}: .*the address tls://HOST:PORT")
-
-    def test_a_daemon_that_is_silent_is_not_taken_for_a_missing_one(self):
-        failed = "failed to connect to all addresses; last error: UNKNOWN: unix:/run/c.sock: "
-        for details in (
-            failed + "connection attempt timed out before receiving SETTINGS frame",
-            "keepalive watchdog timeout",
-            "Stream removed (ping timeout)",
-        ):
-            self.assertRegex(str(self.error(details, tcp=False)[0]), "does not answer: it is stopped")
-        for words, why in (
-            ("No such file or directory", "no such socket"),
-            ("Connection refused", "nothing listens"),
-        ):
-            error, _ = self.error(failed + words, tcp=False)
-            self.assertRegex(str(error), rf"no daemon answers there \(.*{why}")
-
-    def test_what_a_daemon_says_of_the_server_of_its_store_or_of_a_kernel_stays_as_it_is(self):
-        for details in (
-            'store: PostgreSQL: connection to server at "db" failed: Connection refused',
-            "kernel super_resolution: no candidate for N=1 on h100 has a compiled artifact yet",
-        ):
-            self.assertEqual(str(self.error(details)[0]), details)
 
 
 class Addresses(unittest.TestCase):

@@ -17,9 +17,10 @@ class FakeDaemon(contextlib.AbstractContextManager):
     """Keeps definitions, and gives `answer` to questions for them: a reply, or an error's code. `asked` has
     the requests but for those by a hint that is not known, `defined` the parts by name, `hinted` the names by
     hint. tcp: it listens on a port instead of a socket. refusal: code and details of the answer to every
-    question. events: of every tuning."""
+    question. events: of every tuning. marks: its errors have the daemon's mark."""
 
-    def __init__(self, answer=None, tcp=False, refusal=None, events=()):
+    def __init__(self, answer=None, tcp=False, refusal=None, events=(), marks=True):
+        self._marks = marks
         self.answer, self._refusal, self._events = answer, refusal, events
         self.asked, self.defined, self.hinted = [], {}, {}
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cubind-fake-"))
@@ -52,20 +53,25 @@ class FakeDaemon(contextlib.AbstractContextManager):
     def _get(self, request, context):
         if self._refusal is not None:
             self.asked.append(request)
-            context.abort(*self._refusal)
+            self._abort(context, *self._refusal)
         if not request.kernel:
             if request.hint not in self.hinted:
-                context.abort(grpc.StatusCode.NOT_FOUND, "no defined kernel has it")
+                self._abort(context, grpc.StatusCode.NOT_FOUND, "no defined kernel has it")
             request.kernel = self.hinted[request.hint]
         self.asked.append(request)
         if request.kernel not in self.defined:
-            context.abort(grpc.StatusCode.NOT_FOUND, f'there is no kernel "{request.kernel}"')
+            self._abort(context, grpc.StatusCode.NOT_FOUND, f'there is no kernel "{request.kernel}"')
         self.hinted[request.hint] = request.kernel
         answer = self.answer(request) if callable(self.answer) else self.answer
         if isinstance(answer, grpc.StatusCode):
-            context.abort(answer, "as the test wants it")
+            self._abort(context, answer, "as the test wants it")
         answer.kernel = request.kernel
         return answer
+
+    def _abort(self, context, code, details):
+        if self._marks:
+            context.set_trailing_metadata((("cubind-status", "1"),))
+        context.abort(code, details)
 
     def _define(self, parts, context):
         parts = list(parts)
