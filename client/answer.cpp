@@ -3,11 +3,10 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "client/reply_rule.hpp"
+#include "client/reply_check.hpp"
 #include "launch/entry_symbols.hpp"
 #include "schemas/cubind.pb.h"
 #include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind {
 struct Answer::Shared {
@@ -17,20 +16,7 @@ struct Answer::Shared {
   Match match;
   Evidence evidence = Evidence::None;
   std::shared_ptr<const Rule> rule;
-
-  void check_plan(const LaunchPlan& plan) const;
 };
-
-// The plan and the rule come from the same reply: if they differ, one of them belongs to another
-// configuration.
-void Answer::Shared::check_plan(const LaunchPlan& plan) const {
-  const std::optional<LaunchPlan> own = rule->plan_for(rule->asked());
-  if (!own || *own != plan) {
-    throw Error(ErrorCode::DataLoss, "plan",
-                "the launch plan for " + to_string(rule->asked()) + " differs from the reply's own rule" +
-                    (own ? std::string() : ": " + rule->violation()));
-  }
-}
 
 Answer::Answer(std::shared_ptr<const v1::GetVariantReply> reply, std::shared_ptr<const std::string> cubin) {
   auto shared = std::make_shared<Shared>();
@@ -40,13 +26,19 @@ Answer::Answer(std::shared_ptr<const v1::GetVariantReply> reply, std::shared_ptr
                 "the cubin of " + reply->kernel() + " does not have the digest that the daemon promised, " +
                     shared->digest.hex());
   }
-  shared->match = match_from_wire(reply->provenance().departures(), "provenance.departures");
-  shared->evidence = evidence_from_wire(reply->provenance().evidence(), "provenance.evidence");
-  shared->rule = std::make_shared<const Rule>(rule_parts(*reply));
+  Told told = read_told(reply->SerializeAsString());
+  shared->match = told.match;
+  shared->evidence = told.evidence;
+  shared->rule = std::make_shared<const Rule>(std::move(told.rule));
   problem_ = shared->rule->asked();
-  plan_ = plan_from_wire(reply->plan(), "plan");
   match_ = shared->match;
-  shared->check_plan(plan_);
+  std::optional<LaunchPlan> plan = shared->rule->plan_for(problem_);
+  if (!plan) {
+    throw Error(
+        ErrorCode::DataLoss, "rule",
+        "the answer for " + to_string(problem_) + " has no launch plan: " + shared->rule->violation());
+  }
+  plan_ = std::move(*plan);
   shared->reply = std::move(reply);
   shared->cubin = std::move(cubin);
   shared_ = std::move(shared);

@@ -23,7 +23,7 @@ class Rule;
 class Answer {
  public:
   /// `cubin` is the uncompressed artifact. Throws Error(DataLoss) if it does not have the promised digest or
-  /// the launch plan is not the one that the reply's rule gives, Error(InvalidArgument) if a field does not
+  /// the reply's rule gives its own problem no launch plan, Error(InvalidArgument) if a field does not
   /// convert.
   Answer(std::shared_ptr<const v1::GetVariantReply> reply, std::shared_ptr<const std::string> cubin);
 

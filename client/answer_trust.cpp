@@ -23,10 +23,10 @@ void require_same(const std::string& field, const Digest& is, const Digest& is_s
   require_same(field, is.hex(), is_signed.hex());
 }
 
-std::string policy_of(const ClaimedAnswer& answer, const std::string& is_signed) {
+std::string policy_of(const Asked& asked, const std::string& is_signed) {
   // The method that flushes a cold L2 is the daemon's choice.
   const std::string cold = is_signed.starts_with("cold/") ? is_signed.substr(0, is_signed.find(',')) : "cold";
-  return (answer.warm_l2 ? "warm" : cold) + (answer.graph_launch ? ",graph" : ",stream");
+  return (asked.warm_l2 ? "warm" : cold) + (asked.graph_launch ? ",graph" : ",stream");
 }
 
 /// "N=2049..4096,D=64..64" as the intervals of a rule.
@@ -71,36 +71,37 @@ void check_bucket(const RuleParts& rule, const std::string& bucket) {
   }
 }
 
-void check_question(const ClaimedAnswer& answer, const RuleParts& rule, const Fingerprint& print) {
+void check_question(const Asked& asked, const Told& told, const Fingerprint& print) {
+  const RuleParts& rule = told.rule;
   require_same("kernel", rule.kernel, print.kernel);
-  require_same("namespace", answer.name_space, print.name_space);
-  require_same("policy", policy_of(answer, print.policy), print.policy);
-  require_same("numerics", answer.numerics, print.numerics);
-  require_same("device_class", answer.device_class, print.device_class);
-  require_same("provenance.measured_device_class", answer.measured_device_class, print.device_class);
-  require_same("provenance.measured_problem", to_string(answer.measured_problem), print.problem);
-  if (answer.match != "exact" && answer.match != "bucket") {
+  require_same("namespace", asked.name_space, print.name_space);
+  require_same("policy", policy_of(asked, print.policy), print.policy);
+  require_same("numerics", asked.numerics, print.numerics);
+  require_same("device_class", told.device_class, print.device_class);
+  require_same("provenance.measured_device_class", told.measured_device_class, print.device_class);
+  require_same("provenance.measured_problem", to_string(told.measured_problem), print.problem);
+  if (!told.match.within({Departure::Bucket})) {
     throw Error(ErrorCode::PermissionDenied, "provenance.departures",
-                "the answer is " + answer.match +
+                "the answer is " + to_string(told.match) +
                     ", and a fingerprint is signed for its bucket alone: ask with "
                     "accept=bucket");
   }
-  Problem within = answer.measured_problem;
+  Problem within = told.measured_problem;
   within.dims = rule.asked.dims;
   require_same("problem", to_string(rule.asked), to_string(within));
   check_bucket(rule, print.bucket);
 }
 
-void check_variant(const ClaimedAnswer& answer, const RuleParts& rule, const Fingerprint& print) {
-  require_same("configuration", to_string(rule.configuration), print.configuration);
-  require_same("artifact.key", answer.artifact, print.artifact);
-  require_same("artifact.toolchain", answer.toolchain, print.toolchain);
-  require_same("artifact.architecture", answer.architecture, print.architecture);
-  require_same("artifact.digest", answer.cubin, print.cubin);
-  require_same("artifact.cubin_bytes", std::to_string(answer.cubin_bytes), std::to_string(print.cubin_bytes));
-  require_same("rule", launch_digest(rule.plan), print.launches);
-  require_same("provenance.evidence", answer.evidence, print.evidence);
-  require_same("provenance.provisional", answer.provisional ? "true" : "false",
+void check_variant(const Told& told, std::string_view cubin, const Fingerprint& print) {
+  require_same("configuration", to_string(told.rule.configuration), print.configuration);
+  require_same("artifact.key", told.artifact, print.artifact);
+  require_same("artifact.toolchain", told.toolchain, print.toolchain);
+  require_same("artifact.architecture", told.architecture, print.architecture);
+  require_same("artifact.digest", Digest::of(cubin), print.cubin);
+  require_same("artifact.cubin_bytes", std::to_string(cubin.size()), std::to_string(print.cubin_bytes));
+  require_same("rule", launch_digest(told.rule.plan), print.launches);
+  require_same("provenance.evidence", std::string(to_string(told.evidence)), print.evidence);
+  require_same("provenance.provisional", told.provisional ? "true" : "false",
                print.provisional ? "true" : "false");
 }
 
@@ -115,29 +116,29 @@ std::shared_ptr<const AnswerTrust> AnswerTrust::of(const std::string& file) {
   return named.empty() ? nullptr : std::make_shared<const AnswerTrust>(named, user_data_dir() / "serials");
 }
 
-void AnswerTrust::check(const ClaimedAnswer& answer, const RuleParts& rule,
+void AnswerTrust::check(const Asked& asked, const Told& told, std::string_view cubin,
                         std::chrono::system_clock::time_point now) const {
-  const std::string where = "the answer for " + rule.kernel + " " + to_string(rule.asked);
-  const auto signature = Signature::unpack(answer.signature);
-  if (answer.fingerprint.empty() || !signature) {
+  const std::string where = "the answer for " + told.rule.kernel + " " + to_string(told.rule.asked);
+  const auto signature = Signature::unpack(told.signature);
+  if (told.fingerprint.empty() || !signature) {
     throw Error(
         ErrorCode::PermissionDenied, where,
         "is not signed, and " + trust_.file() +
             " is the trust file: ask a daemon that serves a bundle with this record (cubind --bundle)");
   }
   const TrustedKey& key = trust_.key_of(signature->key, now, where);
-  if (!key.key.has_signed(answer.fingerprint, *signature)) {
+  if (!key.key.has_signed(told.fingerprint, *signature)) {
     throw Error(ErrorCode::PermissionDenied, where, "has a fingerprint that " + key.name + " has not signed");
   }
-  const Fingerprint print = parse_fingerprint(answer.fingerprint, "fingerprint");
+  const Fingerprint print = parse_fingerprint(told.fingerprint, "fingerprint");
   trust_.require_namespace(key, print.name_space, where);
   if (print.expires <= now) {
     throw Error(ErrorCode::FailedPrecondition, where,
                 "comes from a bundle that has expired on " + day_text(print.expires) +
                     ": get a newer one from " + print.issuer);
   }
-  check_question(answer, rule, print);
-  check_variant(answer, rule, print);
+  check_question(asked, told, print);
+  check_variant(told, cubin, print);
   serials_.accept(print.issuer, print.serial, where);
 }
 

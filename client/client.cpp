@@ -12,9 +12,8 @@
 #include "client/answer_trust.hpp"
 #include "client/connection.hpp"
 #include "client/held_gpu.hpp"
-#include "client/reply_rule.hpp"
+#include "client/reply_check.hpp"
 #include "client/request.hpp"
-#include "client/signed_reply.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
@@ -25,42 +24,8 @@ namespace {
 // Digests sent along so that known bytes are not sent back; of one kernel and device there are few.
 constexpr std::size_t kMaxHeldArtifacts = 32;
 
-[[noreturn]] void fail_mismatch(const std::string& field, const std::string& cause) {
-  throw Error(ErrorCode::DataLoss, field, cause);
-}
-
 Match accepted_departures(const v1::GetVariantRequest& request) {
   return request.restrict_accept() ? match_from_wire(request.accept(), "accept") : all_departures();
-}
-
-// The right cubin for another question is as wrong as damaged bytes.
-void check_reply(const v1::GetVariantRequest& request, const v1::GetVariantReply& reply) {
-  if (reply.kernel() != request.kernel()) {
-    fail_mismatch("kernel", "asked for " + request.kernel() + ", the answer is for " + reply.kernel());
-  }
-  const Problem asked = problem_from_wire(request.problem(), "problem");
-  const Problem answered = problem_from_wire(reply.problem(), "problem");
-  if (arranged_like(answered, asked) != answered) {
-    fail_mismatch("problem", "asked for " + to_string(asked) + ", the answer is for " + to_string(answered));
-  }
-  const v1::Generation& locked = request.locked();
-  const v1::Generation& generation = reply.provenance().generation();
-  if (request.has_locked() &&
-      (generation.store_id() != locked.store_id() || generation.number() != locked.number())) {
-    fail_mismatch("provenance.generation", "the answer is of another generation than the locked one");
-  }
-  const Match accepted = accepted_departures(request);
-  const Match match = match_from_wire(reply.provenance().departures(), "provenance.departures");
-  if (!match.within(accepted)) {
-    fail_mismatch("provenance.departures",
-                  "accepted " + to_string(accepted) + ", the answer is " + to_string(match));
-  }
-}
-
-// A job runs behind the answer, and the answer is not the measured one of its bucket: it will get better.
-bool unsettled(const v1::GetVariantReply& reply, const Answer& answer) {
-  return !reply.job_id().empty() || reply.provenance().provisional() ||
-         !answer.match().within({Departure::Bucket, Departure::Stale});
 }
 
 void lend_gpu(std::uint64_t held_bytes, v1::GetVariantRequest& request) {
@@ -90,9 +55,10 @@ struct Client::Impl {
         trust(AnswerTrust::of(options.trust)) {}
 
   v1::GetVariantRequest request_for(const Query& query) const;
-  Answer ask(v1::GetVariantRequest request, const std::string& key, Milliseconds deadline);
-  std::shared_ptr<const std::string> cubin_of(v1::GetVariantReply& reply, const std::vector<Answer>& held,
-                                              Milliseconds deadline);
+  /// And whether the answer will get better.
+  std::pair<Answer, bool> ask(v1::GetVariantRequest request, const std::string& key, Milliseconds deadline);
+  std::shared_ptr<const std::string> cubin_of(const v1::ArtifactInfo& artifact, std::string compressed,
+                                              const std::vector<Answer>& held, Milliseconds deadline);
 };
 
 v1::GetVariantRequest Client::Impl::request_for(const Query& query) const {
@@ -106,30 +72,32 @@ v1::GetVariantRequest Client::Impl::request_for(const Query& query) const {
   }
 }
 
-Answer Client::Impl::ask(v1::GetVariantRequest request, const std::string& key, Milliseconds deadline) {
+// The compressed cubin leaves the reply, which is kept.
+std::pair<Answer, bool> Client::Impl::ask(v1::GetVariantRequest request, const std::string& key,
+                                          Milliseconds deadline) {
   const std::vector<Answer> held = cache.of_key(key, kMaxHeldArtifacts);
   for (const Answer& answer : held) {
     request.add_have_artifacts(bytes_of(answer.cubin_digest()));
   }
   ++calls;
   auto reply = std::make_shared<v1::GetVariantReply>(connection.get_variant(request, deadline));
-  check_reply(request, *reply);
-  auto cubin = cubin_of(*reply, held, deadline);
+  const std::unique_ptr<std::string> compressed(reply->mutable_artifact()->release_zstd_cubin());
+  const Asked asked = read_asked(request.SerializeAsString());
+  const Told told = read_told(reply->SerializeAsString());
+  check_reply(asked, told);
+  auto cubin = cubin_of(reply->artifact(), compressed ? std::move(*compressed) : "", held, deadline);
   if (trust) {
-    trust->check(claimed_answer(request, *reply, *cubin), rule_parts(*reply),
-                 std::chrono::system_clock::now());
+    trust->check(asked, told, *cubin, std::chrono::system_clock::now());
   }
-  return Answer(std::move(reply), std::move(cubin));
+  return {Answer(std::move(reply), std::move(cubin)), is_unsettled(told)};
 }
 
-// Takes the bytes from the reply, from an earlier answer, or by a call of its own, in this order. The
-// compressed bytes leave the reply: it is kept for its rule.
-std::shared_ptr<const std::string> Client::Impl::cubin_of(v1::GetVariantReply& reply,
+// From the reply, from an earlier answer, or by a call of its own, in this order.
+std::shared_ptr<const std::string> Client::Impl::cubin_of(const v1::ArtifactInfo& artifact,
+                                                          std::string compressed,
                                                           const std::vector<Answer>& held,
                                                           Milliseconds deadline) {
-  const Digest digest = digest_from_wire(reply.artifact().digest(), "artifact.digest");
-  std::string compressed = std::move(*reply.mutable_artifact()->mutable_zstd_cubin());
-  reply.mutable_artifact()->clear_zstd_cubin();
+  const Digest digest = digest_from_wire(artifact.digest(), "artifact.digest");
   if (compressed.empty()) {
     const auto same = std::ranges::find(held, digest, &Answer::cubin_digest);
     if (same != held.end()) {
@@ -138,7 +106,7 @@ std::shared_ptr<const std::string> Client::Impl::cubin_of(v1::GetVariantReply& r
     ++calls;
     compressed = connection.get_artifact(digest, deadline);
   }
-  const std::uint64_t size = reply.artifact().cubin_bytes();
+  const std::uint64_t size = artifact.cubin_bytes();
   if (size > kMaxCubinBytes) {  // a wrong size must not take the process's memory
     throw Error(ErrorCode::ResourceExhausted, "artifact.cubin_bytes",
                 std::to_string(size) + " bytes, a cubin may have at most " + std::to_string(kMaxCubinBytes));
@@ -161,9 +129,9 @@ Answer Client::get(const Query& query) {
   if (query.on_miss == OnMiss::Wait && query.lend) {
     lend_gpu(query.held_bytes, request);
   }
-  Answer answer = impl_->ask(request, key, query.deadline.value_or(impl_->options.deadline));
-  const bool refresh = unsettled(answer.reply(), answer);
-  impl_->cache.add(key, answer, refresh ? std::optional(now + impl_->options.unsettled_for) : std::nullopt);
+  auto [answer, gets_better] = impl_->ask(request, key, query.deadline.value_or(impl_->options.deadline));
+  impl_->cache.add(key, answer,
+                   gets_better ? std::optional(now + impl_->options.unsettled_for) : std::nullopt);
   return answer;
 }
 

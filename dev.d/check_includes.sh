@@ -72,6 +72,7 @@ except='server/store/sqlite/.*' forbid 'SQLite stays in server/store/sqlite' 'sq
 except='server/store/postgresql/.*' forbid 'libpq stays in server/store/postgresql' 'libpq' base cuda_api launch server client tuner python bench
 except='server/metric[a-z_]*\.[ch]pp' forbid 'the library of Prometheus stays in the files of the metrics' 'prometheus/' \
   base cuda_api launch server client tuner python
+except='client/reply_check.cpp' forbid 'protozero stays in client/reply_check' 'protozero/' base cuda_api launch server client tuner python bench
 except='.*\.cpp' forbid 'heavy headers stay out of headers' '(valijson/|CLI/)' base cuda_api launch server client tuner python bench tests
 
 [ $status = 0 ] && echo "include rules: kept"

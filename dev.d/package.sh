@@ -86,10 +86,13 @@ programs_of() {
     done
 }
 
-# Each carried library's terms, as its Debian package states them.
+# The terms of each carried library, and of headers that are compiled in, as their Debian packages state them.
 carry_licences() {
   local library package
   mkdir -p "$1/lib/licenses"
+  for package in libcli11-dev libprotozero-dev libspdlog-dev libvalijson-dev nlohmann-json3-dev; do
+    cp -L "/usr/share/doc/$package/copyright" "$1/lib/licenses/$package"
+  done
   for library in "$1"/lib/*.so*; do
     package=$(dpkg-query -S "*/$(basename "$library")" 2>/dev/null | head -n 1 | cut -d: -f1) || continue # ours
     if [ -n "$package" ] && [ -f "/usr/share/doc/$package/copyright" ]; then

@@ -1,5 +1,5 @@
-// Who speaks: the daemon marks each call that it ends by this trailing metadata, errors included. A status
-// without it is gRPC's own or a proxy's, whatever its words. python/cubind/_connection.py has the same name.
+// The daemon marks each call that it ends by this trailing metadata, errors included. A status without it is
+// gRPC's own or a proxy's, whatever its words. python/cubind/_connection.py has the same name.
 #pragma once
 
 namespace cubind {

@@ -151,6 +151,7 @@ def main():
         kernel=arguments.kernel,
         problem=parse_problem(arguments.problem),
         device=cubind_pb2.Device(label=arguments.device),
+        with_plan=True,
     )
     with grpc.insecure_channel(arguments.address) as channel:
         stub = cubind_pb2_grpc.CubindStub(channel)

@@ -13,8 +13,6 @@ from .errors import InvalidArgumentError
 
 Problem = dict[str, "int | str"]
 
-_SOURCES = ("buffer", "value", "caller", "symbol")
-_ROLES = ("none", "in", "out", "inout", "zero", "scratch")
 _SHORT = {"DEFAULT_CONFIGURATION": "default"}
 
 
@@ -110,79 +108,6 @@ def set_generation(text: str, generation: Any) -> None:
         )
     generation.number = int(form[1])
     generation.store_id = bytes.fromhex(form[2])
-
-
-def rule_json(reply: Any) -> str:
-    """A GetVariantReply's rule as python/extension/rule_json.hpp reads it."""
-    rule = reply.rule
-    return json.dumps(
-        {
-            "kernel": reply.kernel,
-            "asked": problem_json(reply.problem),
-            "configuration": _pairs(reply.configuration.values),
-            "intervals": [[i.dim, i.lower, i.upper] for i in rule.intervals],
-            "own_records": [problem_json(problem) for problem in rule.own_records],
-            "constraints": list(rule.constraints),
-            "conditions": list(rule.conditions),
-            "launches": [_launch_template(launch) for launch in rule.launches],
-            "device_constants": _pairs(rule.device_constants),
-            "static_shared_bytes": rule.static_shared_bytes,
-        }
-    )
-
-
-def _pairs(values: Any) -> list[list[Any]]:
-    return [[value.name, value.value] for value in values]
-
-
-def problem_json(problem: Any) -> dict[str, Any]:
-    """A v1.Problem as the extension reads it."""
-    return {
-        "dims": _pairs(problem.dims),
-        "types": [[binding.name, binding.type] for binding in problem.types],
-        "flags": _pairs(problem.flags),
-        "scenario": problem.scenario,
-    }
-
-
-def _launch_template(launch: Any) -> dict[str, Any]:
-    return {
-        "entry": launch.entry,
-        "entry_symbol": launch.entry_symbol,
-        "grid": list(launch.grid),
-        "block": list(launch.block),
-        "shared_bytes": launch.shared_bytes or "0",
-        "parameters": [{**_parameter(p), "extent": p.extent} for p in launch.parameters],
-    }
-
-
-# Of a template the value and the axes of the shape are expressions, of a plan they are numbers.
-def _parameter(parameter: Any) -> dict[str, Any]:
-    return {
-        "name": parameter.name,
-        "source": _SOURCES[parameter.source],
-        "type": parameter.type,
-        "role": _ROLES[parameter.role],
-        "align_bytes": parameter.align_bytes,
-        "value": parameter.value,
-        "shape": list(parameter.shape),
-        **({"variable": parameter.variable, "symbol": parameter.symbol} if parameter.symbol else {}),
-    }
-
-
-def plan_of(plan: Any) -> list[dict[str, Any]]:
-    """A v1.LaunchPlan as the extension's Rule.plan() gives it."""
-    return [
-        {
-            "entry": launch.entry,
-            "entry_symbol": launch.entry_symbol,
-            "grid": [launch.grid.x, launch.grid.y, launch.grid.z],
-            "block": [launch.block.x, launch.block.y, launch.block.z],
-            "shared_bytes": launch.shared_bytes,
-            "parameters": [{**_parameter(p), "extent_bytes": p.extent_bytes} for p in launch.parameters],
-        }
-        for launch in plan.launches
-    ]
 
 
 def to_dict(message: Any) -> dict[str, Any]:

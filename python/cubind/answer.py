@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _limits, _wire
@@ -78,9 +77,7 @@ class Answer:
         plan = self._rule.plan(values)
         if plan is None:
             return None
-        return dataclasses.replace(
-            self, problem=problem, plan=json.loads(plan), match=self._match_for(values)
-        )
+        return dataclasses.replace(self, problem=problem, plan=plan, match=self._match_for(values))
 
     @property
     def dim_names(self) -> tuple[str, ...]:
@@ -103,7 +100,7 @@ class Answer:
 
 def make_answer(reply: Any, cubin: bytes) -> Answer:
     """From a GetVariantReply and its uncompressed cubin. Raises DataLossError if the cubin does not have the
-    promised digest, or the launch plan is not the one that the reply's rule gives."""
+    promised digest, or the reply's rule gives its own problem no launch plan."""
     digest = hashlib.sha256(cubin).digest()
     if digest != reply.artifact.digest:
         raise DataLossError(
@@ -111,15 +108,11 @@ def make_answer(reply: Any, cubin: bytes) -> Answer:
             f"{reply.artifact.digest.hex()}",
             field="artifact",
         )
-    rule = _core.Rule(_wire.rule_json(reply))
+    rule = _core.Rule(reply.SerializeToString())
     asked = tuple(dim.value for dim in reply.problem.dims)
-    plan = _wire.plan_of(reply.plan)
-    own = rule.plan(asked)
-    if own is None or json.loads(own) != plan:
-        why = rule.violation() if own is None else ""
-        raise DataLossError(
-            "the launch plan differs from the reply's own rule" + (f": {why}" if why else ""), field="plan"
-        )
+    plan = rule.plan(asked)
+    if plan is None:
+        raise DataLossError(f"the answer has no launch plan: {rule.violation()}", field="rule")
     provenance = reply.provenance
     match = _wire.match_of(provenance.departures)
     return Answer(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import _address, _core, _fork, _lend, _limits, _ranks, _record, _sealing, _trust, _wire, arrays
+from . import _address, _core, _fork, _lend, _limits, _ranks, _record, _sealing, _wire
 from ._connection import Connection
 from ._interface import Interface, interface_of
 from .answer import Answer, make_answer
@@ -18,7 +18,6 @@ from .comparison import Comparison
 from .embedded import EmbeddedDaemon
 from .errors import (
     CubindError,
-    DataLossError,
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
@@ -63,7 +62,7 @@ class Client:
         _address.check_address(address)
         self.address = address
         self.timeout = _limits.seconds(timeout)
-        self._trust = _trust.trust_file(trust)
+        self._trust = os.environ.get("CUBIND_TRUST", "") if trust is None else os.fspath(trust)
         self._daemon = _daemon  # which lives as long as this object
         self._connection = Connection(address)
         self._answers: dict[Any, tuple[Held, ...]] = {}
@@ -170,14 +169,17 @@ class Client:
         request.have_artifacts.extend(bytes.fromhex(digest) for digest in held)
         self._calls += 1
         reply = self._get(request)
-        _check_reply(request, reply, question)
-        cubin = self._cubin_of(reply, held)
+        frame = reply.artifact.zstd_cubin
+        reply.artifact.ClearField("zstd_cubin")
+        asked, told = request.SerializeToString(), reply.SerializeToString()
+        is_unsettled = _core.check_reply(asked, told)
+        cubin = self._cubin_of(reply.artifact, frame, held)
         if self._trust:
-            _trust.check(self._trust, request, reply, cubin)
+            _core.check_signed(self._trust, asked, told, cubin)
         answer = make_answer(reply, cubin)
         subject = f"{kernel} {_wire.listed(answer.problem)}"
         _sealing.program.check(subject, answer.match, question.accept, answer.why)
-        until = asked_at + _UNSETTLED_FOR if _is_unsettled(reply, answer) else float("inf")
+        until = asked_at + _UNSETTLED_FOR if is_unsettled else float("inf")
         found = Held(answer, until)
         self._add(key, found)
         return found
@@ -447,18 +449,17 @@ class Client:
         device.driver.version = facts["driver"]["version"]
 
     # From the reply, from an earlier answer, or by a call of its own, in this order.
-    def _cubin_of(self, reply: Any, held: Mapping[str, bytes]) -> bytes:
-        frame = reply.artifact.zstd_cubin
-        if not frame and reply.artifact.digest.hex() in held:
-            return held[reply.artifact.digest.hex()]
+    def _cubin_of(self, artifact: Any, frame: bytes, held: Mapping[str, bytes]) -> bytes:
+        if not frame and artifact.digest.hex() in held:
+            return held[artifact.digest.hex()]
         if not frame:
             self._calls += 1
-            request = _wire.messages().GetArtifactRequest(digest=reply.artifact.digest)
+            request = _wire.messages().GetArtifactRequest(digest=artifact.digest)
             chunks = self._connection.stream(
                 "GetArtifact", request, _wire.messages().ArtifactChunk, self.timeout
             )
             frame = b"".join(chunk.data for chunk in chunks)
-        size = reply.artifact.cubin_bytes
+        size = artifact.cubin_bytes
         if size > _MAX_CUBIN_BYTES:  # a wrong size must not take the process's memory
             raise ResourceExhaustedError(
                 f"{size} bytes, a cubin may have at most {_MAX_CUBIN_BYTES}", "artifact.cubin_bytes"
@@ -482,32 +483,3 @@ def _answer_for(answer: Answer, problem: _wire.Problem) -> Answer | None:
         if all(answer.problem[name] == value for name, value in dims.items())
         else answer.for_dims(**dims)
     )
-
-
-# A job runs behind the answer, and the answer is not the measured one of its bucket: it will get better.
-def _is_unsettled(reply: Any, answer: Answer) -> bool:
-    departures = set(answer.match.split("+")) - {"exact", "bucket", "stale"}
-    return bool(reply.job_id or reply.provenance.provisional or departures)
-
-
-# The right cubin for another question is as wrong as damaged bytes.
-def _check_reply(request: Any, reply: Any, question: Question) -> None:
-    if reply.kernel != request.kernel:
-        raise DataLossError(f"asked for {request.kernel}, the answer is for {reply.kernel}", "kernel")
-    asked, answered = _wire.problem_of(request.problem), _wire.problem_of(reply.problem)
-    for name, value in asked.items():
-        # The daemon knows many spellings of a type ("torch.float32") and answers with its own.
-        spelled_otherwise = isinstance(value, str) and name != "scenario" and value not in arrays.ITEM_BYTES
-        if answered.get(name) != value and not spelled_otherwise:
-            raise DataLossError(
-                f"asked for {name}={value}, the answer is for {answered.get(name)}", "problem"
-            )
-    if request.HasField("locked") and reply.provenance.generation != request.locked:
-        raise DataLossError(
-            "the answer is of another generation than the locked one", "provenance.generation"
-        )
-    match = _wire.match_of(reply.provenance.departures)
-    if question.accept is not None:
-        accepted = set(question.accept.split("+")) | {"exact"}
-        if not set(match.split("+")) <= accepted:
-            raise DataLossError(f"accepted {question.accept}, the answer is {match}", "provenance.departures")

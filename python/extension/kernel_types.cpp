@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "client/bound_kernel.hpp"
+#include "client/reply_check.hpp"
 #include "client/rule.hpp"
 #include "cuda_api/driver_api.hpp"
 #include "python/extension/argument_value.hpp"
 #include "python/extension/boxed.hpp"
 #include "python/extension/launcher.hpp"
-#include "python/extension/rule_json.hpp"
+#include "python/extension/plan_object.hpp"
 
 namespace cubind::python {
 namespace {
@@ -49,14 +50,14 @@ int status(PyObject* done) {
 }
 
 int init_rule(PyObject* self, PyObject* arguments, PyObject*) {
-  const char* json = nullptr;
+  const char* reply = nullptr;
   Py_ssize_t size = 0;
-  if (PyArg_ParseTuple(arguments, "s#", &json, &size) == 0) {
+  if (PyArg_ParseTuple(arguments, "y#", &reply, &size) == 0) {
     return -1;
   }
   return status(guarded([&] {
     set_boxed(self, std::make_unique<RulePointer>(std::make_shared<const Rule>(
-                        rule_from_json({json, static_cast<std::size_t>(size)}))));
+                        read_told({reply, static_cast<std::size_t>(size)}).rule)));
     return Object::share(Py_None);
   }));
 }
@@ -75,7 +76,7 @@ PyObject* rule_plan(PyObject* self, PyObject* dims) {
     if (!rule.evaluate(Dims(dims).span(), values)) {
       return Object::share(Py_None);
     }
-    return text(to_json(rule.program().plan(values.span())));
+    return plan_object(rule.program().plan(values.span()));
   });
 }
 
@@ -182,8 +183,7 @@ const BoundKernel& bound_kernel(PyObject* kernel) {
 void add_kernel_types(PyObject* module) {
   static PyMethodDef rule_methods[] = {
       {"covers", rule_covers, METH_O, "covers(dims): whether the rule answers for these values of the dims."},
-      {"plan", rule_plan, METH_O,
-       "plan(dims): the launches as JSON, None where the rule does not cover the dims."},
+      {"plan", rule_plan, METH_O, "plan(dims): the launches, None where the rule does not cover the dims."},
       {"violation", rule_violation, METH_NOARGS,
        "violation(): why the asked problem has no plan; empty: it has."},
       {nullptr, nullptr, 0, nullptr}};
@@ -199,7 +199,8 @@ void add_kernel_types(PyObject* module) {
        "prepare(dims, arguments, stream, device): a callable that launches; None where the rule does not "
        "cover the dims."},
       {nullptr, nullptr, 0, nullptr}};
-  rule_type = boxed_type<RulePointer>(module, "cubind._core.Rule", rule_methods, init_rule, "Rule(json)");
+  rule_type = boxed_type<RulePointer>(module, "cubind._core.Rule", rule_methods, init_rule,
+                                      "Rule(reply): of the bytes of a v1.GetVariantReply");
   kernel_type = boxed_type<BoundKernel>(module, "cubind._core.Kernel", kernel_methods, init_kernel,
                                         "Kernel(rule, cubin, same_cubin=None): a cubin in the current CUDA "
                                         "context, or where another kernel has it");

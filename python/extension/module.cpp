@@ -3,11 +3,11 @@
 #include "client/answer_trust.hpp"
 #include "client/gpu.hpp"
 #include "client/held_gpu.hpp"
+#include "client/reply_check.hpp"
 #include "python/extension/kernel_types.hpp"
 #include "python/extension/launcher.hpp"
 #include "python/extension/operator_types.hpp"
 #include "python/extension/python_object.hpp"
-#include "python/extension/rule_json.hpp"
 #include "python/extension/triton_driver.hpp"
 #include "python/extension/triton_launcher.hpp"
 
@@ -76,22 +76,44 @@ PyObject* synchronized(PyObject*, PyObject* arguments) {
   });
 }
 
-PyObject* check_signed(PyObject*, PyObject* arguments) {
-  const char *trust = nullptr, *claims = nullptr, *rule = nullptr;
-  if (PyArg_ParseTuple(arguments, "sss", &trust, &claims, &rule) == 0) {
+std::string_view view(const char* bytes, Py_ssize_t size) { return {bytes, static_cast<std::size_t>(size)}; }
+
+PyObject* check_reply(PyObject*, PyObject* arguments) {
+  const char *request = nullptr, *reply = nullptr;
+  Py_ssize_t request_size = 0, reply_size = 0;
+  if (PyArg_ParseTuple(arguments, "y#y#", &request, &request_size, &reply, &reply_size) == 0) {
     return nullptr;
   }
   return guarded([&] {
-    AnswerTrust::of(trust)->check(claims_from_json(claims), rule_from_json(rule),
-                                  std::chrono::system_clock::now());
+    const Told told = read_told(view(reply, reply_size));
+    cubind::check_reply(read_asked(view(request, request_size)), told);
+    return Object::share(is_unsettled(told) ? Py_True : Py_False);
+  });
+}
+
+PyObject* check_signed(PyObject*, PyObject* arguments) {
+  const char *trust = nullptr, *request = nullptr, *reply = nullptr, *cubin = nullptr;
+  Py_ssize_t request_size = 0, reply_size = 0, cubin_size = 0;
+  if (PyArg_ParseTuple(arguments, "sy#y#y#", &trust, &request, &request_size, &reply, &reply_size, &cubin,
+                       &cubin_size) == 0) {
+    return nullptr;
+  }
+  return guarded([&] {
+    AnswerTrust::of(trust)->check(read_asked(view(request, request_size)), read_told(view(reply, reply_size)),
+                                  view(cubin, cubin_size), std::chrono::system_clock::now());
     return Object::share(Py_None);
   });
 }
 
 PyMethodDef functions[] = {
+    {"check_reply", check_reply, METH_VARARGS,
+     "check_reply(request, reply): raises an error unless the reply answers the request, both as the bytes "
+     "of "
+     "their messages; gives whether the answer will get better."},
     {"check_signed", check_signed, METH_VARARGS,
-     "check_signed(trust, claims, rule): raises an error unless a key of the file `trust` has signed the "
-     "answer for its question. It refuses what is older than any client of the user has accepted."},
+     "check_signed(trust, request, reply, cubin): raises an error unless a key of the file `trust` has "
+     "signed "
+     "the answer for its question. It refuses what is older than any client of the user has accepted."},
     {"decompress", decompress, METH_VARARGS,
      "decompress(frame, size): the content of a zstd frame, `size` bytes."},
     {"gpu", gpu, METH_VARARGS,

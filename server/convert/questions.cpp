@@ -73,6 +73,7 @@ void read_tune_mode(const v1::GetVariantRequest& request, VariantQuestion& read)
   }
   read.may_tune = request.tune() == v1::AUTO;
   read.is_sealed = request.tune() == v1::SEALED;
+  read.with_plan = request.with_plan();
 }
 
 void read_lock(const v1::GetVariantRequest& request, VariantQuestion& read) {

@@ -31,6 +31,7 @@ struct VariantQuestion {
   std::string job;                        // empty: pins no generation
   std::optional<Generation> locked = {};  // that the job pins: nothing else answers
   std::optional<LentGpu> lent = {};       // while the call waits
+  bool with_plan = false;                 // evaluated, in the reply
 };
 
 /// Throws InvalidArgument where a limit is passed.

@@ -46,7 +46,6 @@ void to_wire(const ServedAnswer& from, v1::GetVariantReply& to) {
   to.set_kernel(from.question.key.kernel);
   to_wire(from.question.key.problem, *to.mutable_problem());
   to_wire(from.candidate.configuration, *to.mutable_configuration());
-  to_wire(from.plan, *to.mutable_plan());
   to_wire(from.artifact, *to.mutable_artifact());
   add_provenance(from, *to.mutable_provenance());
   add_rule(from, *to.mutable_rule());

@@ -13,6 +13,7 @@
 #include "server/service/miss_reason.hpp"
 #include "server/service/no_answer.hpp"
 #include "server/service/status.hpp"
+#include "tuner/plan/wire.hpp"
 #include "tuner/spec/space.hpp"
 #include "tuner/spec/space_thinning.hpp"
 
@@ -74,6 +75,9 @@ VariantReply make_reply(const ServiceContext& context, const VariantQuestion& as
                         const std::string& why) {
   v1::GetVariantReply reply;
   to_wire(answer, reply);
+  if (asked.with_plan) {
+    to_wire(answer.plan, *reply.mutable_plan());
+  }
   if (job) {
     reply.set_job_id(job->job.id);
     reply.set_job_state(job_state_name(job->job.state));

@@ -89,8 +89,6 @@ v1::GetVariantReply sample_reply(const Problem& problem, const std::string& cubi
   to_wire(problem, *reply.mutable_problem());
   to_wire(sample_configuration(), *reply.mutable_configuration());
   to_wire(sample_template(), kH200, *reply.mutable_rule());
-  const PlanEvaluator evaluator(sample_template(), problem, sample_configuration(), kH200);
-  to_wire(evaluator.evaluate(problem, sample_configuration()).plan.value(), *reply.mutable_plan());
   v1::Interval& interval = *reply.mutable_rule()->add_intervals();
   interval.set_dim("N");
   interval.set_lower(257);

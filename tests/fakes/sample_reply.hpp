@@ -13,7 +13,7 @@ namespace cubind::test {
 PlanTemplate sample_template();
 Configuration sample_configuration();
 
-/// For N, D and T=f16 on an H200; the plan is what the rule gives, the cubin rides in it. Bucket of N: 257 to
+/// For N, D and T=f16 on an H200; the cubin rides in it. Bucket of N: 257 to
 /// 1024, where 512 has a record of its own. Evidence measured, match exact.
 v1::GetVariantReply sample_reply(const Problem& problem, const std::string& cubin);
 

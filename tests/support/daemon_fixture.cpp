@@ -184,6 +184,7 @@ v1::GetVariantRequest question(const Connection& connection, const Problem& prob
   *request.mutable_problem() = wire(problem);
   *request.mutable_device()->mutable_facts() = device.facts();
   *request.mutable_device()->mutable_driver() = device.driver();
+  request.set_with_plan(true);
   return request;
 }
 

@@ -1,7 +1,10 @@
 #include "tuner/plan/launch_plan.hpp"
 
+#include <algorithm>
 #include <limits>
 
+#include "base/refuse.hpp"
+#include "base/text.hpp"
 #include "tuner/plan/plan_program.hpp"
 
 namespace cubind {
@@ -43,6 +46,18 @@ std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape) {
     count *= axis;
   }
   return count;
+}
+
+DeviceConstants device_constants_of(const std::vector<NamedValue>& values, std::string_view field) {
+  DeviceConstants constants;
+  for (const auto& [name, member] : kDeviceConstants) {
+    const auto found = std::ranges::find(values, name, &NamedValue::name);
+    if (found == values.end()) {
+      refuse(field, quoted(name) + " is missing");
+    }
+    constants.*member = found->value;
+  }
+  return constants;
 }
 
 }  // namespace cubind

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tuner/plan/dtype.hpp"
@@ -105,6 +106,16 @@ struct DeviceConstants {
   std::int64_t cc = 0;
   bool operator==(const DeviceConstants&) const = default;
 };
+
+inline constexpr std::pair<const char*, std::int64_t DeviceConstants::*> kDeviceConstants[] = {
+    {"device.sm_count", &DeviceConstants::sm_count},
+    {"device.shared_optin", &DeviceConstants::shared_optin},
+    {"device.l2_bytes", &DeviceConstants::l2_bytes},
+    {"device.cc", &DeviceConstants::cc},
+};
+
+/// Throws Error(InvalidArgument) at `field` if one is missing.
+DeviceConstants device_constants_of(const std::vector<NamedValue>& values, std::string_view field);
 
 /// A kernel's constraints and launches with types bound, before dims and tunables are put in.
 struct PlanTemplate {

@@ -65,10 +65,9 @@ void PlanProgram::add_symbols(const Problem& problem, const Configuration& confi
   for (const TypeBinding& type : problem.types) {
     add_symbol(sizeof_variable(type.name), static_cast<std::int64_t>(size_of(type.type)));
   }
-  add_symbol("device.sm_count", device.sm_count);
-  add_symbol("device.shared_optin", device.shared_optin);
-  add_symbol("device.l2_bytes", device.l2_bytes);
-  add_symbol("device.cc", device.cc);
+  for (const auto& [name, value] : kDeviceConstants) {
+    add_symbol(name, device.*value);
+  }
 }
 
 void PlanProgram::add_symbol(const std::string& name, std::int64_t value) {

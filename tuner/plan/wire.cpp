@@ -131,21 +131,6 @@ void parameter_to_wire(const Parameter& from, v1::Parameter& to) {
   to.set_symbol(from.symbol);
 }
 
-ParameterTemplate parameter_template_from_wire(const v1::ParameterTemplate& from, const std::string& field) {
-  ParameterTemplate to;
-  to.name = from.name();
-  to.source = source_from_wire(from.source(), field + ".source");
-  to.type = scalar_type_from_wire(from.type(), field + ".type");
-  to.role = role_from_wire(from.role(), field + ".role");
-  to.extent = from.extent();
-  to.align_bytes = from.align_bytes();
-  to.value = from.value();
-  to.shape.assign(from.shape().begin(), from.shape().end());
-  to.variable = from.variable();
-  to.symbol = from.symbol();
-  return to;
-}
-
 void parameter_template_to_wire(const ParameterTemplate& from, v1::ParameterTemplate& to) {
   to.set_name(from.name);
   to.set_source(source_to_wire(from.source));
@@ -158,13 +143,6 @@ void parameter_template_to_wire(const ParameterTemplate& from, v1::ParameterTemp
   to.set_variable(from.variable);
   to.set_symbol(from.symbol);
 }
-
-constexpr std::pair<std::string_view, std::int64_t DeviceConstants::*> kDeviceConstants[] = {
-    {"device.sm_count", &DeviceConstants::sm_count},
-    {"device.shared_optin", &DeviceConstants::shared_optin},
-    {"device.l2_bytes", &DeviceConstants::l2_bytes},
-    {"device.cc", &DeviceConstants::cc},
-};
 
 }  // namespace
 
@@ -279,20 +257,6 @@ void to_wire(const LaunchTemplate& from, v1::LaunchTemplate& to) {
   }
 }
 
-LaunchTemplate launch_from_wire(const v1::LaunchTemplate& from, std::string_view field) {
-  LaunchTemplate to;
-  to.entry = from.entry();
-  to.entry_symbol = from.entry_symbol();
-  to.grid.assign(from.grid().begin(), from.grid().end());
-  to.block.assign(from.block().begin(), from.block().end());
-  to.shared_bytes = from.shared_bytes().empty() ? "0" : from.shared_bytes();
-  for (int i = 0; i < from.parameters_size(); ++i) {
-    to.parameters.push_back(
-        parameter_template_from_wire(from.parameters(i), element_field(field, "parameters", i)));
-  }
-  return to;
-}
-
 void to_wire(const PlanTemplate& from, const DeviceConstants& device, v1::Rule& to) {
   to.mutable_constraints()->Assign(from.constraints.begin(), from.constraints.end());
   to.clear_launches();
@@ -305,42 +269,18 @@ void to_wire(const PlanTemplate& from, const DeviceConstants& device, v1::Rule& 
   to.set_static_shared_bytes(from.static_shared_bytes);
 }
 
-PlanTemplate plan_template_from_wire(const v1::Rule& from, std::string_view field) {
-  PlanTemplate to;
-  to.constraints.assign(from.constraints().begin(), from.constraints().end());
-  for (int i = 0; i < from.launches_size(); ++i) {
-    to.launches.push_back(launch_from_wire(from.launches(i), element_field(field, "launches", i)));
-  }
-  to.static_shared_bytes = from.static_shared_bytes();
-  return to;
-}
-
 void to_wire(const DeviceConstants& from, DeviceConstantsWire& to) {
   to.Clear();
   for (const auto& [name, value] : kDeviceConstants) {
     v1::NamedValue& added = *to.Add();
-    added.set_name(std::string(name));
+    added.set_name(name);
     added.set_value(from.*value);
   }
 }
 
 DeviceConstants device_constants_from_wire(const DeviceConstantsWire& from, std::string_view field) {
-  const auto values = values_from_wire(from, field, "device_constants");
-  DeviceConstants to;
-  for (const auto& [name, member_of] : kDeviceConstants) {
-    bool found = false;
-    for (const NamedValue& value : values) {
-      if (value.name != name) {
-        continue;
-      }
-      to.*member_of = value.value;
-      found = true;
-    }
-    if (!found) {
-      refuse(member_field(field, "device_constants"), quoted(name) + " is missing");
-    }
-  }
-  return to;
+  return device_constants_of(values_from_wire(from, field, "device_constants"),
+                             member_field(field, "device_constants"));
 }
 
 }  // namespace cubind

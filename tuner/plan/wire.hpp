@@ -19,12 +19,10 @@ void to_wire(const LaunchTemplate& from, v1::LaunchTemplate& to);
 Problem problem_from_wire(const v1::Problem& from, std::string_view field);
 Configuration configuration_from_wire(const v1::Configuration& from, std::string_view field);
 LaunchPlan plan_from_wire(const v1::LaunchPlan& from, std::string_view field);
-LaunchTemplate launch_from_wire(const v1::LaunchTemplate& from, std::string_view field);
 
 /// The constraints, launches, static shared memory and device constants of a rule. The service adds intervals
 /// and the problems with records of their own.
 void to_wire(const PlanTemplate& from, const DeviceConstants& device, v1::Rule& to);
-PlanTemplate plan_template_from_wire(const v1::Rule& from, std::string_view field);
 
 using DeviceConstantsWire = google::protobuf::RepeatedPtrField<v1::NamedValue>;
 void to_wire(const DeviceConstants& from, DeviceConstantsWire& to);

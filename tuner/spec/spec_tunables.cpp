@@ -104,8 +104,8 @@ SpecScopes make_scopes(const KernelSpec& spec) {
   SpecScopes scopes;
   add_problem_symbols(spec, scopes.problem);
   scopes.reference = scopes.problem;
-  for (const char* name : {"device.sm_count", "device.shared_optin", "device.l2_bytes", "device.cc"}) {
-    scopes.reference.add(name);
+  for (const auto& constant : kDeviceConstants) {
+    scopes.reference.add(constant.first);
   }
   // First what a constraint or a grid is most likely to mean: a message lists the first names.
   for (const Tunable& tunable : spec.tunables) {

@@ -39,6 +39,7 @@ v1::GetVariantRequest question_on(const std::string& label, const Problem& probl
   request.set_kernel(kTinyKernel);
   *request.mutable_problem() = wire(problem);
   request.mutable_device()->set_label(label);
+  request.set_with_plan(true);
   return request;
 }
 

@@ -151,6 +151,7 @@ v1::GetVariantRequest vector_add(std::int64_t n, const v1::DeviceFacts& facts) {
   type.set_type("f32");
   *request.mutable_device()->mutable_facts() = facts;
   *request.mutable_device()->mutable_driver() = driver_580();
+  request.set_with_plan(true);
   return request;
 }
 

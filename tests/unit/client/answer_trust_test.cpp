@@ -46,19 +46,20 @@ Fingerprint scale_print() {
   return print;
 }
 
-ClaimedAnswer scale_answer() {
-  ClaimedAnswer answer;
+/// A question and its answer.
+struct Exchange : Asked, Told {};
+
+Exchange scale_answer() {
+  Exchange answer;
   answer.name_space = "team";
   answer.numerics = "tolerance";
-  answer.match = "bucket";
+  answer.match = {Departure::Bucket};
   answer.measured_problem = parse_problem("N=4096,K=2,T=f32");
   answer.device_class = answer.measured_device_class = Digest::of("device");
   answer.artifact = Digest::of("artifact");
   answer.toolchain = "nvrtc 13.0";
   answer.architecture = "sm_90";
-  answer.cubin = Digest::of("cubin");
-  answer.cubin_bytes = 5;
-  answer.evidence = "measured";
+  answer.evidence = Evidence::Measured;
   return answer;
 }
 
@@ -68,15 +69,16 @@ struct Checker {
     write_file_atomic(folder.path() / "trust", line);
   }
 
-  std::string fault(const ClaimedAnswer& answer, const RuleParts& rule) const {
+  std::string fault(Exchange answer, const RuleParts& rule, const std::string& cubin = "cubin") const {
+    answer.rule = rule;
     try {
-      AnswerTrust(folder.path() / "trust", folder.path() / "serials").check(answer, rule, kNow);
+      AnswerTrust(folder.path() / "trust", folder.path() / "serials").check(answer, answer, cubin, kNow);
       return "";
     } catch (const Error& error) {
       return error.what();
     }
   }
-  std::string fault(ClaimedAnswer answer, const Fingerprint& print = scale_print(),
+  std::string fault(Exchange answer, const Fingerprint& print = scale_print(),
                     const RuleParts& rule = scale_rule(), const SecretKey& key = test::signing_key()) const {
     answer.fingerprint = print_fingerprint(print);
     answer.signature = key.sign(answer.fingerprint).packed();
@@ -86,8 +88,8 @@ struct Checker {
   TempDir folder;
 };
 
-std::string fault_of_answer(const std::function<void(ClaimedAnswer&)>& change) {
-  ClaimedAnswer answer = scale_answer();
+std::string fault_of_answer(const std::function<void(Exchange&)>& change) {
+  Exchange answer = scale_answer();
   change(answer);
   return Checker().fault(answer);
 }
@@ -141,7 +143,7 @@ TEST_CASE("an answer with an older serial than an earlier one is refused") {
 }
 
 TEST_CASE("a changed fingerprint is refused") {
-  ClaimedAnswer answer = scale_answer();
+  Exchange answer = scale_answer();
   Fingerprint print = scale_print();
   answer.signature = test::signing_key().sign(print_fingerprint(print)).packed();
   print.serial = 8;
@@ -151,25 +153,29 @@ TEST_CASE("a changed fingerprint is refused") {
 }
 
 TEST_CASE("a tampered cubin is refused") {
-  CHECK_THAT(fault_of_answer([](ClaimedAnswer& answer) { answer.cubin = Digest::of("cubim"); }),
+  Exchange answer = scale_answer();
+  answer.fingerprint = print_fingerprint(scale_print());
+  answer.signature = test::signing_key().sign(answer.fingerprint).packed();
+  CHECK_THAT(Checker().fault(answer, scale_rule(), "cubim"),
              Catch::StartsWith("artifact.digest: the answer has "));
-  CHECK_THAT(fault_of_answer([](ClaimedAnswer& answer) { answer.cubin_bytes = 6; }),
-             Catch::StartsWith("artifact.cubin_bytes: "));
+  Fingerprint longer = scale_print();
+  longer.cubin_bytes = 6;
+  CHECK_THAT(Checker().fault(scale_answer(), longer), Catch::StartsWith("artifact.cubin_bytes: "));
 }
 
 TEST_CASE("a signed cubin of another question is refused") {
-  const auto refuse = [](const std::function<void(ClaimedAnswer&)>& change, const std::string& field) {
+  const auto refuse = [](const std::function<void(Exchange&)>& change, const std::string& field) {
     CHECK_THAT(fault_of_answer(change), Catch::StartsWith(field + ": the answer has "));
   };
-  refuse([](ClaimedAnswer& answer) { answer.name_space = "other"; }, "namespace");
-  refuse([](ClaimedAnswer& answer) { answer.warm_l2 = true; }, "policy");
-  refuse([](ClaimedAnswer& answer) { answer.graph_launch = true; }, "policy");
-  refuse([](ClaimedAnswer& answer) { answer.numerics = "invariant:N"; }, "numerics");
-  refuse([](ClaimedAnswer& answer) { answer.device_class = Digest::of("other"); }, "device_class");
-  refuse([](ClaimedAnswer& answer) { answer.measured_problem = parse_problem("N=4096,K=3,T=f32"); },
+  refuse([](Exchange& answer) { answer.name_space = "other"; }, "namespace");
+  refuse([](Exchange& answer) { answer.warm_l2 = true; }, "policy");
+  refuse([](Exchange& answer) { answer.graph_launch = true; }, "policy");
+  refuse([](Exchange& answer) { answer.numerics = "invariant:N"; }, "numerics");
+  refuse([](Exchange& answer) { answer.device_class = Digest::of("other"); }, "device_class");
+  refuse([](Exchange& answer) { answer.measured_problem = parse_problem("N=4096,K=3,T=f32"); },
          "provenance.measured_problem");
-  refuse([](ClaimedAnswer& answer) { answer.artifact = Digest::of("other"); }, "artifact.key");
-  refuse([](ClaimedAnswer& answer) { answer.evidence = "imported"; }, "provenance.evidence");
+  refuse([](Exchange& answer) { answer.artifact = Digest::of("other"); }, "artifact.key");
+  refuse([](Exchange& answer) { answer.evidence = Evidence::Imported; }, "provenance.evidence");
   CHECK_THAT(fault_of_rule([](RuleParts& rule) { rule.kernel = "copy"; }), Catch::StartsWith("kernel: "));
   CHECK_THAT(fault_of_rule([](RuleParts& rule) { rule.asked.types[0].type = DType::F16; }),
              Catch::StartsWith("problem: "));
@@ -194,8 +200,8 @@ TEST_CASE("a plan of another configuration is refused") {
 }
 
 TEST_CASE("an answer that departs further than its bucket is refused") {
-  CHECK_THAT(fault_of_answer([](ClaimedAnswer& answer) { answer.match = "nearest"; }),
-             Catch::StartsWith("provenance.departures: the answer is nearest"));
+  CHECK_THAT(fault_of_answer([](Exchange& answer) { answer.match = {Departure::NearestProblem}; }),
+             Catch::StartsWith("provenance.departures: the answer is nearest_problem"));
 }
 
 }  // namespace cubind

@@ -14,7 +14,6 @@ import grpc
 import running
 from fake_daemon import FakeDaemon
 
-
 # As in tests/service/client/client_test.cpp.
 WORDS = (
     "failed to connect to all addresses; last error: UNKNOWN: unix:/run/c.sock: No such file or directory",
@@ -28,7 +27,7 @@ WORDS = (
 
 
 class Words(unittest.TestCase):
-    """Who speaks if a call fails."""
+    """Whether a failed call has the daemon's word."""
 
     def error(self, code, words, marks, tcp=False):
         """And the address."""
@@ -58,7 +57,10 @@ class Words(unittest.TestCase):
 
     def test_what_to_do_without_a_daemon_goes_with_the_kind_of_the_address(self):
         gone = grpc.StatusCode.UNAVAILABLE, "Socket closed"
-        for tcp, remedy in ((True, "a daemon with TLS has the address tls://HOST:PORT"), (False, "kill -CONT")):
+        for tcp, remedy in (
+            (True, "a daemon with TLS has the address tls://HOST:PORT"),
+            (False, "kill -CONT"),
+        ):
             error, _ = self.error(*gone, marks=False, tcp=tcp)
             self.assertIn(remedy, str(error))
             self.assertIn("CUBIND_ADDRESS", str(error))

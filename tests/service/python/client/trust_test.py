@@ -2,8 +2,10 @@
 
 import concurrent.futures
 import contextlib
+import itertools
 import os
 import pathlib
+import random
 import subprocess
 import tempfile
 import unittest
@@ -90,7 +92,8 @@ class Served(contextlib.AbstractContextManager):
 
 
 class Between(contextlib.AbstractContextManager):
-    """Hands calls on to the daemon at an address; change(reply) to a GetVariant."""
+    """Hands calls on to the daemon at an address; change(reply) to a GetVariant, which may give the bytes
+    that go on instead."""
 
     def __init__(self, address, change):
         self._channel = grpc.insecure_channel(address.replace("unix://", "unix:"))
@@ -110,8 +113,8 @@ class Between(contextlib.AbstractContextManager):
     def _get_variant(self, request, _):
         answer = self._channel.unary_unary("/cubind.v1.Cubind/GetVariant")(request)
         reply = messages().GetVariantReply.FromString(answer)
-        self._change(reply)
-        return reply.SerializeToString()
+        changed = self._change(reply)
+        return changed if isinstance(changed, bytes) else reply.SerializeToString()
 
     def __exit__(self, *_):
         self._server.stop(0).wait()
@@ -185,6 +188,32 @@ class TrustTest(unittest.TestCase):
 
         with self.assertRaisesRegex(cubind.DataLossError, "^rule: "):
             self.altered(launch_more)
+
+    def test_damaged_bytes_of_a_reply_give_no_wrong_answer(self):
+        chance = random.Random(5)
+        kinds = itertools.cycle((0, 0x01, 0x02, 0x08, 0x80))
+
+        def damaged(reply):
+            damage = next(kinds)
+            data = bytearray(reply.SerializeToString())
+            at = chance.randrange(len(data))
+            return (
+                bytes(data[:at]) if damage == 0 else bytes([*data[:at], data[at] ^ damage, *data[at + 1 :]])
+            )
+
+        right = self.served.get(self.served.client())
+        refused = 0
+        with Between(self.served.address, damaged) as between:
+            for _ in range(150):
+                with cubind.Client(between.address, PATIENCE, trust=self.served.trust) as client:
+                    try:
+                        answer = self.served.get(client)
+                    except cubind.CubindError:
+                        refused += 1
+                        continue
+                for field in ("kernel", "problem", "configuration", "plan", "cubin"):
+                    self.assertEqual(getattr(answer, field), getattr(right, field))
+        self.assertGreater(refused, 30)
 
     def test_an_older_serial_is_refused(self):
         self.addCleanup(self.served.serve, 9)
