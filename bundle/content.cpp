@@ -112,7 +112,7 @@ class ContentReader {
         artifact.symbols.push_back(symbol.as_string());
       }
       for (const JsonNode& entry : node.at("resources").elements()) {
-        read_fields(entry, artifact.resources.emplace_back(), kResourceFields);
+        read_fields(entry, artifact.resources.emplace_back());
       }
     }
     if (content_.artifacts.size() != content_.table.records.size()) {

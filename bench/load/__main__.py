@@ -93,16 +93,16 @@ def listen_with_token(folder, bin_dir):
     return ["--listen", "127.0.0.1:0", "--insecure", "--tokens", tokens], made
 
 
+def varint(number):
+    return bytes([number & 127 | 128]) + varint(number >> 7) if number > 127 else bytes([number])
+
+
 def field(number, data):
-    """A field of a message: bytes, or a small number."""
+    """A field of a message: bytes, or a number."""
     if isinstance(data, int):
-        return bytes([number << 3, data])
+        return varint(number << 3) + varint(data)
     data = data.encode() if isinstance(data, str) else data
-    return (
-        bytes([number << 3 | 2])
-        + (bytes([len(data)]) if len(data) < 128 else bytes([len(data) & 127 | 128, len(data) >> 7]))
-        + data
-    )
+    return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 def encoded(column):
@@ -119,7 +119,7 @@ def ended_job(number, now):
     problem = dims + field(2, field(1, "T") + field(2, "bf16"))
     question = field(1, "rmsnorm_forward") + field(2, zeros) + field(3, problem) + field(4, zeros)
     question += field(5, "cold/3,stream") + field(6, "tolerance")
-    job = field(1, name) + field(7, 5) + field(13, now) + field(14, now)
+    job = field(1, name) + field(10, 5) + field(16, now) + field(18, now)
     fact = field(1, job) + field(2, key) + field(3, question) + field(8, zeros)
     text = '{"dims":{"N":1,"D":1},"types":{"T":"bf16"},"flags":{},"scenario":""}'
     columns = [

@@ -80,7 +80,10 @@ class Seed {
     row.entries = source.entries;
     row.entry_symbols.assign(source.entries.size(),
                              "_Z15rmsnorm_forwardI13__nv_bfloat16Li256ELi8ELi1EEvPKT_S2_PS0_llf");
-    row.resources = {{row.entry_symbols.front(), 40, 1024, 0, 0, 0, false}};
+    EntryResources& entry = row.resources.emplace_back();
+    entry.set_entry_symbol(row.entry_symbols.front());
+    entry.set_registers(40);
+    entry.set_static_shared_bytes(1024);
     row.toolchain = toolchain_;
     writer.put_blob({row.cubin, cubin.size(), zstd_compress(cubin)});
     writer.put_artifact(row);
@@ -101,17 +104,23 @@ class Seed {
     record.cubin = artifact(writer, problem, record.configuration, record.architecture);
     record.trial = todays_trial_key(spec_, record, record.configuration, device_.facts).value();
     record.evidence = Evidence::Measured;
-    record.timing.median_us = 10;
-    record.timing.low_us = 9.9;
-    record.timing.high_us = 10.1;
-    record.timing.samples = 30;
-    record.timing.sm_mhz = 1980;
-    record.timing.power_limit_mw = 700000;
-    record.timing.gain_over_default = 1.1;
-    record.timing.timer = "cupti";
-    record.timing.tick_us = 0.032;
-    record.timing.measured_at = "2026-11-21T12:00:00.000Z";
-    record.verification = {true, verification_digest(spec_), "kernel", 0.25, true, true, {problem}};
+    record.timing.set_median_us(10);
+    record.timing.set_low_us(9.9);
+    record.timing.set_high_us(10.1);
+    record.timing.set_samples(30);
+    record.timing.set_sm_mhz(1980);
+    record.timing.set_power_limit_mw(700000);
+    record.timing.set_gain_over_default(1.1);
+    record.timing.set_timer("cupti");
+    record.timing.set_tick_us(0.032);
+    record.timing.set_measured_at("2026-11-21T12:00:00.000Z");
+    record.verification.set_verified(true);
+    record.verification.set_digest(bytes_of(verification_digest(spec_)));
+    record.verification.set_reference("kernel");
+    record.verification.set_worst_excess(0.25);
+    record.verification.set_same_bits(true);
+    record.verification.set_after_timing(true);
+    to_wire(problem, *record.verification.add_problems());
     writer.put_record(record);
     ask_for(record);
   }

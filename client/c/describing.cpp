@@ -62,7 +62,7 @@ const char* cubind_variant_evidence(const cubind_variant* variant) {
 
 double cubind_variant_time_us(const cubind_variant* variant) {
   const cubind::v1::Provenance& provenance = variant->answer.reply().provenance();
-  return provenance.samples() > 0 ? provenance.median_us() : 0.0;
+  return provenance.timing().samples() > 0 ? provenance.timing().median_us() : 0.0;
 }
 
 const void* cubind_variant_cubin(const cubind_variant* variant, size_t* size) {

@@ -5,7 +5,6 @@
 #include "base/hex.hpp"
 #include "client/cubindctl/comparison_output.hpp"
 #include "tuner/plan/evidence_json.hpp"
-#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {
@@ -42,16 +41,16 @@ OutputJson parameter_json(const Parameter& parameter) {
 }
 
 OutputJson verification_json(const VerificationSummary& verification) {
-  OutputJson problems = OutputJson::array();
-  for (const Problem& problem : verification.problems) {
-    problems.push_back(json_of(problem));
+  OutputJson json{{"verified", verification.verified()},
+                  {"reference", verification.reference()},
+                  {"worst_excess_ratio", verification.worst_excess()}};
+  add_fields(json, verification, VerificationSummary::kSameBitsFieldNumber,
+             VerificationSummary::kAfterTimingFieldNumber);
+  OutputJson& problems = json["problems"] = OutputJson::array();
+  for (const v1::Problem& problem : verification.problems()) {
+    problems.push_back(json_of(problem_from_wire(problem, "problem")));
   }
-  return {{"verified", verification.verified},
-          {"reference", verification.reference},
-          {"worst_excess_ratio", verification.worst_excess},
-          {"same_bits", verification.same_bits},
-          {"after_timing", verification.after_timing},
-          {"problems", problems}};
+  return json;
 }
 
 OutputJson rule_json(const v1::Rule& rule) {
@@ -100,32 +99,32 @@ OutputJson json_of(const v1::Provenance& provenance) {
   OutputJson json{{"evidence", evidence_name(provenance.evidence())},
                   {"provisional", provenance.provisional()},
                   {"generation", json_of(provenance.generation())}};
-  if (provenance.samples() == 0) {
+  if (provenance.timing().samples() == 0) {
     return json;  // nothing was measured
   }
   json["measured_problem"] = json_of(problem_from_wire(provenance.measured_problem(), "measured_problem"));
   json["measured_device"] = provenance.measured_device();
   json["measured_device_class"] = hex(provenance.measured_device_class());
-  const Timing timing = timing_from_wire(provenance);
-  json["measured_at"] = timing.measured_at;
+  const Timing& timing = provenance.timing();
+  json["measured_at"] = timing.measured_at();
   json["driver"] = provenance.driver().version();
   json["driver_cuda"] = provenance.driver().cuda();
   json["toolchain"] = provenance.toolchain();
-  json["timer"] = timing.timer;
-  json["tick_us"] = timing.tick_us;
-  add_fields(json, timing, kTimingFields);
-  json["gain_over_default_ratio"] = timing.gain_over_default;
+  add_fields(json, timing, Timing::kTimerFieldNumber, Timing::kTickUsFieldNumber);
+  add_fields(json, timing, 1, Timing::kContendedFieldNumber);
+  json["gain_over_default_ratio"] = timing.gain_over_default();
   if (provenance.over_library_size() > 0) {
-    json["over_library"] = json_of(comparisons_from_wire(provenance));
+    json["over_library"] =
+        json_of(std::vector(provenance.over_library().begin(), provenance.over_library().end()));
   }
   json["same_bytes_measured"] = provenance.same_bytes_measured();
-  json["verification"] = verification_json(verification_from_wire(provenance.verification(), "verification"));
+  json["verification"] = verification_json(provenance.verification());
   return json;
 }
 
 OutputJson json_of(const v1::ArtifactInfo& artifact) {
   OutputJson entries = OutputJson::array();
-  for (const EntryResources& entry : resources_from_wire(artifact.entries())) {
+  for (const EntryResources& entry : artifact.entries()) {
     entries.push_back(to_json(entry));
   }
   return {{"digest", hex(artifact.digest())},        {"key", hex(artifact.key())},

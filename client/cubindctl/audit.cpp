@@ -45,10 +45,10 @@ class Auditing {
 
   void add_reference() {
     const VerificationSummary& verification = record_.verification;
-    const std::string error = "worst error " + fixed(verification.worst_excess, 3) + " of the tolerance";
-    if (!verification.verified) {
+    const std::string error = "worst error " + fixed(verification.worst_excess(), 3) + " of the tolerance";
+    if (!verification.verified()) {
       add("reference", Verdict::Fail, "the results were compared with nothing: give the spec a reference");
-    } else if (verification.reference != "kernel") {
+    } else if (verification.reference() != "kernel") {
       add("reference", Verdict::Fail,
           "the reference is the kernel's own default configuration (" + error +
               "), so a fault of all configurations passes: give the spec a reference kernel");
@@ -64,7 +64,8 @@ class Auditing {
 
   void add_tails() {
     std::vector<std::string> others;
-    for (const Problem& problem : record_.verification.problems) {
+    for (const v1::Problem& verified : record_.verification.problems()) {
+      const Problem problem = problem_from_wire(verified, "problem");
       if (problem != record_.context.problem) {
         others.push_back(cubind::to_string(problem));
       }
@@ -88,7 +89,7 @@ class Auditing {
   }
 
   void add_bits() {
-    const bool same = record_.verification.same_bits;
+    const bool same = record_.verification.same_bits();
     add("same bits", same ? Verdict::Ok : Verdict::Note,
         same ? "two runs gave the same bits"
              : "two runs gave other bits: a caller that needs the same asks with --reproducible");
@@ -127,8 +128,8 @@ class Auditing {
                                " to " + fixed(range.high, 2) + " at 99 %)";
       const bool tie = range.low <= 1;
       add("gain", tie ? Verdict::Note : Verdict::Ok, tie ? text + ": it may be none" : text);
-    } else if (record_.timing.gain_over_default > 0) {
-      add("gain", Verdict::Ok, fixed(record_.timing.gain_over_default, 2) + " x over the default");
+    } else if (record_.timing.gain_over_default() > 0) {
+      add("gain", Verdict::Ok, fixed(record_.timing.gain_over_default(), 2) + " x over the default");
     } else {
       add("gain", Verdict::Note, "the default was not measured with it");
     }
@@ -143,9 +144,9 @@ class Auditing {
     }
     const LibraryComparison& latest = record_.over_library.back();
     const std::string text = over_library(latest);
-    if (latest.high < 1) {
+    if (latest.gain_high() < 1) {
       add("gain over library", Verdict::Fail, text + ": the library is faster");
-    } else if (latest.low <= 1) {
+    } else if (latest.gain_low() <= 1) {
       add("gain over library", Verdict::Note, text + ": it may be none");
     } else {
       add("gain over library", Verdict::Ok, text);
@@ -188,13 +189,13 @@ class Auditing {
     if (record_.evidence != Evidence::Measured) {
       doubts.push_back("it is " + std::string(cubind::to_string(record_.evidence)) + ", not measured here");
     }
-    if (record_.provisional || timing.contended) {
+    if (record_.provisional || timing.contended()) {
       doubts.emplace_back("other processes used the GPU meanwhile");
     }
-    if (timing.throttled) {
+    if (timing.throttled()) {
       doubts.emplace_back("the GPU was throttled");
     }
-    const std::string text = fixed(timing.median_us, 2) + " us from " + std::to_string(timing.samples) +
+    const std::string text = fixed(timing.median_us(), 2) + " us from " + std::to_string(timing.samples()) +
                              " samples, driver " + record_.context.driver + ", " +
                              record_.context.toolchain.name;
     if (doubts.empty()) {

@@ -158,7 +158,7 @@ std::string summary(const Audited& one, const std::string& kernel) {
   const std::string checks = counted(one.lines.size(), "check");
   return std::string(failed == 0 ? "ok    " : "FAIL  ") + kernel + " " +
          to_string(one.record.context.problem) + " on " + one.device + ": " +
-         fixed(one.record.timing.median_us, 2) + " us, " +
+         fixed(one.record.timing.median_us(), 2) + " us, " +
          (failed == 0 ? checks : std::to_string(failed) + " of " + checks + " failed") +
          (notes == 0 ? "" : ", " + counted(notes, "note"));
 }
@@ -197,7 +197,7 @@ OutputJson document_of(const Audited& one, const std::string& kernel) {
           {"problem", json_of(one.record.context.problem)},
           {"device", one.device},
           {"configuration", json_of(one.record.context.configuration)},
-          {"time_us", one.record.timing.median_us},
+          {"time_us", one.record.timing.median_us()},
           {"checks", std::move(lines)}};
 }
 

@@ -15,7 +15,6 @@
 #include "client/cubindctl/report_commands.hpp"
 #include "client/cubindctl/table_output.hpp"
 #include "schemas/limits.hpp"
-#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {
@@ -142,7 +141,7 @@ class Collector {
       }
       content_.cubins[cubin] = zstd_decompress(stored.zstd, kMaxCubinBytes);
       return BundledArtifact{{stored.info.symbols().begin(), stored.info.symbols().end()},
-                             resources_from_wire(stored.info.entries())};
+                             {stored.info.entries().begin(), stored.info.entries().end()}};
     } catch (const Error& error) {
       if (error.code() != ErrorCode::NotFound) {
         throw;

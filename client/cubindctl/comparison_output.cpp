@@ -8,8 +8,8 @@
 namespace cubind::ctl {
 
 std::string over_library(const LibraryComparison& comparison) {
-  return fixed(comparison.gain, 2) + " x (" + fixed(comparison.low, 2) + " to " + fixed(comparison.high, 2) +
-         "), " + comparison.library + ", reported";
+  return fixed(comparison.gain(), 2) + " x (" + fixed(comparison.gain_low(), 2) + " to " +
+         fixed(comparison.gain_high(), 2) + "), " + comparison.library() + ", reported";
 }
 
 OutputJson json_of(const std::vector<LibraryComparison>& comparisons) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/error.hpp"
@@ -80,7 +81,7 @@ class Explaining {
                          record.context.device_class == device_->device_class &&
                          record.numerics == question_.numerics && record.name_space == question_.name_space;
       if (asked &&
-          (result_.record == nullptr || record.timing.measured_at > result_.record->timing.measured_at)) {
+          (result_.record == nullptr || record.timing.measured_at() > result_.record->timing.measured_at())) {
         result_.record = &record;
       }
     }
@@ -126,7 +127,7 @@ class Explaining {
     if (one.time_us <= 0) {
       return;
     }
-    one.judged_against_us = trial.screening.empty() ? 0 : trial.screening.front().judged_against_us;
+    one.judged_against_us = trial.screening.empty() ? 0 : trial.screening.front().judged_against_us();
     if (trial.measured_as) {
       one.measured_as = measured_trial(*trial.measured_as);
     }
@@ -142,8 +143,8 @@ class Explaining {
     const RoundTimes rounds = rounds_of(trial, settings_);
     const std::vector<double> screened = samples_of(trial.screening);
     if (one.is_winner) {
-      one.time_us = result_.record->timing.median_us;
-      one.samples = result_.record->timing.samples;
+      one.time_us = result_.record->timing.median_us();
+      one.samples = result_.record->timing.samples();
     } else if (!rounds.empty()) {
       one.time_us = record_time_us(rounds, {{}, trial.tick_us, settings_});
       one.samples = static_cast<std::uint32_t>(samples_of(trial.finals).size());
@@ -160,10 +161,10 @@ class Explaining {
   void add_resources(ExplainedTrial& one) const {
     std::uint64_t fixed = 0, dynamic = 0;
     for (const EntryResources& entry : one.trial->resources) {
-      one.registers = std::max(one.registers, entry.registers);
-      one.tensor_cores = one.tensor_cores || entry.tensor_cores;
-      one.spilled_bytes = std::max(one.spilled_bytes, entry.spill_store_bytes + entry.spill_load_bytes);
-      fixed = std::max<std::uint64_t>(fixed, entry.static_shared_bytes);
+      one.registers = std::max(one.registers, entry.registers());
+      one.tensor_cores = one.tensor_cores || entry.tensor_cores();
+      one.spilled_bytes = std::max(one.spilled_bytes, entry.spill_store_bytes() + entry.spill_load_bytes());
+      fixed = std::max<std::uint64_t>(fixed, entry.static_shared_bytes());
     }
     const LaunchPlan plan = plan_of(one.trial->context.configuration);
     for (const Launch& launch : plan.launches) {
@@ -194,8 +195,8 @@ class Explaining {
     std::uint32_t sm_mhz = 0, memory_mhz = 0;
     for (const auto* blocks : {&trial.screening, &trial.finals}) {
       for (const SampleBlock& block : *blocks) {
-        sm_mhz = std::max(sm_mhz, block.conditions.sm_mhz);
-        memory_mhz = std::max(memory_mhz, block.conditions.memory_mhz);
+        sm_mhz = std::max(sm_mhz, block.conditions().sm_mhz());
+        memory_mhz = std::max(memory_mhz, block.conditions().memory_mhz());
       }
     }
     return measure::floor_rates(device_->facts, sm_mhz, memory_mhz);
@@ -311,8 +312,9 @@ class Explaining {
 RoundTimes rounds_of(const TableTrial& trial, const MeasureSettings& settings) {
   RoundTimes times;
   for (std::uint32_t round = 0; round < trial.finals.size(); ++round) {
-    if (!trial.finals[round].samples_us.empty()) {
-      times[round] = location_us(trial.finals[round].samples_us, trial.tick_us, settings);
+    if (const auto& samples = trial.finals[round].samples_us(); !samples.empty()) {
+      times[round] = location_us(std::span(samples.data(), static_cast<std::size_t>(samples.size())),
+                                 trial.tick_us, settings);
     }
   }
   return times;

@@ -59,11 +59,11 @@ std::string notes_of(const ExplainedTrial& one) {
 void print_winner(std::ostream& out, const Explanation& explanation) {
   if (const TableRecord* record = explanation.record) {
     const Timing& timing = record->timing;
-    out << "winner " << to_string(record->context.configuration) << "\n  " << fixed(timing.median_us, 2)
-        << " us (" << fixed(timing.low_us, 2) << " to " << fixed(timing.high_us, 2) << " at 95 %, "
-        << timing.samples << " samples)";
-    if (timing.gain_over_default > 0) {
-      out << ", " << fixed(timing.gain_over_default, 2) << " x the default";
+    out << "winner " << to_string(record->context.configuration) << "\n  " << fixed(timing.median_us(), 2)
+        << " us (" << fixed(timing.low_us(), 2) << " to " << fixed(timing.high_us(), 2) << " at 95 %, "
+        << timing.samples() << " samples)";
+    if (timing.gain_over_default() > 0) {
+      out << ", " << fixed(timing.gain_over_default(), 2) << " x the default";
     }
     out << "\n";
     for (const LibraryComparison& comparison : record->over_library) {
@@ -190,11 +190,11 @@ OutputJson winner_json(const Explanation& explanation) {
   OutputJson json = OutputJson::object();
   if (const TableRecord* record = explanation.record) {
     json = {{"configuration", json_of(record->context.configuration)},
-            {"time_us", record->timing.median_us},
-            {"time_low_us", record->timing.low_us},
-            {"time_high_us", record->timing.high_us},
-            {"samples", record->timing.samples},
-            {"gain_over_default", record->timing.gain_over_default}};
+            {"time_us", record->timing.median_us()},
+            {"time_low_us", record->timing.low_us()},
+            {"time_high_us", record->timing.high_us()},
+            {"samples", record->timing.samples()},
+            {"gain_over_default", record->timing.gain_over_default()}};
     if (!record->over_library.empty()) {
       json["over_library"] = json_of(record->over_library);
     }

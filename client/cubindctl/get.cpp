@@ -19,7 +19,6 @@
 #include "client/cubindctl/text_table.hpp"
 #include "client/cubindctl/text_wrap.hpp"
 #include "client/request.hpp"
-#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::ctl {
@@ -56,7 +55,7 @@ class AnswerPrinter {
     line("configuration", to_string(answer_.configuration()));
     line("match", to_string(answer_.match()));
     line("evidence", evidence_text());
-    if (provenance_.samples() > 0) {
+    if (provenance_.timing().samples() > 0) {
       print_measurement();
     }
     for (const Launch& launch : answer_.plan().launches) {
@@ -90,10 +89,10 @@ class AnswerPrinter {
     if (provenance_.provisional()) {
       text += ", provisional";
     }
-    if (provenance_.samples() > 0) {
+    if (provenance_.timing().samples() > 0) {
       text += ": " + provenance_.measured_device() + measured_elsewhere() + ", driver " +
               provenance_.driver().version() + ", " + provenance_.toolchain() + ", " +
-              provenance_.measured_at();
+              provenance_.timing().measured_at();
     }
     return text + "; generation " + generation_text(provenance_.generation());
   }
@@ -123,16 +122,16 @@ class AnswerPrinter {
   }
 
   void print_measurement() const {
-    const Timing timing = timing_from_wire(provenance_);
-    std::string flags = timing.contended ? ", contended" : "";
-    flags += timing.throttled ? ", throttled" : "";
-    line("time", fixed(timing.median_us, 2) + " us [" + fixed(timing.low_us, 2) + ", " +
-                     fixed(timing.high_us, 2) + "], " + std::to_string(timing.samples) + " samples by " +
-                     timing.timer + " at " + std::to_string(timing.sm_mhz) + " MHz" + flags);
-    if (timing.gain_over_default > 0) {
-      line("gain", fixed(timing.gain_over_default, 2) + "x over the default configuration");
+    const Timing& timing = provenance_.timing();
+    std::string flags = timing.contended() ? ", contended" : "";
+    flags += timing.throttled() ? ", throttled" : "";
+    line("time", fixed(timing.median_us(), 2) + " us [" + fixed(timing.low_us(), 2) + ", " +
+                     fixed(timing.high_us(), 2) + "], " + std::to_string(timing.samples()) + " samples by " +
+                     timing.timer() + " at " + std::to_string(timing.sm_mhz()) + " MHz" + flags);
+    if (timing.gain_over_default() > 0) {
+      line("gain", fixed(timing.gain_over_default(), 2) + "x over the default configuration");
     }
-    for (const LibraryComparison& comparison : comparisons_from_wire(provenance_)) {
+    for (const LibraryComparison& comparison : provenance_.over_library()) {
       line("over library", over_library(comparison));
     }
     const v1::VerificationSummary& verification = provenance_.verification();
@@ -164,7 +163,7 @@ void print_table(const std::vector<Answer>& answers) {
     const v1::Provenance& provenance = answer.reply().provenance();
     table.add({to_string(answer.problem()), to_string(answer.match()),
                std::string(to_string(answer.evidence())),
-               provenance.samples() > 0 ? fixed(provenance.median_us(), 2) : "-",
+               provenance.timing().samples() > 0 ? fixed(provenance.timing().median_us(), 2) : "-",
                size_text(answer.cubin().size()), to_string(answer.configuration())});
   }
   table.print(std::cout, output_columns(), replay_prefix(answers.front().reply().device()));

@@ -22,9 +22,9 @@ std::string share_or_dash(const std::optional<double>& share) { return share ? p
 std::optional<double> tuned_us(const Answer& answer) {
   const v1::Provenance& provenance = answer.reply().provenance();
   const bool is_measured =
-      provenance.samples() > 0 &&
+      provenance.timing().samples() > 0 &&
       problem_from_wire(provenance.measured_problem(), "measured_problem") == answer.problem();
-  return is_measured ? std::optional(provenance.median_us()) : std::nullopt;
+  return is_measured ? std::optional(provenance.timing().median_us()) : std::nullopt;
 }
 
 std::string occupancy_text(const ProfiledLaunch& launch) {

@@ -21,10 +21,11 @@ std::string subject(const v1::Job& job) {
 
 std::string winner_text(const v1::TuneEvent& event) {
   const v1::Provenance& provenance = event.provenance();
-  std::string text = fixed(provenance.median_us(), 2) + " us [" + fixed(provenance.median_low_us(), 2) +
-                     ", " + fixed(provenance.median_high_us(), 2) + "]";
-  if (provenance.gain_over_default() > 0) {
-    text += ", " + fixed(provenance.gain_over_default(), 2) + "x the default";
+  std::string text = fixed(provenance.timing().median_us(), 2) + " us [" +
+                     fixed(provenance.timing().low_us(), 2) + ", " + fixed(provenance.timing().high_us(), 2) +
+                     "]";
+  if (provenance.timing().gain_over_default() > 0) {
+    text += ", " + fixed(provenance.timing().gain_over_default(), 2) + "x the default";
   }
   return text + ", " + to_string(configuration_from_wire(event.winner(), "winner")) + ", " +
          evidence_name(provenance.evidence()) + (provenance.provisional() ? ", provisional" : "");
@@ -41,7 +42,7 @@ std::string flush_text(const v1::TuneEvent& event) {
 std::string change_text(const v1::TuneEvent& event) {
   const v1::Provenance& before = event.before().provenance();
   const double percent = change_percent(event);
-  std::string text = "; was " + fixed(before.median_us(), 2) + " us with driver " +
+  std::string text = "; was " + fixed(before.timing().median_us(), 2) + " us with driver " +
                      before.driver().version() + " and " + before.toolchain() + flush_text(event) + ", now " +
                      (percent < 0 ? "" : "+") + fixed(percent, 1) + " %";
   if (!winner_changed(event)) {

@@ -4,6 +4,7 @@
 
 #include "base/hex.hpp"
 #include "client/cubindctl/answer_json.hpp"
+#include "tuner/plan/evidence_json.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {
@@ -32,38 +33,13 @@ OutputJson argument_json(const v1::Argument& argument) {
 }  // namespace
 
 OutputJson json_of(const v1::Job& job) {
-  OutputJson json{{"id", job.id()},
-                  {"kind", job.kind() == v1::Job::COMPILE_WINNER ? "compile_winner" : "tune"},
-                  {"kernel", job.kernel()},
-                  {"problem", json_of(problem_from_wire(job.problem(), "job.problem"))},
-                  {"device", job.device()},
-                  {"device_class", hex(job.device_class())},
-                  {"policy", to_string(policy_from_wire(job.policy()))},
-                  {"numerics", to_string(numerics_from_wire(job.numerics()))},
-                  {"namespace", job.namespace_()},
-                  {"state", state_name(job.state())},
-                  {"stage", job.stage()},
-                  {"configurations", job.configurations()},
-                  {"configurations_done", job.configurations_done()},
-                  {"nvrtc_calls", job.nvrtc_calls()},
-                  {"waiters", job.waiters()},
-                  {"created_at", job.created_at()},
-                  {"elapsed_ms", job.elapsed_ms()}};
-  if (!job.finished_at().empty()) {
-    json["finished_at"] = job.finished_at();
-  }
-  if (!job.error().empty()) {
-    json["error"] = job.error();
-  }
-  if (!job.note().empty()) {
-    json["note"] = job.note();
-  }
-  if (job.max_trials() > 0) {
-    json["max_trials"] = job.max_trials();
-  }
-  if (job.max_seconds() > 0) {
-    json["max_seconds"] = job.max_seconds();
-  }
+  OutputJson json = OutputJson::object();
+  add_fields(json, job, 1, v1::Job::kKernelFieldNumber);
+  json["problem"] = json_of(problem_from_wire(job.problem(), "job.problem"));
+  add_fields(json, job, v1::Job::kDeviceFieldNumber, v1::Job::kDeviceClassFieldNumber);
+  json["policy"] = to_string(policy_from_wire(job.policy()));
+  json["numerics"] = to_string(numerics_from_wire(job.numerics()));
+  add_fields(json, job, v1::Job::kNamespaceFieldNumber, v1::Job::kMaxSecondsFieldNumber);
   if (!job.stages().empty()) {
     OutputJson& stages = json["stages_ms"] = OutputJson::object();
     for (const v1::StageTime& stage : job.stages()) {
@@ -85,7 +61,8 @@ OutputJson json_of(const google::protobuf::RepeatedPtrField<v1::OutcomeCount>& c
 }
 
 double change_percent(const v1::TuneEvent& event) {
-  return 100 * (event.provenance().median_us() / event.before().provenance().median_us() - 1);
+  return 100 *
+         (event.provenance().timing().median_us() / event.before().provenance().timing().median_us() - 1);
 }
 
 bool winner_changed(const v1::TuneEvent& event) {
@@ -122,16 +99,10 @@ OutputJson json_of(const v1::TuneEvent& event) {
 }
 
 OutputJson json_of(const v1::Kernel& kernel) {
-  OutputJson json{{"name", kernel.name()},
-                  {"file", kernel.file()},
-                  {"dims", strings(kernel.dims())},
-                  {"types", strings(kernel.types())},
-                  {"tunables", strings(kernel.tunables())},
-                  {"records", kernel.records()},
-                  {"shipped_records", kernel.shipped_records()},
-                  {"interface_digest", hex(kernel.interface_digest())},
-                  {"flags", OutputJson::object()},
-                  {"arguments", OutputJson::array()}};
+  OutputJson json = OutputJson::object();
+  add_fields(json, kernel, 1, v1::Kernel::kInterfaceDigestFieldNumber);
+  json["flags"] = OutputJson::object();
+  json["arguments"] = OutputJson::array();
   for (const v1::NamedValue& flag : kernel.flags()) {
     json["flags"][flag.name()] = flag.value();
   }
@@ -191,25 +162,12 @@ OutputJson json_of(const v1::CheckKernelReply::CompiledConfiguration& compiled) 
 }
 
 OutputJson json_of(const v1::DeviceClass& device) {
-  const v1::DeviceFacts& facts = device.facts();
-  OutputJson json{
-      {"label", device.label()},
-      {"digest", hex(device.digest())},
-      {"name", facts.name()},
-      {"pci_device_id", facts.pci_device_id()},
-      {"compute_capability", std::to_string(facts.cc_major()) + "." + std::to_string(facts.cc_minor())},
-      {"sm_count", facts.sm_count()},
-      {"l2_bytes", facts.l2_bytes()},
-      {"shared_optin_bytes", facts.shared_optin_bytes()},
-      {"memory_bytes", facts.memory_bytes()},
-      {"memory_bus_bits", facts.memory_bus_bits()},
-      {"mig_profile", facts.mig_profile()},
-      {"power_limit_mw", facts.power_limit_mw()},
-      {"max_sm_mhz", facts.max_sm_mhz()},
-      {"replayed", !facts.replay_table().empty()},
-      {"records", device.records()},
-      {"shipped_records", device.shipped_records()},
-      {"offered", device.offered()}};
+  OutputJson json{{"label", device.label()}, {"digest", hex(device.digest())}};
+  add_device_facts(json, device.facts(), v1::DeviceFacts::kMaxSmMhzFieldNumber);
+  json["replayed"] = !device.facts().replay_table().empty();
+  json["records"] = device.records();
+  json["shipped_records"] = device.shipped_records();
+  json["offered"] = device.offered();
   if (device.offered()) {
     json["agent"] = device.agent();
     json["consent"] = device.consent();
@@ -221,39 +179,13 @@ OutputJson json_of(const v1::DeviceClass& device) {
 }
 
 OutputJson json_of(const v1::GetStatusReply& status) {
-  OutputJson devices = OutputJson::array();
+  OutputJson json = OutputJson::object();
+  add_fields(json, status, 1, v1::GetStatusReply::kSandboxLacksFieldNumber);
+  OutputJson& devices = json["devices"] = OutputJson::array();
   for (const v1::DeviceClass& device : status.devices()) {
     devices.push_back(json_of(device));
   }
-  return {{"version", status.version()},
-          {"generation", json_of(status.generation())},
-          {"uptime_ms", status.uptime_ms()},
-          {"kernels", status.kernels()},
-          {"records", status.records()},
-          {"shipped_records", status.shipped_records()},
-          {"artifacts", status.artifacts()},
-          {"jobs_queued", status.jobs_queued()},
-          {"jobs_running", status.jobs_running()},
-          {"agents", status.agents()},
-          {"agent_expected", status.agent_expected()},
-          {"toolchains", strings(status.toolchains())},
-          {"store_path", status.store_path()},
-          {"store_bytes", status.store_bytes()},
-          {"cubin_bytes", status.cubin_bytes()},
-          {"cubin_limit_bytes", status.cubin_limit_bytes()},
-          {"cubins_evicted", status.cubins_evicted()},
-          {"store_lag_ms", status.store_lag_ms()},
-          {"peers", strings(status.peers())},
-          {"read_only", status.read_only()},
-          {"read_only_reason", status.read_only_reason()},
-          {"damaged_rows", status.damaged_rows()},
-          {"hits", status.hits()},
-          {"misses", status.misses()},
-          {"misses_wanted", status.misses_wanted()},
-          {"kernel_errors", strings(status.kernel_errors())},
-          {"no_device_because", strings(status.no_device_because())},
-          {"sandbox_lacks", strings(status.sandbox_lacks())},
-          {"devices", devices}};
+  return json;
 }
 
 }  // namespace cubind::ctl

@@ -95,27 +95,27 @@ class Reporting {
                        {"numerics", record.numerics},
                        {"namespace", record.name_space},
                        {"configuration", json_of(context.configuration)},
-                       {"time_us", timing.median_us},
-                       {"time_low_us", timing.low_us},
-                       {"time_high_us", timing.high_us},
-                       {"samples", timing.samples},
+                       {"time_us", timing.median_us()},
+                       {"time_low_us", timing.low_us()},
+                       {"time_high_us", timing.high_us()},
+                       {"samples", timing.samples()},
                        {"evidence", to_string(record.evidence)},
                        {"provisional", record.provisional},
-                       {"throttled", timing.throttled},
-                       {"contended", timing.contended},
-                       {"verified_problems", record.verification.problems.size()},
+                       {"throttled", timing.throttled()},
+                       {"contended", timing.contended()},
+                       {"verified_problems", record.verification.problems_size()},
                        {"driver", context.driver},
                        {"toolchain", context.toolchain.name},
-                       {"measured_at", timing.measured_at},
+                       {"measured_at", timing.measured_at()},
                        {"command", tune_command(question, labels_.at(context.device_class), true)}};
-    if (timing.gain_over_default > 0) {
-      json["gain_over_default"] = timing.gain_over_default;
+    if (timing.gain_over_default() > 0) {
+      json["gain_over_default"] = timing.gain_over_default();
     }
     if (!record.over_library.empty()) {
       json["over_library"] = json_of(record.over_library);
     }
-    if (timing.sm_mhz > 0) {
-      json["sm_mhz"] = timing.sm_mhz;
+    if (timing.sm_mhz() > 0) {
+      json["sm_mhz"] = timing.sm_mhz();
     }
     return json;
   }

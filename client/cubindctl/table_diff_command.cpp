@@ -90,16 +90,16 @@ class DiffPrinter {
 
   void print(const TableDiff& diff) {
     for (const TableRecord& record : diff.only_before) {
-      add("only in A", fixed(record.timing.median_us, 2), "-", record,
+      add("only in A", fixed(record.timing.median_us(), 2), "-", record,
           to_string(record.context.configuration));
     }
     for (const TableRecord& record : diff.only_after) {
-      add("only in B", "-", fixed(record.timing.median_us, 2), record,
+      add("only in B", "-", fixed(record.timing.median_us(), 2), record,
           to_string(record.context.configuration));
     }
     for (const RecordChange& change : diff.changed) {
-      add(signed_percent(change.percent()), fixed(change.before.timing.median_us, 2),
-          fixed(change.after.timing.median_us, 2), change.after, winner_text(change));
+      add(signed_percent(change.percent()), fixed(change.before.timing.median_us(), 2),
+          fixed(change.after.timing.median_us(), 2), change.after, winner_text(change));
     }
     table_.print(std::cout, output_columns());
   }
@@ -128,13 +128,13 @@ OutputJson question_json(const TableRecord& record, const Labels& labels) {
 OutputJson answer_json(const TableRecord& record) {
   const TableContext& context = record.context;
   return {{"configuration", json_of(context.configuration)},
-          {"time_us", record.timing.median_us},
-          {"time_low_us", record.timing.low_us},
-          {"time_high_us", record.timing.high_us},
+          {"time_us", record.timing.median_us()},
+          {"time_low_us", record.timing.low_us()},
+          {"time_high_us", record.timing.high_us()},
           {"evidence", to_string(record.evidence)},
           {"driver", context.driver},
           {"toolchain", context.toolchain.name},
-          {"measured_at", record.timing.measured_at}};
+          {"measured_at", record.timing.measured_at()}};
 }
 
 OutputJson records_json(const std::vector<TableRecord>& records, const Labels& labels) {

@@ -58,7 +58,7 @@ class Measuring {
     const TableContext& context = record.context;
     const Policy policy = as_measured_today(parse_policy(context.policy).value_or(Policy()));
     tune(record, policy, label);
-    MeasuredRecord measured{context.kernel, context.problem, label, record.timing.median_us, {}, {}};
+    MeasuredRecord measured{context.kernel, context.problem, label, record.timing.median_us(), {}, {}};
     std::optional<double> by_default;
     for (const TableTrial& trial : trials_of(context.kernel, label)) {
       if (trial.context.problem != context.problem || trial.context.policy != to_string(policy) ||

@@ -98,7 +98,7 @@ void print_line(const cubind::Answer& answer, const example::CheckResult& result
   const cubind::v1::Provenance& provenance = answer.reply().provenance();
   std::printf("%-26s %-10s %-9s %9.2f  %9.3g  %7.3f  %-5s  %s\n", to_string(answer.problem()).c_str(),
               to_string(answer.match()).c_str(), std::string(to_string(answer.evidence())).c_str(),
-              provenance.median_us(), result.worst_error, result.worst_excess,
+              provenance.timing().median_us(), result.worst_error, result.worst_excess,
               result.wrong == 0 ? "right" : "WRONG", to_string(answer.configuration()).c_str());
   if (result.wrong > 0) {
     std::printf("  %lld elements are outside of the tolerance, the worst at row %lld, column %lld\n",

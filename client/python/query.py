@@ -119,8 +119,8 @@ def describe(reply):
         "evidence": cubind_pb2.Evidence.Name(provenance.evidence).lower(),
         "launches": launch_plan(reply),
     }
-    if provenance.samples:
-        answer["time_us"] = provenance.median_us
+    if provenance.timing.samples:
+        answer["time_us"] = provenance.timing.median_us
     if reply.why:
         answer["why"] = reply.why
     return answer

@@ -121,7 +121,7 @@ def make_answer(reply: Any, cubin: bytes) -> Answer:
         configuration={value.name: value.value for value in reply.configuration.values},
         match=match,
         evidence=_wire.messages().Evidence.Name(provenance.evidence).lower(),
-        time_us=provenance.median_us if provenance.samples else None,
+        time_us=provenance.timing.median_us if provenance.timing.samples else None,
         device=reply.device,
         plan=plan,
         cubin=cubin,

@@ -92,7 +92,7 @@ def _result(event: Any) -> TuneResult | None:
         device=job.device,
         state="done" if event.already_fresh else state,
         configuration={value.name: value.value for value in event.winner.values},
-        time_us=event.provenance.median_us if event.provenance.samples else None,
+        time_us=event.provenance.timing.median_us if event.provenance.timing.samples else None,
         fresh=event.already_fresh,
         error=job.error,
     )
@@ -143,7 +143,7 @@ def _line_printer() -> Callable[[Any, bool], None]:
 
 
 def _end(event: Any) -> str:
-    if event.provenance.samples:
-        return f"{event.provenance.median_us:.2f} us"
+    if event.provenance.timing.samples:
+        return f"{event.provenance.timing.median_us:.2f} us"
     error: str = event.job.error
     return error or "no winner"

@@ -179,7 +179,8 @@ std::optional<ServedAnswer> Answerer::complete(const Question& question, const A
   if (const RecordRow* record = candidate.record.get()) {
     const DeviceClass* device = index.device(record->question.device_class);
     answer.measured_device = device ? device->label : "";
-    answer.verified = record->verification.verified && record->verification.digest == question.verification;
+    answer.verified =
+        record->verification.verified() && record->verification.digest() == question.verification.view();
     answer.same_bytes_measured = record->cubin == artifact.cubin;
   }
   return answer;

@@ -16,7 +16,7 @@ std::optional<RecordRow> made_by_tuning(const Question& question, const AgentPro
     RecordRow made;
     made.evidence = Evidence::Measured;
     made.driver = device->driver;
-    made.timing.power_limit_mw = device->device.facts.power_limit_mw;
+    made.timing.set_power_limit_mw(device->device.facts.power_limit_mw);
     // An agent measures with its own toolchains, whatever others offer for compiling.
     const ToolchainNeed need = toolchain_need(*question.spec, question.is_foreign,
                                               architecture(device->device.facts, false), device->driver.cuda);
@@ -39,7 +39,7 @@ std::optional<AnswerCandidate> settled_answer(const Question& question, const Se
   const SearchSummary& search = candidates.front().record->search;
   const Digest space =
       space_digest(*question.spec, question.key.problem, device_constants(question.device.facts));
-  const bool is_searched = search.space == space && covers(search, budget);
+  const bool is_searched = search.space() == bytes_of(space) && covers(search, budget);
   return is_searched ? std::optional(candidates.front()) : std::nullopt;
 }
 

@@ -1,29 +1,27 @@
 #include "server/convert/agent_messages.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <set>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "server/convert/fact_check.hpp"
 #include "server/convert/limits.hpp"
 #include "server/store/row_facts.hpp"
 #include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
 namespace {
 
-constexpr double kMaxFigure = std::numeric_limits<double>::max();  // of what has no unit: it is finite
 constexpr std::size_t kWorkPageBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10;
 constexpr std::chrono::hours kMostClockError{24};
-constexpr double kMaxStageMs = 1e12;  // 30 years; sums of them are finite
-constexpr int kMaxStages = 64;        // of a result
+constexpr int kMaxStages = 64;  // of a result
 constexpr std::uint32_t kMaxBlocks =
     1U << 16;  // of a trial in a stage; an agent that adds more adds them forever
 
@@ -31,17 +29,12 @@ constexpr std::uint32_t kMaxBlocks =
 std::string log_from_wire(const std::string& text) { return printable(cut_utf8(text, kMaxLogBytes)); }
 
 TrialRow checked_trial(const v1::TrialHeader& wire, const std::string& field) {
-  check_text(wire.toolchain().name(), field + ".toolchain.name");
   TrialRow trial = trial_from_wire(wire, field);
   trial.detail = log_from_wire(wire.detail());
   return trial;
 }
 
 ArtifactUpload checked_upload(const v1::ArtifactUpload& wire, const std::string& field) {
-  check_texts(wire.entries(), field + ".entries", kMaxMessageBytes);
-  check_texts(wire.entry_symbols(), field + ".entry_symbols", kMaxMessageBytes);
-  check_text(wire.toolchain().name(), field + ".toolchain.name");
-  check_number(wire.compile_ms(), kMaxFigure, field + ".compile_ms");
   ArtifactUpload upload{artifact_from_wire(wire, field), wire.info().zstd_cubin()};
   const ArtifactRow& row = upload.row;
   if (row.entries.size() != row.entry_symbols.size()) {
@@ -54,45 +47,9 @@ ArtifactUpload checked_upload(const v1::ArtifactUpload& wire, const std::string&
   return upload;
 }
 
-void check_times(const v1::Provenance& wire) {
-  const std::string field = "result.provenance.";
-  check_duration(wire.median_us(), field + "median_us");
-  check_duration(wire.median_low_us(), field + "median_low_us");
-  check_duration(wire.median_high_us(), field + "median_high_us");
-  check_time(wire.tick_us(), field + "tick_us");
-  check_number(wire.gain_over_default(), kMaxFigure, field + "gain_over_default");
-  check_number(wire.verification().worst_excess(), kMaxFigure, field + "verification.worst_excess");
-}
-
-BlockRow checked_block(const v1::SampleBlock& wire, const std::string& field) {
-  if (wire.samples_us().empty()) {
-    refuse(field + ".samples_us", "is empty");
-  }
-  for (int i = 0; i < wire.samples_us_size(); ++i) {
-    check_duration(wire.samples_us(i), element_field(field, "samples_us", i));
-  }
-  check_time(wire.tick_us(), field + ".tick_us");
-  check_time(wire.judged_against_us(), field + ".judged_against_us");
-  check_text(wire.timer(), field + ".timer");
-  if (wire.index() >= kMaxBlocks) {
-    refuse(field + ".index", std::to_string(wire.index()) + " is above " + std::to_string(kMaxBlocks - 1));
-  }
-  return block_from_wire(wire, field);
-}
-
-VerificationRow checked_verification(const v1::VerificationResult& wire, const std::string& field) {
-  check_number(wire.worst_excess(), kMaxFigure, field + ".worst_excess");
-  check_text(wire.worst_output(), field + ".worst_output");
-  check_text(wire.reference(), field + ".reference");
-  VerificationRow row = verification_from_wire(wire, field);
-  row.result.detail = log_from_wire(wire.detail());
-  return row;
-}
-
 /// Tables that meet keep the newest record: none may be newer than all that come.
 void check_moment(const std::string& text, std::chrono::system_clock::time_point now,
                   const std::string& field) {
-  check_text(text, field);
   if (!is_iso8601_utc(text)) {
     refuse(field, quoted(text) + " is no time in UTC such as 2026-11-21T12:00:00Z");
   }
@@ -102,28 +59,45 @@ void check_moment(const std::string& text, std::chrono::system_clock::time_point
   }
 }
 
-std::vector<OutcomeCount> outcomes_from_wire(const v1::JobResult& wire) {
-  std::vector<OutcomeCount> outcomes;
-  for (int i = 0; i < wire.outcomes_size(); ++i) {
-    const std::string field = element_member("result.outcomes", i, "outcome");
-    const Outcome outcome = outcome_from_wire(wire.outcomes(i).outcome(), field);
-    if (std::ranges::count(outcomes, outcome, &OutcomeCount::outcome) > 0) {
-      refuse(field, "is counted twice");
-    }
-    outcomes.push_back({outcome, wire.outcomes(i).count()});
+BlockRow checked_block(const v1::SampleBlock& wire, const std::string& field) {
+  if (wire.samples_us().empty()) {
+    refuse(field + ".samples_us", "is empty");
   }
-  return outcomes;
+  if (wire.index() >= kMaxBlocks) {
+    refuse(field + ".index", std::to_string(wire.index()) + " is above " + std::to_string(kMaxBlocks - 1));
+  }
+  BlockRow row;
+  row.trial = digest_from_wire(wire.trial_key(), field + ".trial_key");
+  row.block = wire;
+  return row;
 }
 
-std::vector<StageTime> stages_from_wire(const v1::JobResult& wire) {
+VerificationRow checked_verification(const v1::VerificationResult& wire, const std::string& field) {
+  digest_from_wire(wire.verification_digest(), field + ".verification_digest");
+  problem_from_wire(wire.problem(), field + ".problem");
+  outcome_from_wire(wire.outcome(), field + ".outcome");
+  VerificationRow row;
+  row.trial = digest_from_wire(wire.trial_key(), field + ".trial_key");
+  row.result = wire;
+  row.result.set_detail(log_from_wire(wire.detail()));
+  return row;
+}
+
+void check_outcomes(const v1::JobResult& wire) {
+  std::set<Outcome> seen;
+  for (int i = 0; i < wire.outcomes_size(); ++i) {
+    const std::string field = element_member("result.outcomes", i, "outcome");
+    if (!seen.insert(outcome_from_wire(wire.outcomes(i).outcome(), field)).second) {
+      refuse(field, "is counted twice");
+    }
+  }
+}
+
+void check_stages(const v1::JobResult& wire) {
   check_count(wire.stages_size(), kMaxStages, "result.stages");
-  std::vector<StageTime> stages;
   for (int i = 0; i < wire.stages_size(); ++i) {
     check_name(wire.stages(i).stage(), element_member("result.stages", i, "stage"));
-    check_number(wire.stages(i).ms(), kMaxStageMs, element_member("result.stages", i, "ms"));
-    stages.push_back({wire.stages(i).stage(), wire.stages(i).ms()});
   }
-  return stages;
 }
 
 WorkResult::Status status_from_wire(v1::JobResult::Status status) {
@@ -173,15 +147,13 @@ class Pages {
 
 WorkProgress progress_from_wire(const v1::Progress& wire) {
   WorkProgress progress;
-  check_text(wire.stage(), "progress.stage");
+  check_fact(wire, "progress");
   progress.stage = wire.stage();
   progress.configurations = wire.configurations();
   progress.configurations_done = std::min(wire.configurations_done(), wire.configurations());
   progress.nvrtc_calls = wire.nvrtc_calls();
-  check_text(wire.waits_because(), "progress.waits_because", kMaxReasonBytes);
   progress.waits_because = wire.waits_because();
   progress.is_lent = wire.is_lent();
-  check_time(wire.best_us(), "progress.best_us");
   progress.best_us = wire.best_us();
   progress.state =
       wire.state() == v1::Job::WAITING_FOR_IDLE_GPU ? JobState::WaitingForIdleGpu : JobState::Running;
@@ -189,6 +161,7 @@ WorkProgress progress_from_wire(const v1::Progress& wire) {
 }
 
 WorkBatch batch_from_wire(const v1::Batch& wire) {
+  check_fact(wire, "batch");
   WorkBatch batch;
   const auto add = [](const auto& messages, std::string_view list, auto check, auto& rows) {
     for (int i = 0; i < messages.size(); ++i) {
@@ -203,12 +176,15 @@ WorkBatch batch_from_wire(const v1::Batch& wire) {
 }
 
 WorkResult result_from_wire(const v1::JobResult& wire, std::chrono::system_clock::time_point now) {
+  check_fact(wire, "result");
   WorkResult result;
   result.status = status_from_wire(wire.status());
   result.error = log_from_wire(wire.error());
-  result.outcomes = outcomes_from_wire(wire);
+  check_outcomes(wire);
+  result.outcomes.assign(wire.outcomes().begin(), wire.outcomes().end());
   result.needs_bytes = wire.needs_bytes();
-  result.stages = stages_from_wire(wire);
+  check_stages(wire);
+  result.stages.assign(wire.stages().begin(), wire.stages().end());
   if (result.status == WorkResult::Status::Smaller) {
     result.smaller_problem = problem_from_wire(wire.smaller_problem(), "result.smaller_problem");
   }
@@ -222,19 +198,19 @@ WorkResult result_from_wire(const v1::JobResult& wire, std::chrono::system_clock
     record.question.problem = problem_from_wire(wire.measured_problem(), "result.measured_problem");
   }
   if (wire.has_search()) {
-    const v1::SearchSummary& search = wire.search();
-    check_number(search.seconds(), kMaxFigure, "result.search.seconds");
-    check_text(search.strategy(), "result.search.strategy");
-    record.search = search_from_wire(search, "result.search");
+    digest_from_wire(wire.search().space(), "result.search.space");
+    record.search = wire.search();
   }
-  const v1::Provenance& provenance = wire.provenance();
-  check_times(provenance);
-  record.provisional = provenance.provisional();
-  check_text(provenance.timer(), "result.provenance.timer");
-  check_moment(provenance.measured_at(), now, "result.provenance.measured_at");
-  record.timing = timing_from_wire(provenance);
-  record.verification = verification_from_wire(provenance.verification(), "result.provenance.verification");
-  record.verification.digest = digest_from_wire(wire.verification_digest(), "result.verification_digest");
+  const v1::VerificationSummary& verification = wire.provenance().verification();
+  check_moment(wire.provenance().timing().measured_at(), now, "result.provenance.timing.measured_at");
+  digest_from_wire(verification.digest(), "result.provenance.verification.digest");
+  for (int i = 0; i < verification.problems_size(); ++i) {
+    problem_from_wire(verification.problems(i),
+                      element_field("result.provenance.verification", "problems", i));
+  }
+  record.provisional = wire.provenance().provisional();
+  record.timing = wire.provenance().timing();
+  record.verification = verification;
   for (int i = 0; i < wire.finalists_size(); ++i) {
     record.finalists.push_back(digest_from_wire(wire.finalists(i), element_field("result", "finalists", i)));
   }
@@ -242,6 +218,7 @@ WorkResult result_from_wire(const v1::JobResult& wire, std::chrono::system_clock
 }
 
 CheckOutcome check_from_wire(const v1::CheckResult& wire) {
+  check_fact(wire, "check");
   CheckOutcome outcome;
   outcome.outcome = outcome_from_wire(wire.outcome(), "check.outcome");
   outcome.log = log_from_wire(wire.log());
@@ -249,16 +226,10 @@ CheckOutcome check_from_wire(const v1::CheckResult& wire) {
     outcome.faults.push_back(
         {log_from_wire(fault.pointer()), log_from_wire(fault.cause()), fault.is_limit()});
   }
-  check_text(wire.info().architecture(), "check.info.architecture");
-  check_text(wire.info().toolchain(), "check.info.toolchain");
   outcome.artifact.architecture = wire.info().architecture();
   outcome.artifact.cubin_bytes = wire.info().cubin_bytes();
   outcome.artifact.toolchain.name = wire.info().toolchain();
-  for (int i = 0; i < wire.info().entries_size(); ++i) {
-    check_text(wire.info().entries(i).entry_symbol(), element_member("check.info.entries", i, "entry_symbol"),
-               kMaxMessageBytes);
-  }
-  outcome.artifact.resources = resources_from_wire(wire.info().entries());
+  outcome.artifact.resources.assign(wire.info().entries().begin(), wire.info().entries().end());
   if (!wire.info().digest().empty()) {
     outcome.artifact.cubin = digest_from_wire(wire.info().digest(), "check.info.digest");
   }

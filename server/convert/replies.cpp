@@ -2,7 +2,6 @@
 
 #include "server/store/fact_rows.hpp"
 #include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -93,7 +92,7 @@ void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& 
     to_wire(generation, *to.mutable_provenance()->mutable_generation());
     to.mutable_provenance()->set_measured_device(from.device);
     to.mutable_provenance()->set_same_bytes_measured(true);
-    to.set_best_us(from.record->timing.median_us);
+    to.set_best_us(from.record->timing.median_us());
   }
 }
 

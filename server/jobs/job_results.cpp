@@ -87,7 +87,7 @@ bool put_trials(const WorkBatch& batch, StoreWriter& writer) {
 /// wrong in its series; all else of the batch stands.
 void keep_failures(const OpenJob& job, const WorkBatch& batch, StoreWriter& writer) {
   for (const VerificationRow& passed : batch.verifications) {
-    const auto trial = passed.result.outcome == Outcome::Correct
+    const auto trial = passed.result.outcome() == v1::CORRECT
                            ? writer.trial(passed.trial, job.row.question.kernel)
                            : std::nullopt;
     if (!trial || trial->outcome != Outcome::Correct || !has_failed(job, *trial, writer)) {
@@ -134,7 +134,7 @@ void complete_record(const OpenJob& job, JobRow& row, RecordRow& record, StoreRe
   record.toolchain = trial.toolchain;
   record.driver = trial.driver;
   record.evidence = evidence_for(job.device.facts);
-  record.provisional = record.provisional || record.timing.contended;
+  record.provisional = record.provisional || record.timing.contended();
   record.job_id = row.id;
   row.record_trial = record.trial;
 }

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "base/zstd.hpp"
 #include "server/store/store.hpp"
+#include "tuner/plan/wire.hpp"
 #include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/cubin_entries.hpp"
 #include "tuner/spec/loaded_code.hpp"
@@ -54,10 +55,11 @@ void require_distinct_rows(const WorkBatch& batch) {
                    [](const TrialRow& row) { return row.key.digest; });
   require_distinct(batch.artifacts, "batch.artifacts", "key",
                    [](const ArtifactUpload& upload) { return upload.row.key.digest; });
-  require_distinct(batch.blocks, "batch.blocks", "index",
-                   [](const BlockRow& row) { return std::tuple(row.trial, row.stage, row.index); });
+  require_distinct(batch.blocks, "batch.blocks", "index", [](const BlockRow& row) {
+    return std::tuple(row.trial, row.block.stage(), row.block.index());
+  });
   require_distinct(batch.verifications, "batch.verifications", "problem", [](const VerificationRow& row) {
-    return std::tuple(row.trial, to_string(row.result.problem), row.result.after_timing);
+    return std::tuple(row.trial, row.result.problem().SerializeAsString(), row.result.after_timing());
   });
 }
 
@@ -151,8 +153,8 @@ void check_artifact(const OpenJob& job, const AgentProfile& agent, const WorkBat
     refuse(field("entries"), "are not those of the artifact's configuration: " + join(source->entries, ", "));
   }
   for (const EntryResources& one : artifact.resources) {
-    if (std::ranges::count(artifact.entry_symbols, one.entry_symbol) == 0) {
-      refuse(field("info.entries"), quoted(one.entry_symbol) + " is none of entry_symbols");
+    if (std::ranges::count(artifact.entry_symbols, one.entry_symbol()) == 0) {
+      refuse(field("info.entries"), quoted(one.entry_symbol()) + " is none of entry_symbols");
     }
   }
 }
@@ -160,12 +162,13 @@ void check_artifact(const OpenJob& job, const AgentProfile& agent, const WorkBat
 void check_verification(const OpenJob& job, const VerificationRow& row, int index) {
   const KernelSpec& spec = *job.lease->spec;
   const std::string list = "batch.verifications";
-  if (row.verification_digest != verification_digest(spec)) {
+  if (row.result.verification_digest() != verification_digest(spec).view()) {
     refuse(element_member(list, index, "verification_digest"),
            "is not that of the kernel's reference and tolerance");
   }
   const std::string field = element_member(list, index, "problem");
-  if (spec.canonicalize(row.result.problem, field) != row.result.problem) {
+  const Problem problem = problem_from_wire(row.result.problem(), field);
+  if (spec.canonicalize(problem, field) != problem) {
     refuse(field, "is not in canonical form");
   }
 }
@@ -206,14 +209,15 @@ void require_own(OwnTrials& trials, const Digest& key, const std::string& field)
   }
 }
 
-bool passed(const VerificationRow& row) { return row.result.outcome == Outcome::Correct; }
+bool passed(const VerificationRow& row) { return row.result.outcome() == v1::CORRECT; }
 
 /// Of the job's series, against today's reference and tolerance.
 std::vector<VerificationRow> verifications_of(const OpenJob& job, TrialRow trial, StoreReader& reader) {
   trial.series = job.row.series;
   std::vector<VerificationRow> rows = reader.verifications(trial);
   const Digest todays = verification_digest(*job.lease->spec);
-  std::erase_if(rows, [&](const VerificationRow& row) { return row.verification_digest != todays; });
+  std::erase_if(
+      rows, [&](const VerificationRow& row) { return row.result.verification_digest() != todays.view(); });
   return rows;
 }
 
@@ -237,37 +241,39 @@ RunCode run_code(const OpenJob& job, const TrialRow& trial, const std::string& f
 
 void check_verified(const OpenJob& job, const RecordRow& record, const TrialRow& trial, StoreReader& reader) {
   const std::vector<VerificationRow> rows = verifications_of(job, trial, reader);
-  const auto passed_at = [&](const Problem& problem) {
+  const auto passed_at = [&](const v1::Problem& problem) {
     return std::ranges::any_of(
-        rows, [&](const VerificationRow& row) { return passed(row) && row.result.problem == problem; });
+        rows, [&](const VerificationRow& row) { return passed(row) && row.result.problem() == problem; });
   };
+  v1::Problem measured;
+  to_wire(job.measured().problem, measured);
   if (trial.cubin == Digest()) {
     refuse("result.winner_trial", short_name(trial.key.digest) + " has no artifact");
   }
   if (trial.measured_as) {
     refuse("result.winner_trial", short_name(trial.key.digest) + " was not measured itself");
   }
-  if (passed_at(job.measured().problem) && !std::ranges::all_of(rows, passed)) {
+  if (passed_at(measured) && !std::ranges::all_of(rows, passed)) {
     throw UnstableWinner(ErrorCode::InvalidArgument, "result.winner_trial",
                          short_name(trial.key.digest) + ": results differ from run to run");
   }
-  if (trial.outcome != Outcome::Correct || !record.verification.verified ||
-      !passed_at(job.measured().problem)) {
+  if (trial.outcome != Outcome::Correct || !record.verification.verified() || !passed_at(measured)) {
     refuse("result.winner_trial", short_name(trial.key.digest) + " was not verified");
   }
-  if (record.verification.digest != verification_digest(*job.lease->spec, job.row.question.numerics)) {
-    refuse("result.verification_digest", "is not that of the kernel's reference and tolerance");
+  if (record.verification.digest() !=
+      verification_digest(*job.lease->spec, job.row.question.numerics).view()) {
+    refuse("result.provenance.verification.digest", "is not that of the kernel's reference and tolerance");
   }
   const std::string summary = "result.provenance.verification";
-  for (std::size_t i = 0; i < record.verification.problems.size(); ++i) {
-    if (!passed_at(record.verification.problems[i])) {
-      refuse(element_field(summary, "problems", static_cast<int>(i)), "was not verified");
+  for (int i = 0; i < record.verification.problems_size(); ++i) {
+    if (!passed_at(record.verification.problems(i))) {
+      refuse(element_field(summary, "problems", i), "was not verified");
     }
   }
   const bool same_bits =
-      std::ranges::all_of(rows, [](const VerificationRow& row) { return row.result.same_bits; });
+      std::ranges::all_of(rows, [](const VerificationRow& row) { return row.result.same_bits(); });
   const bool wants_same_bits = job.row.question.numerics.kind != Numerics::Kind::Tolerance;
-  if (!same_bits && (record.verification.same_bits || wants_same_bits)) {
+  if (!same_bits && (record.verification.same_bits() || wants_same_bits)) {
     refuse(summary + ".same_bits", "is not what the verifications of the trial say");
   }
 }
@@ -279,11 +285,11 @@ struct TimeSpan {
 
   void add(const TrialRow& trial, const std::string& timer, StoreReader& reader) {
     for (const BlockRow& row : reader.blocks(trial)) {
-      if (row.stage != Stage::Final || row.timer != timer) {
+      if (row.block.stage() != v1::SampleBlock::FINAL || row.block.timer() != timer) {
         continue;
       }
-      samples += row.block.samples_us.size();
-      for (const double sample : row.block.samples_us) {
+      samples += static_cast<std::size_t>(row.block.samples_us_size());
+      for (const double sample : row.block.samples_us()) {
         least = std::min(least, sample);
         most = std::max(most, sample);
       }
@@ -295,21 +301,22 @@ constexpr double kRounding = 1e-9;  // of means
 
 TimeSpan check_timing(const Timing& timing, const TrialRow& trial, StoreReader& reader) {
   TimeSpan own;
-  own.add(trial, timing.timer, reader);
+  own.add(trial, timing.timer(), reader);
   const double slack = own.most * kRounding;
-  const bool ordered = own.least - slack <= timing.low_us && timing.low_us <= timing.median_us + slack &&
-                       timing.median_us <= timing.high_us + slack && timing.high_us <= own.most + slack;
-  if (own.samples == 0 || timing.samples == 0 || timing.samples > own.samples || !ordered) {
-    refuse("result.provenance.median_us", "is not within the " + std::to_string(own.samples) +
-                                              " samples that the winner has by the timer " +
-                                              quoted(timing.timer));
+  const bool ordered = own.least - slack <= timing.low_us() &&
+                       timing.low_us() <= timing.median_us() + slack &&
+                       timing.median_us() <= timing.high_us() + slack && timing.high_us() <= own.most + slack;
+  if (own.samples == 0 || timing.samples() == 0 || timing.samples() > own.samples || !ordered) {
+    refuse("result.provenance.timing.median_us", "is not within the " + std::to_string(own.samples) +
+                                                     " samples that the winner has by the timer " +
+                                                     quoted(timing.timer()));
   }
   return own;
 }
 
 /// The default is one of the finalists, or nothing is known of it.
 void check_gain(const RecordRow& record, const TimeSpan& own, const TrialRow& winner, StoreReader& reader) {
-  const double gain = record.timing.gain_over_default;
+  const double gain = record.timing.gain_over_default();
   if (gain == 0) {
     return;
   }
@@ -317,13 +324,13 @@ void check_gain(const RecordRow& record, const TimeSpan& own, const TrialRow& wi
   for (const Digest& finalist : record.finalists) {
     TrialRow trial = winner;
     trial.key.digest = finalist;
-    all.add(trial, record.timing.timer, reader);
+    all.add(trial, record.timing.timer(), reader);
   }
   const double least = all.least / own.most, most = all.most / own.least;
   if (gain < least * (1 - kRounding) || gain > most * (1 + kRounding)) {
-    refuse("result.provenance.gain_over_default", "is not between " + std::to_string(least) + " and " +
-                                                      std::to_string(most) +
-                                                      ", which the samples of the finalists allow");
+    refuse("result.provenance.timing.gain_over_default", "is not between " + std::to_string(least) + " and " +
+                                                             std::to_string(most) +
+                                                             ", which the samples of the finalists allow");
   }
 }
 

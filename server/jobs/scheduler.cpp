@@ -277,7 +277,7 @@ void Scheduler::end(OpenJob& job, JobState state, std::string error, RecordPtr r
   ++ended_since_;
   ++totals_.ended[state];
   for (const OutcomeCount& count : job.row.outcomes) {
-    totals_.trials[count.outcome] += count.count;
+    totals_.trials[outcome_from_wire(count.outcome(), "outcome")] += count.count();
   }
   JobEvent last = jobs_.event(job);
   last.record = std::move(record);
@@ -325,7 +325,7 @@ bool Scheduler::power_limit_has_changed(const RecordQuestion& question) const {
     if (!record || device.device.digest != question.device_class || limit == 0) {
       continue;
     }
-    if (record->timing.power_limit_mw == 0 || record->timing.power_limit_mw == limit) {
+    if (record->timing.power_limit_mw() == 0 || record->timing.power_limit_mw() == limit) {
       return false;
     }
     other = true;

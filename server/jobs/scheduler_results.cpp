@@ -20,11 +20,11 @@ constexpr std::size_t kMaxStages = 256;  // of all leases of a job
 
 void add_stages(const std::vector<StageTime>& lease, std::vector<StageTime>& job) {
   for (const StageTime& one : lease) {
-    const auto at = std::ranges::find(job, one.stage, &StageTime::stage);
+    const auto at = std::ranges::find(job, one.stage(), &StageTime::stage);
     if (at == job.end() && job.size() < kMaxStages) {
       job.push_back(one);
     } else if (at != job.end()) {
-      at->ms += one.ms;
+      at->set_ms(at->ms() + one.ms());
     }
   }
 }
@@ -227,14 +227,14 @@ void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
 
 void Scheduler::keep_search(const OpenJob& job, RecordRow& record) const {
   const RecordPtr before = latest_measurement(record.question, *index_.snapshot());
-  if (job.row.listed.empty() || record.search.complete || !before || !knows(record.question)) {
+  if (job.row.listed.empty() || record.search.complete() || !before || !knows(record.question)) {
     return;
   }
-  const bool same_terms = before->search.space == record.search.space &&
+  const bool same_terms = before->search.space() == record.search.space() &&
                           driver_branch(before->driver.version) == driver_branch(record.driver.version) &&
                           before->toolchain.name == record.toolchain.name &&
                           before->question.policy == record.question.policy &&
-                          before->timing.power_limit_mw == record.timing.power_limit_mw;
+                          before->timing.power_limit_mw() == record.timing.power_limit_mw();
   const auto carried = carry_over(*kernels_.find(record.question.kernel)->spec, *before, job.device.facts);
   if (same_terms && carried && !carried->other_revision) {
     record.search = before->search;

@@ -123,9 +123,9 @@ Validator changed_validator(const Question& question, const RecordRow& record, b
   if (question.key.policy.flush_method != record.question.policy.flush_method) {
     return Validator::FlushMethod;
   }
-  const bool limited = same_device && question.power_limit_mw != 0 && record.timing.power_limit_mw != 0;
-  return limited && question.power_limit_mw != record.timing.power_limit_mw ? Validator::PowerLimit
-                                                                            : Validator::None;
+  const bool limited = same_device && question.power_limit_mw != 0 && record.timing.power_limit_mw() != 0;
+  return limited && question.power_limit_mw != record.timing.power_limit_mw() ? Validator::PowerLimit
+                                                                              : Validator::None;
 }
 
 /// Whether the bits of the record's variant are what the question's numerics want of it.
@@ -135,7 +135,7 @@ bool keeps_bits(const Question& question, const RecordRow& record, const Match& 
   }
   return !match.has(Departure::NearestProblem) && !match.has(Departure::OtherDevice) &&
          !match.has(Departure::OtherRevision) && !has_other_toolchain(question, record) &&
-         record.verification.digest == question.verification;
+         record.verification.digest() == question.verification.view();
 }
 
 class Ranking {
@@ -287,7 +287,7 @@ std::string stale_because(const Question& question, const RecordRow& record, boo
       return "method " + std::to_string(record.question.policy.flush_method) + " of clearing the L2, now " +
              std::to_string(question.key.policy.flush_method);
     case Validator::PowerLimit:
-      return "power limit " + std::to_string(record.timing.power_limit_mw / 1000) + " W, now " +
+      return "power limit " + std::to_string(record.timing.power_limit_mw() / 1000) + " W, now " +
              std::to_string(question.power_limit_mw / 1000) + " W";
     case Validator::None:
       break;
@@ -425,8 +425,8 @@ bool is_fresh(const Question& question, const AnswerCandidate& candidate) {
     return false;
   }
   const RecordRow& record = *candidate.record;
-  return was_measured_here(record) && record.verification.verified &&
-         record.verification.digest == question.verification;
+  return was_measured_here(record) && record.verification.verified() &&
+         record.verification.digest() == question.verification.view();
 }
 
 }  // namespace cubind

@@ -3,7 +3,7 @@
 #include "base/error.hpp"
 #include "server/store/store.hpp"
 #include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/evidence_wire.hpp"
+#include "tuner/plan/library_comparison.hpp"
 
 namespace cubind {
 namespace {
@@ -31,12 +31,13 @@ RecordPtr compared_record(ServiceContext& context, const VariantQuestion& asked,
 
 void report_comparison(ServiceContext& context, const v1::ReportComparisonRequest& request) {
   refuse_while_draining(context);
-  const LibraryComparison comparison = comparison_from_wire(request.comparison(), "comparison");
+  check_comparison(request.comparison(), "comparison");
   const Digest artifact = digest_from_wire(request.artifact(), "artifact");
   const VariantQuestion asked = context.questions.read(request.question());
   const RecordPtr record = compared_record(context, asked, artifact);
   bool kept = false;
-  context.store.write([&](StoreWriter& writer) { kept = writer.put_comparison(record->id, comparison); });
+  context.store.write(
+      [&](StoreWriter& writer) { kept = writer.put_comparison(record->id, request.comparison()); });
   if (!kept) {
     refuse_answer(asked.question, "another record has replaced the one that was compared");
   }

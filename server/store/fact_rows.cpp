@@ -59,15 +59,17 @@ StoredRow stored(const TrialRow& row) {
 }
 
 StoredRow stored(const BlockRow& row) {
-  return make({bytes(row.trial), text(origin_name(row.origin)), number(row.series), number(row.stage),
-               number(row.index), text(row.job_id)},
+  return make({bytes(row.trial), text(origin_name(row.origin)), number(row.series), number(row.block.stage()),
+               number(row.block.index()), text(row.job_id)},
               row);
 }
 
 StoredRow stored(const VerificationRow& row) {
   return make({bytes(row.trial), text(origin_name(row.origin)), number(row.series),
-               bytes(row.verification_digest), text(problem_text(row.result.problem)),
-               number(row.result.after_timing), text(to_string(row.result.outcome))},
+               RawBytes{row.result.verification_digest()},
+               text(problem_text(problem_from_wire(row.result.problem(), "problem"))),
+               number(row.result.after_timing()),
+               text(to_string(outcome_from_wire(row.result.outcome(), "outcome")))},
               row);
 }
 

@@ -2,7 +2,6 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
@@ -10,8 +9,8 @@ namespace {
 
 DriverVersion driver_of(const v1::DriverVersion& from) { return {from.cuda(), from.version()}; }
 
-template <typename Strings>
-std::vector<std::string> strings_of(const Strings& from) {
+template <typename Item>
+std::vector<Item> list_of(const google::protobuf::RepeatedPtrField<Item>& from) {
   return {from.begin(), from.end()};
 }
 
@@ -60,6 +59,17 @@ std::vector<Configuration> configurations_of(
   return all;
 }
 
+/// A daemon of a later version may have added fields.
+std::string unknown_fields_of(const google::protobuf::Message& fact) {
+  std::string bytes;
+  fact.GetReflection()->GetUnknownFields(fact).SerializeToString(&bytes);
+  return bytes;
+}
+
+void set_unknown_fields(const std::string& bytes, google::protobuf::Message& fact) {
+  fact.GetReflection()->MutableUnknownFields(&fact)->ParseFromString(bytes);
+}
+
 /// What the daemon knows of each row of a trial.
 template <typename Row, typename Fact>
 void add_origin(const Row& row, Fact& fact) {
@@ -98,6 +108,7 @@ void to_wire(const TrialRow& from, v1::TrialHeader& to) {
     to.set_measured_as(bytes_of(*from.measured_as));
   }
   to_wire(from.toolchain, *to.mutable_toolchain());
+  set_unknown_fields(from.unknown_fields, to);
 }
 
 TrialRow trial_from_wire(const v1::TrialHeader& from, const std::string& field) {
@@ -117,41 +128,18 @@ TrialRow trial_from_wire(const v1::TrialHeader& from, const std::string& field) 
   if (from.has_toolchain()) {
     trial.toolchain = toolchain_from_wire(from.toolchain(), field + ".toolchain");
   }
+  trial.unknown_fields = unknown_fields_of(from);
   return trial;
 }
 
 void to_wire(const BlockRow& from, v1::SampleBlock& to) {
+  to = from.block;
   to.set_trial_key(bytes_of(from.trial));
-  to.set_stage(from.stage == Stage::Final ? v1::SampleBlock::FINAL : v1::SampleBlock::SCREEN);
-  to.set_index(from.index);
-  to_wire(from.block, to);
-  to.set_timer(from.timer);
-  to.set_tick_us(from.tick_us);
-}
-
-BlockRow block_from_wire(const v1::SampleBlock& from, const std::string& field) {
-  BlockRow row;
-  row.trial = digest_from_wire(from.trial_key(), field + ".trial_key");
-  row.stage = from.stage() == v1::SampleBlock::FINAL ? Stage::Final : Stage::Screen;
-  row.index = from.index();
-  row.block = block_from_wire(from);
-  row.timer = from.timer();
-  row.tick_us = from.tick_us();
-  return row;
 }
 
 void to_wire(const VerificationRow& from, v1::VerificationResult& to) {
+  to = from.result;
   to.set_trial_key(bytes_of(from.trial));
-  to.set_verification_digest(bytes_of(from.verification_digest));
-  to_wire(from.result, to);
-}
-
-VerificationRow verification_from_wire(const v1::VerificationResult& from, const std::string& field) {
-  VerificationRow row;
-  row.trial = digest_from_wire(from.trial_key(), field + ".trial_key");
-  row.verification_digest = digest_from_wire(from.verification_digest(), field + ".verification_digest");
-  row.result = verification_from_wire(from, std::string_view(field));
-  return row;
 }
 
 void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to) {
@@ -160,9 +148,7 @@ void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to) {
   to.set_cubin_bytes(from.cubin_bytes);
   to.set_key(bytes_of(from.key.digest));
   to.set_toolchain(from.toolchain.name);
-  for (const EntryResources& entry : from.resources) {
-    to_wire(entry, *to.add_entries());
-  }
+  to.mutable_entries()->Assign(from.resources.begin(), from.resources.end());
 }
 
 void to_wire(const ArtifactRow& from, v1::ArtifactUpload& to) {
@@ -181,25 +167,12 @@ ArtifactRow artifact_from_wire(const v1::ArtifactUpload& from, const std::string
   row.cubin = digest_from_wire(from.info().digest(), field + ".info.digest");
   row.architecture = from.info().architecture();
   row.cubin_bytes = from.info().cubin_bytes();
-  row.entries = strings_of(from.entries());
-  row.entry_symbols = strings_of(from.entry_symbols());
-  row.resources = resources_from_wire(from.info().entries());
+  row.entries = list_of(from.entries());
+  row.entry_symbols = list_of(from.entry_symbols());
+  row.resources = list_of(from.info().entries());
   row.toolchain = toolchain_from_wire(from.toolchain(), field + ".toolchain");
   row.compile_ms = from.compile_ms();
   return row;
-}
-
-void to_wire(const SearchSummary& from, v1::SearchSummary& to) {
-  to.set_space(bytes_of(from.space));
-  to.set_strategy(from.strategy);
-  to.set_trials(from.trials);
-  to.set_seconds(from.seconds);
-  to.set_complete(from.complete);
-}
-
-SearchSummary search_from_wire(const v1::SearchSummary& from, const std::string& field) {
-  return {digest_from_wire(from.space(), field + ".space"), from.strategy(), from.trials(), from.seconds(),
-          from.complete()};
 }
 
 void to_wire(const RecordRow& from, v1::Provenance& to) {
@@ -209,11 +182,9 @@ void to_wire(const RecordRow& from, v1::Provenance& to) {
   to.set_measured_device_class(bytes_of(from.question.device_class));
   to_wire(from.driver, *to.mutable_driver());
   to.set_toolchain(from.toolchain.name);
-  to_wire(from.timing, to);
-  to_wire(from.verification, *to.mutable_verification());
-  for (const LibraryComparison& comparison : from.over_library) {
-    to_wire(comparison, *to.add_over_library());
-  }
+  *to.mutable_timing() = from.timing;
+  *to.mutable_verification() = from.verification;
+  to.mutable_over_library()->Assign(from.over_library.begin(), from.over_library.end());
 }
 
 static_assert(static_cast<int>(JobKind::Tune) == v1::Job::TUNE);
@@ -243,16 +214,8 @@ void to_wire(const JobRow& from, v1::Job& to) {
   to.set_note(from.note);
   to.set_max_trials(from.budget.max_trials);
   to.set_max_seconds(from.budget.max_seconds);
-  for (const StageTime& stage : from.stages) {
-    v1::StageTime& wire = *to.add_stages();
-    wire.set_stage(stage.stage);
-    wire.set_ms(stage.ms);
-  }
-  for (const OutcomeCount& outcome : from.outcomes) {
-    v1::OutcomeCount& wire = *to.add_outcomes();
-    wire.set_outcome(to_wire(outcome.outcome));
-    wire.set_count(outcome.count);
-  }
+  to.mutable_stages()->Assign(from.stages.begin(), from.stages.end());
+  to.mutable_outcomes()->Assign(from.outcomes.begin(), from.outcomes.end());
 }
 
 namespace store {
@@ -293,9 +256,7 @@ v1::StoredTrial fact_of(const TrialRow& row) {
   to_wire(row.driver, *fact.mutable_driver());
   fact.set_cubin(bytes_of(row.cubin));
   fact.set_architecture(row.architecture);
-  for (const EntryResources& entry : row.resources) {
-    to_wire(entry, *fact.add_resources());
-  }
+  fact.mutable_resources()->Assign(row.resources.begin(), row.resources.end());
   return fact;
 }
 
@@ -308,7 +269,7 @@ TrialRow row_of(const v1::StoredTrial& fact) {
   row.driver = driver_of(fact.driver());
   row.cubin = digest_from_wire(fact.cubin(), "cubin");
   row.architecture = fact.architecture();
-  row.resources = resources_from_wire(fact.resources());
+  row.resources = list_of(fact.resources());
   return row;
 }
 
@@ -320,7 +281,10 @@ v1::StoredBlock fact_of(const BlockRow& row) {
 }
 
 BlockRow row_of(const v1::StoredBlock& fact) {
-  return with_origin(fact, block_from_wire(fact.block(), "block"));
+  BlockRow row;
+  row.trial = digest_from_wire(fact.block().trial_key(), "block.trial_key");
+  row.block = fact.block();
+  return with_origin(fact, std::move(row));
 }
 
 v1::StoredVerification fact_of(const VerificationRow& row) {
@@ -331,7 +295,10 @@ v1::StoredVerification fact_of(const VerificationRow& row) {
 }
 
 VerificationRow row_of(const v1::StoredVerification& fact) {
-  return with_origin(fact, verification_from_wire(fact.verification(), std::string("verification")));
+  VerificationRow row;
+  row.trial = digest_from_wire(fact.verification().trial_key(), "verification.trial_key");
+  row.result = fact.verification();
+  return with_origin(fact, std::move(row));
 }
 
 v1::StoredRecord fact_of(const RecordRow& row) {
@@ -344,12 +311,12 @@ v1::StoredRecord fact_of(const RecordRow& row) {
   fact.set_architecture(row.architecture);
   to_wire(row.toolchain, *fact.mutable_toolchain());
   to_wire(row, *fact.mutable_provenance());
-  fact.set_verification_digest(bytes_of(row.verification.digest));
   for (const Digest& finalist : row.finalists) {
     fact.add_finalists(bytes_of(finalist));
   }
-  to_wire(row.search, *fact.mutable_search());
+  *fact.mutable_search() = row.search;
   fact.set_job(row.job_id);
+  set_unknown_fields(row.unknown_fields, fact);
   return fact;
 }
 
@@ -366,15 +333,15 @@ RecordRow row_of(const v1::StoredRecord& fact) {
   row.driver = driver_of(provenance.driver());
   row.evidence = evidence_from_wire(provenance.evidence(), "provenance.evidence");
   row.provisional = provenance.provisional();
-  row.timing = timing_from_wire(provenance);
-  row.verification = verification_from_wire(provenance.verification(), "provenance.verification");
-  row.verification.digest = digest_from_wire(fact.verification_digest(), "verification_digest");
-  row.over_library = comparisons_from_wire(provenance);
+  row.timing = provenance.timing();
+  row.verification = provenance.verification();
+  row.over_library = list_of(provenance.over_library());
   for (const std::string& finalist : fact.finalists()) {
     row.finalists.push_back(digest_from_wire(finalist, "finalists"));
   }
-  row.search = search_from_wire(fact.search(), "search");
+  row.search = fact.search();
   row.job_id = fact.job();
+  row.unknown_fields = unknown_fields_of(fact);
   return row;
 }
 
@@ -396,6 +363,7 @@ v1::StoredJob fact_of(const JobRow& row) {
   add_all(row.hints, *fact.mutable_hints());
   fact.set_from_scratch(row.from_scratch);
   fact.set_rounds(row.rounds);
+  set_unknown_fields(row.unknown_fields, fact);
   return fact;
 }
 
@@ -419,9 +387,7 @@ JobRow row_of(const v1::StoredJob& fact) {
   row.configurations = job.configurations();
   row.configurations_done = job.configurations_done();
   row.nvrtc_calls = job.nvrtc_calls();
-  for (const v1::OutcomeCount& outcome : job.outcomes()) {
-    row.outcomes.push_back({outcome_from_wire(outcome.outcome(), "job.outcomes"), outcome.count()});
-  }
+  row.outcomes = list_of(job.outcomes());
   row.record_trial = digest_from_wire(fact.record_trial(), "record_trial");
   row.listed = configurations_of(fact.listed(), "listed");
   row.architecture = fact.architecture();
@@ -432,9 +398,8 @@ JobRow row_of(const v1::StoredJob& fact) {
   row.from_scratch = fact.from_scratch();
   row.rounds = fact.rounds();
   row.hints = configurations_of(fact.hints(), "hints");
-  for (const v1::StageTime& stage : job.stages()) {
-    row.stages.push_back({stage.stage(), stage.ms()});
-  }
+  row.stages = list_of(job.stages());
+  row.unknown_fields = unknown_fields_of(fact);
   return row;
 }
 

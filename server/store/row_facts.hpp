@@ -17,7 +17,6 @@ void to_wire(const BlockRow& from, v1::SampleBlock& to);
 void to_wire(const VerificationRow& from, v1::VerificationResult& to);
 void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to);
 void to_wire(const ArtifactRow& from, v1::ArtifactUpload& to);
-void to_wire(const SearchSummary& from, v1::SearchSummary& to);
 /// What does not depend on the question and the served artifact.
 void to_wire(const RecordRow& from, v1::Provenance& to);
 /// What outlives a lease.
@@ -27,10 +26,7 @@ v1::Job::State to_wire(JobState from);
 
 /// The parts that agents send. `field` names the message in errors.
 TrialRow trial_from_wire(const v1::TrialHeader& from, const std::string& field);
-BlockRow block_from_wire(const v1::SampleBlock& from, const std::string& field);
-VerificationRow verification_from_wire(const v1::VerificationResult& from, const std::string& field);
 ArtifactRow artifact_from_wire(const v1::ArtifactUpload& from, const std::string& field);
-SearchSummary search_from_wire(const v1::SearchSummary& from, const std::string& field);
 
 namespace store {
 

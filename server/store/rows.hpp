@@ -81,31 +81,25 @@ struct TrialRow {
   std::vector<EntryResources> resources;
   std::uint32_t series = 0;  // a retune begins a new series; blocks and verifications of older ones are kept
   std::string job_id;
+  std::string unknown_fields;  // of its message: what a later version has added
   bool operator==(const TrialRow&) const = default;
 };
 
-enum class Stage : std::uint8_t { Screen = 0, Final = 1 };
-
 /// Samples of one trial; (trial, origin, series, stage, index) is stored once.
 struct BlockRow {
-  Digest trial;
+  Digest trial;  // whose block it is: that of the block itself, or one with the same code
   Origin origin = Origin::Worker;
   std::uint32_t series = 0;
-  Stage stage = Stage::Screen;
-  std::uint32_t index = 0;
   SampleBlock block;
-  std::string timer;
-  double tick_us = 0;
   std::string job_id;
   bool operator==(const BlockRow&) const = default;
 };
 
 /// One comparison of a trial with its reference.
 struct VerificationRow {
-  Digest trial;
+  Digest trial;  // as of blocks
   Origin origin = Origin::Worker;
   std::uint32_t series = 0;
-  Digest verification_digest;  // of reference and tolerance
   VerificationResult result;
   std::string job_id;
   bool operator==(const VerificationRow&) const = default;
@@ -135,6 +129,7 @@ struct RecordRow {
   SearchSummary search;                         // that chose the winner
   std::vector<LibraryComparison> over_library;  // the latest last
   std::string job_id;
+  std::string unknown_fields;  // as of trials
 };
 
 /// The question of a miss that started no job.
@@ -159,19 +154,8 @@ enum class JobState : std::uint8_t {
 
 inline bool has_ended(JobState state) { return state >= JobState::Done; }
 
-/// How many trials of a job ended so.
-struct OutcomeCount {
-  Outcome outcome = Outcome::Correct;
-  std::uint32_t count = 0;
-  bool operator==(const OutcomeCount&) const = default;
-};
-
-/// Time that a job has spent at something (see StageTime in cubind.proto).
-struct StageTime {
-  std::string stage;
-  double ms = 0;
-  bool operator==(const StageTime&) const = default;
-};
+using v1::OutcomeCount;
+using v1::StageTime;
 
 /// A job of the persisted queue. Progress within a lease lives in RAM alone.
 struct JobRow {
@@ -204,6 +188,7 @@ struct JobRow {
   std::uint32_t rounds = 0;          // of the finalists, exactly; 0: until they separate or tie
   std::vector<Configuration> hints;  // what its search begins with; set with the first lease
   std::vector<StageTime> stages;     // of the leases that have ended
+  std::string unknown_fields;        // as of trials
 };
 
 /// A job among several daemons on one database.

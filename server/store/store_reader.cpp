@@ -218,7 +218,7 @@ std::vector<Configuration> StoreReader::fastest_screened(const TrialGroup& group
   query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch, series);
   std::map<Digest, std::vector<double>> samples;
   for (const BlockRow& row : read_rows<BlockRow>(query)) {
-    std::ranges::copy(row.block.samples_us, std::back_inserter(samples[row.trial]));
+    std::ranges::copy(row.block.samples_us(), std::back_inserter(samples[row.trial]));
   }
   std::vector<std::pair<double, Digest>> means;
   for (const auto& [trial, of_trial] : samples) {

@@ -26,7 +26,7 @@ void require_digest(const TrialRow& trial) {
 /// Whether an import would say again what the current row says.
 bool says_the_same(const RecordRow& a, const RecordRow& b) {
   return a.configuration == b.configuration && a.trial == b.trial && a.cubin == b.cubin &&
-         a.timing.median_us == b.timing.median_us && a.timing.measured_at == b.timing.measured_at &&
+         a.timing.median_us() == b.timing.median_us() && a.timing.measured_at() == b.timing.measured_at() &&
          a.verification == b.verification && a.driver == b.driver && a.toolchain == b.toolchain;
 }
 
@@ -197,14 +197,14 @@ bool StoreWriter::put_block(const BlockRow& block) {
   trial.origin = block.origin;
   trial.series = block.series;
   const bool is_sound = std::ranges::any_of(blocks(trial), [&](const BlockRow& known) {
-    return known.stage == block.stage && known.index == block.index;
+    return known.block.stage() == block.block.stage() && known.block.index() == block.block.index();
   });
   if (is_sound) {
     return false;
   }
   database_.query(sql::kDeleteBlock)
-      .bind(block.trial, store::origin_name(block.origin), block.series, static_cast<int>(block.stage),
-            block.index)
+      .bind(block.trial, store::origin_name(block.origin), block.series,
+            static_cast<int>(block.block.stage()), block.block.index())
       .run();
   return insert_block(block);
 }

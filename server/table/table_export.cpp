@@ -51,13 +51,13 @@ TableTrial to_table(StoreReader& store, const TrialRow& row, bool samples) {
   }
   std::vector<double> screened, finals;
   for (BlockRow& block : store.blocks(row)) {
-    trial.timer = block.timer;
-    trial.tick_us = block.tick_us;
-    const bool is_screening = block.stage == Stage::Screen;
+    trial.timer = block.block.timer();
+    trial.tick_us = block.block.tick_us();
+    const bool is_screening = block.block.stage() == v1::SampleBlock::SCREEN;
     if (samples) {
       (is_screening ? trial.screening : trial.finals).push_back(std::move(block.block));
     } else {
-      std::ranges::copy(block.block.samples_us, std::back_inserter(is_screening ? screened : finals));
+      std::ranges::copy(block.block.samples_us(), std::back_inserter(is_screening ? screened : finals));
     }
   }
   summarize(finals.empty() ? screened : finals, trial);
@@ -136,8 +136,8 @@ class Export {
       TableTrial& trial = exported_.table.trials.emplace_back(to_table(store_, row, options_.samples));
       const auto winner = winners_.find({row.key.digest, row.kernel});
       if (winner != winners_.end() && trial.time_us > 0) {
-        trial.time_us = winner->second.median_us;
-        trial.samples = winner->second.samples;
+        trial.time_us = winner->second.median_us();
+        trial.samples = winner->second.samples();
       }
     }
   }

@@ -80,27 +80,29 @@ class Import {
     if (trial.measured_as) {
       return;  // its results are that trial's
     }
-    add_blocks(trial, trial.screening, Stage::Screen);
-    add_blocks(trial, trial.finals, Stage::Final);
+    add_blocks(trial, trial.screening, v1::SampleBlock::SCREEN);
+    add_blocks(trial, trial.finals, v1::SampleBlock::FINAL);
     for (const VerificationResult& result : trial.verifications) {
       VerificationRow verification;
       verification.trial = row.key.digest;
       verification.origin = Origin::Import;
       verification.result = result;
+      verification.result.set_verification_digest(bytes_of(Digest()));
       store_.put_verification(verification);
     }
   }
 
-  void add_blocks(const TableTrial& trial, const std::vector<SampleBlock>& blocks, Stage stage) {
+  void add_blocks(const TableTrial& trial, const std::vector<SampleBlock>& blocks,
+                  v1::SampleBlock::Stage stage) {
     for (std::uint32_t index = 0; index < blocks.size(); ++index) {
       BlockRow row;
       row.trial = trial.context.trial;
       row.origin = Origin::Import;
-      row.stage = stage;
-      row.index = index;
       row.block = blocks[index];
-      row.timer = trial.timer;
-      row.tick_us = trial.tick_us;
+      row.block.set_stage(stage);
+      row.block.set_index(index);
+      row.block.set_timer(trial.timer);
+      row.block.set_tick_us(trial.tick_us);
       store_.put_block(row);
     }
   }

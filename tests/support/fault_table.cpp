@@ -1,4 +1,5 @@
 #include "tests/support/fault_table.hpp"
+#include "tests/support/facts.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -34,12 +35,8 @@ TableTrial faulty_trial(const Digest& device_class, const Problem& problem,
   trial.context.architecture = "sm_90";
   trial.timer = "cupti";
   trial.tick_us = 0.032;
-  SampleBlock samples;
-  samples.conditions.sm_mhz = 1980;
-  samples.samples_us.assign(kFaultySamples, time_us);
-  trial.finals = {samples};
-  samples.samples_us.resize(3);
-  trial.screening = {samples};
+  trial.finals = {block_of(std::vector<double>(kFaultySamples, time_us))};
+  trial.screening = {block_of(std::vector<double>(3, time_us))};
   return trial;
 }
 

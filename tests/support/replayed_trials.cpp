@@ -1,4 +1,5 @@
 #include "tests/support/replayed_trials.hpp"
+#include "tests/support/facts.hpp"
 
 #include <utility>
 
@@ -22,9 +23,9 @@ TableTrial replayed_trial(const std::string& kernel, const Problem& problem,
   trial.tick_us = 0.032;
   trial.context.toolchain = {"nvrtc 13.0", Digest::of("nvrtc"), Digest::of("builtins"),
                              Digest::of("headers")};
-  trial.screening = {{{time_us, time_us * 1.01, time_us * 1.005}, {.sm_mhz = 1980}}};
-  trial.finals = {{{time_us, time_us * 1.002, time_us * 0.999, time_us * 1.001, time_us}, {.sm_mhz = 1980}}};
-  trial.verifications = {{.problem = problem, .worst_excess = 0.25, .same_bits = true}};
+  trial.screening = {block_of({time_us, time_us * 1.01, time_us * 1.005})};
+  trial.finals = {block_of({time_us, time_us * 1.002, time_us * 0.999, time_us * 1.001, time_us})};
+  trial.verifications = {comparison_of(problem, 0.25)};
   return trial;
 }
 

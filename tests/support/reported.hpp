@@ -5,6 +5,7 @@
 
 #include "base/file.hpp"
 #include "client/cubindctl/report_data.hpp"
+#include "tests/support/facts.hpp"
 #include "tests/support/tiny_kernel.hpp"
 
 namespace cubind::test {
@@ -23,18 +24,20 @@ struct Reported {
     winner.finals.clear();
     plain.finals.clear();
     for (int round = 0; round < 20; ++round) {
-      winner.finals.push_back({{100.0 + round % 3}, {}});
-      plain.finals.push_back({{125.0 + round % 3}, {}});
+      winner.finals.push_back(block_of({100.0 + round % 3}, 0, 0));
+      plain.finals.push_back(block_of({125.0 + round % 3}, 0, 0));
     }
     trial(32, 4).outcome = Outcome::Runtime;
     trial(32, 4).detail = "illegal address";
     TableRecord record;
     record.context = winner.context;
     record.numerics = "tolerance";
-    record.timing.median_us = record.timing.low_us = record.timing.high_us = 101;
-    record.timing.samples = 20;
-    record.timing.gain_over_default = 1.25;
-    record.timing.measured_at = "2026-01-30T09:15:00.000Z";
+    record.timing.set_median_us(101);
+    record.timing.set_low_us(101);
+    record.timing.set_high_us(101);
+    record.timing.set_samples(20);
+    record.timing.set_gain_over_default(1.25);
+    record.timing.set_measured_at("2026-01-30T09:15:00.000Z");
     input.table.records.push_back(record);
   }
 

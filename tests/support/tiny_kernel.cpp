@@ -77,9 +77,9 @@ std::array<double, kTinyConfigurations> true_times(const Problem& problem) {
 
 SampleBlock block(Random& random, double time_us, std::size_t samples) {
   SampleBlock result;
-  result.conditions.sm_mhz = 1980;
+  result.mutable_conditions()->set_sm_mhz(1980);
   for (std::size_t i = 0; i < samples; ++i) {
-    result.samples_us.push_back(time_us * (1 + kNoise * (2 * random.uniform() - 1)));
+    result.add_samples_us(time_us * (1 + kNoise * (2 * random.uniform() - 1)));
   }
   return result;
 }

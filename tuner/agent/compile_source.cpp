@@ -7,7 +7,6 @@
 #include "schemas/limits.hpp"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/compiled_plan.hpp"
-#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -29,7 +28,7 @@ Compiled known_artifact(const v1::ArtifactUpload& upload) {
   known.architecture = upload.info().architecture();
   known.entries = strings(upload.entries());
   known.symbols = strings(upload.entry_symbols());
-  known.resources = resources_from_wire(upload.info().entries());
+  known.resources.assign(upload.info().entries().begin(), upload.info().entries().end());
   known.cubin_digest = Digest::from_bytes(upload.info().digest()).value_or(Digest{});
   known.cubin_bytes = upload.info().cubin_bytes();
   known.compile_ms = upload.compile_ms();
@@ -102,7 +101,7 @@ Compiled& CompileSource::finish(const Digest& key) {
   result.log = compiled->reply.log();
   result.entries = compiled->entries;
   result.symbols = strings(compiled->reply.entry_symbols());
-  result.resources = resources_from_wire(compiled->reply.resources());
+  result.resources.assign(compiled->reply.resources().begin(), compiled->reply.resources().end());
   result.cubin = compiled->reply.cubin();
   result.cubin_digest = Digest::of(result.cubin);
   result.cubin_bytes = result.cubin.size();
@@ -190,15 +189,9 @@ v1::ArtifactUpload upload_of(const Compiled& compiled) {
   }
   info.set_key(upload.key());
   info.set_toolchain(compiled.toolchain.name);
-  for (const EntryResources& entry : compiled.resources) {
-    to_wire(entry, *info.add_entries());
-  }
-  for (const std::string& entry : compiled.entries) {
-    upload.add_entries(entry);
-  }
-  for (const std::string& symbol : compiled.symbols) {
-    upload.add_entry_symbols(symbol);
-  }
+  info.mutable_entries()->Assign(compiled.resources.begin(), compiled.resources.end());
+  upload.mutable_entries()->Assign(compiled.entries.begin(), compiled.entries.end());
+  upload.mutable_entry_symbols()->Assign(compiled.symbols.begin(), compiled.symbols.end());
   upload.set_compile_ms(compiled.compile_ms);
   to_wire(compiled.toolchain, *upload.mutable_toolchain());
   return upload;

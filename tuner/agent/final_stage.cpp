@@ -11,7 +11,7 @@ namespace {
 std::uint32_t most_registers(const Compiled& artifact) {
   std::uint32_t most = 0;
   for (const EntryResources& entry : artifact.resources) {
-    most = std::max(most, entry.registers);
+    most = std::max(most, entry.registers());
   }
   return most;
 }
@@ -19,7 +19,7 @@ std::uint32_t most_registers(const Compiled& artifact) {
 std::uint64_t most_shared_bytes(const Candidate& candidate, const Compiled& artifact) {
   std::uint64_t fixed = 0, dynamic = 0;
   for (const EntryResources& entry : artifact.resources) {
-    fixed = std::max<std::uint64_t>(fixed, entry.static_shared_bytes);
+    fixed = std::max<std::uint64_t>(fixed, entry.static_shared_bytes());
   }
   for (const Launch& launch : as_compiled(candidate.plan, artifact).launches) {
     dynamic = std::max(dynamic, launch.shared_bytes);

@@ -6,7 +6,6 @@
 #include "base/text.hpp"
 #include "tuner/measure/margins.hpp"
 #include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind {
@@ -22,10 +21,10 @@ void add_statistics(const Finalist& winner, const RoundContext& context, Timing&
   const BootstrapOptions options{context.settings.confidence, context.settings.bootstrap_resamples,
                                  record_location(winner.times, context), context.seed};
   const ConfidenceInterval interval = bootstrap_interval(times, options);
-  timing.median_us = record_time_us(winner.times, context);
-  timing.low_us = interval.low;
-  timing.high_us = interval.high;
-  timing.tick_us = context.tick_us;
+  timing.set_median_us(record_time_us(winner.times, context));
+  timing.set_low_us(interval.low);
+  timing.set_high_us(interval.high);
+  timing.set_tick_us(context.tick_us);
 }
 
 void add_conditions(const Finalist& winner, const TrialLog& log, Timing& timing) {
@@ -35,15 +34,15 @@ void add_conditions(const Finalist& winner, const TrialLog& log, Timing& timing)
     if (!block) {
       continue;
     }
-    timing.samples += static_cast<std::uint32_t>(block->samples_us_size());
+    timing.set_samples(timing.samples() + static_cast<std::uint32_t>(block->samples_us_size()));
     if (block->conditions().sm_mhz() > 0) {
       clocks.push_back(block->conditions().sm_mhz());
     }
-    timing.throttled = timing.throttled || block->conditions().throttled();
-    timing.contended = timing.contended || block->conditions().contended();
+    timing.set_throttled(timing.throttled() || block->conditions().throttled());
+    timing.set_contended(timing.contended() || block->conditions().contended());
   }
   if (!clocks.empty()) {
-    timing.sm_mhz = static_cast<std::uint32_t>(median(clocks));
+    timing.set_sm_mhz(static_cast<std::uint32_t>(median(clocks)));
   }
 }
 
@@ -55,11 +54,11 @@ Timing timing_of(const JobInput& input, const Decision& decision, const TrialLog
   add_conditions(winner, log, timing);
   if (decision.fallback) {
     const auto ratio = round_ratio(decision.fallback->times, winner.times, context);
-    timing.gain_over_default = ratio ? ratio->ratio : 0;
+    timing.set_gain_over_default(ratio ? ratio->ratio : 0);
   }
-  timing.timer = device.timer();
-  timing.power_limit_mw = input.facts.power_limit_mw();
-  timing.measured_at = clock.wall_text();
+  timing.set_timer(device.timer());
+  timing.set_power_limit_mw(input.facts.power_limit_mw());
+  timing.set_measured_at(clock.wall_text());
   return timing;
 }
 
@@ -70,31 +69,23 @@ VerificationSummary verification_of(const JobInput& input, const Candidate& winn
   std::vector<const v1::VerificationResult*> results = {log.verification(winner, input.problem, false)};
   for (const Problem& problem : verified) {
     results.push_back(log.verification(winner, problem, true));
-    summary.problems.push_back(problem);
+    to_wire(problem, *summary.add_problems());
   }
-  summary.verified = summary.after_timing = summary.same_bits = true;
+  summary.set_digest(bytes_of(verification_digest(*input.spec, input.numerics)));
+  summary.set_verified(true);
+  summary.set_after_timing(true);
+  summary.set_same_bits(true);
   for (const v1::VerificationResult* result : results) {
     if (!result) {
       continue;
     }
-    summary.worst_excess = std::max(summary.worst_excess, result->worst_excess());
-    summary.same_bits = summary.same_bits && result->same_bits();
+    summary.set_worst_excess(std::max(summary.worst_excess(), result->worst_excess()));
+    summary.set_same_bits(summary.same_bits() && result->same_bits());
     if (!result->reference().empty()) {
-      summary.reference = result->reference();
+      summary.set_reference(result->reference());
     }
   }
   return summary;
-}
-
-// What only the agent knows: the daemon adds the rest.
-v1::Provenance provenance_of(const JobInput& input, const Decision& decision, const TrialLog& log,
-                             const Timing& timing) {
-  const Candidate& winner = *decision.finalists[decision.winner].candidate;
-  v1::Provenance to;
-  to_wire(timing, to);
-  to.set_provisional(timing.contended);
-  to_wire(verification_of(input, winner, decision.verified, log), *to.mutable_verification());
-  return to;
 }
 
 std::map<v1::Outcome, std::uint32_t> count_endings(const Proposals& proposals, const TrialBench& bench) {
@@ -113,13 +104,15 @@ v1::JobResult make_job_result(const JobInput& input, const Decision& decision, c
   v1::JobResult result;
   result.set_status(v1::JobResult::DONE);
   result.set_winner_trial(bytes_of(winner.trial_key.digest));
-  const Timing timing = timing_of(input, decision, log, context, device, clock);
-  *result.mutable_provenance() = provenance_of(input, decision, log, timing);
+  // What only the agent knows: the daemon adds the rest.
+  v1::Provenance& provenance = *result.mutable_provenance();
+  *provenance.mutable_timing() = timing_of(input, decision, log, context, device, clock);
+  provenance.set_provisional(provenance.timing().contended());
+  *provenance.mutable_verification() = verification_of(input, winner, decision.verified, log);
   to_wire(winner.configuration, *result.mutable_winner());
   for (const Finalist& finalist : decision.finalists) {
     result.add_finalists(bytes_of(finalist.candidate->trial_key.digest));
   }
-  result.set_verification_digest(bytes_of(verification_digest(*input.spec, input.numerics)));
   to_wire(input.problem, *result.mutable_measured_problem());
   return result;
 }
@@ -142,13 +135,7 @@ std::string why_none_survived(const Proposals& proposals, const TrialBench& benc
 }
 
 void describe_search(const Proposals& proposals, const TrialBench& bench, v1::JobResult& result) {
-  const SearchSummary search = proposals.summary();
-  v1::SearchSummary& summary = *result.mutable_search();
-  summary.set_space(bytes_of(search.space));
-  summary.set_strategy(search.strategy);
-  summary.set_trials(search.trials);
-  summary.set_seconds(search.seconds);
-  summary.set_complete(search.complete);
+  *result.mutable_search() = proposals.summary();
   for (const auto& [outcome, count] : count_endings(proposals, bench)) {
     v1::OutcomeCount& to = *result.add_outcomes();
     to.set_outcome(outcome);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/search/listed_strategy.hpp"
 #include "tuner/spec/keys.hpp"
 
@@ -121,13 +122,15 @@ void Proposals::observe(const Candidate& candidate, Outcome outcome, std::option
 
 SearchSummary Proposals::summary() const {
   SearchSummary summary;
-  summary.space = space_digest(*input_.spec, input_.problem, input_.constants);
-  summary.strategy = !input_.listed.empty() ? kListed : plan_.exhaustive ? kExhaustiveSearch : kModelSearch;
-  summary.trials = tried_.size();
-  summary.complete = dry_ && done_ == history_.size() && history_.size() == input_.space->numbers().size();
-  if (!summary.complete && input_.budget.max_seconds > 0 &&
+  summary.set_space(bytes_of(space_digest(*input_.spec, input_.problem, input_.constants)));
+  summary.set_strategy(std::string(!input_.listed.empty() ? kListed
+                                   : plan_.exhaustive     ? kExhaustiveSearch
+                                                          : kModelSearch));
+  summary.set_trials(tried_.size());
+  summary.set_complete(dry_ && done_ == history_.size() && history_.size() == input_.space->numbers().size());
+  if (!summary.complete() && input_.budget.max_seconds > 0 &&
       (plan_.limit == 0 || tried_.size() < plan_.limit)) {
-    summary.seconds = input_.budget.max_seconds;
+    summary.set_seconds(input_.budget.max_seconds);
   }
   return summary;
 }

@@ -43,7 +43,7 @@ bool exceeds_shared(const JobInput& input, const LaunchPlan& plan, const Compile
   for (const Launch& launch : plan.launches) {
     const auto entry =
         std::ranges::find(compiled.resources, launch.entry_symbol, &EntryResources::entry_symbol);
-    const std::uint64_t fixed = entry == compiled.resources.end() ? 0 : entry->static_shared_bytes;
+    const std::uint64_t fixed = entry == compiled.resources.end() ? 0 : entry->static_shared_bytes();
     if (most != 0 && fixed + launch.shared_bytes > most) {
       detail = launch.entry + ": a block takes " + std::to_string(fixed + launch.shared_bytes) +
                " bytes of shared memory, the device has " + std::to_string(most);

@@ -33,8 +33,8 @@ template <typename Plan>
 void put_launch_shared(Plan& plan, const std::vector<EntryResources>& resources) {
   for (auto& launch : plan.launches) {
     const auto entry = std::ranges::find(resources, launch.entry_symbol, &EntryResources::entry_symbol);
-    if (entry != resources.end() && entry->launch_shared_bytes != 0) {
-      add_shared(launch, entry->launch_shared_bytes);
+    if (entry != resources.end() && entry->launch_shared_bytes() != 0) {
+      add_shared(launch, entry->launch_shared_bytes());
     }
   }
 }
@@ -47,7 +47,7 @@ PlanTemplate as_compiled(PlanTemplate plan, const std::vector<std::string>& expr
   put_symbols(plan, expressions, symbols);
   put_launch_shared(plan, resources);
   for (const EntryResources& entry : resources) {
-    plan.static_shared_bytes = std::max<std::uint64_t>(plan.static_shared_bytes, entry.static_shared_bytes);
+    plan.static_shared_bytes = std::max<std::uint64_t>(plan.static_shared_bytes, entry.static_shared_bytes());
   }
   return plan;
 }

@@ -1,12 +1,7 @@
-// Evidence as JSON, by the lists of its members' names: tables are written and read by them, the store keeps
-// resources by them, and cubindctl prints by them.
+// Facts as JSON, by one walk over the fields of their messages (schemas/facts.proto).
 #pragma once
 
-#include <concepts>
-#include <cstdint>
-#include <string>
-#include <tuple>
-#include <type_traits>
+#include <google/protobuf/message.h>
 
 #include "base/json.hpp"
 #include "base/json_node.hpp"
@@ -14,52 +9,25 @@
 
 namespace cubind {
 
-template <typename Fields, typename Visit>
-void for_each_field(const Fields& fields, const Visit& visit) {
-  std::apply([&](const auto&... field) { (visit(field), ...); }, fields);
-}
+/// Fields with a higher number are not printed.
+inline constexpr int kLastPrinted = 15;
 
-/// Adds the members to an object, in the list's order.
-template <typename Owner, typename Fields>
-void add_fields(OrderedJson& json, const Owner& owner, const Fields& fields) {
-  for_each_field(fields, [&](const auto& field) {
-    const auto& value = owner.*field.member;
-    if (field.printed == Printed::Always || value != std::remove_cvref_t<decltype(value)>{}) {
-      json[std::string(field.name)] = value;
-    }
-  });
-}
+/// Adds the fields of these numbers. Problems, digests and enumerators print as everywhere; conditions add
+/// their fields to the same object.
+void add_fields(OrderedJson& json, const google::protobuf::Message& fact, int first = 1,
+                int last = kLastPrinted);
 
-inline OrderedJson to_json(const EntryResources& entry) {
+inline OrderedJson to_json(const google::protobuf::Message& fact) {
   OrderedJson json = OrderedJson::object();
-  add_fields(json, entry, kResourceFields);
+  add_fields(json, fact);
   return json;
 }
 
-inline OrderedJson to_json(const LibraryComparison& comparison) {
-  OrderedJson json = OrderedJson::object();
-  add_fields(json, comparison, kComparisonFields);
-  return json;
-}
+/// The same of a device, with "compute_capability": "9.0".
+void add_device_facts(OrderedJson& json, const v1::DeviceFacts& facts, int last = kLastPrinted);
 
-/// Reads numbers and flags that may be absent, as where a schema has said which may. Throws
+/// Reads numbers, flags, texts and lists of numbers that are printed and may be absent. Throws
 /// Error(InvalidArgument) at a value of another type or range.
-template <typename Owner, typename Fields>
-void read_fields(const JsonNode& node, Owner& owner, const Fields& fields) {
-  for_each_field(fields, [&](const auto& field) {
-    auto& value = owner.*field.member;
-    using Value = std::remove_cvref_t<decltype(value)>;
-    if constexpr (std::same_as<Value, bool>) {
-      value = node.bool_or(field.name, false);
-    } else if constexpr (std::same_as<Value, double>) {
-      value = node.number_or(field.name, 0);
-    } else if constexpr (std::same_as<Value, std::uint32_t>) {
-      value = static_cast<Value>(node.contains(field.name) ? node.at(field.name).as_int64(0, UINT32_MAX) : 0);
-    } else {
-      static_assert(std::same_as<Value, std::string>);
-      value = node.string_or(field.name, "");
-    }
-  });
-}
+void read_fields(const JsonNode& node, google::protobuf::Message& fact);
 
 }  // namespace cubind

@@ -24,6 +24,9 @@ struct ComparisonFault {
 /// are above 0 and at most kMaxGain, gain_low <= gain <= gain_high, there are samples. Absent: it keeps all.
 std::optional<ComparisonFault> fault_of(const LibraryComparison& comparison);
 
+/// Throws Error(InvalidArgument) at "FIELD.gain" for the first.
+void check_comparison(const LibraryComparison& comparison, std::string_view field);
+
 /// Replaces the one with the same library. Above kMaxLibraries the oldest one makes room.
 void put_comparison(std::vector<LibraryComparison>& comparisons, LibraryComparison comparison);
 

@@ -18,15 +18,15 @@ SearchPlan plan_search(std::uint64_t valid, bool exact, const SearchBudget& budg
 }
 
 bool covers(const SearchSummary& done, const SearchBudget& asked) {
-  if (done.complete) {
+  if (done.complete()) {
     return true;
   }
-  if (done.strategy != kModelSearch) {
+  if (done.strategy() != kModelSearch) {
     return false;
   }
   const std::uint64_t trials = trials_of(asked);
-  return (trials > 0 && done.trials >= trials) ||
-         (asked.max_seconds > 0 && done.seconds >= asked.max_seconds);
+  return (trials > 0 && done.trials() >= trials) ||
+         (asked.max_seconds > 0 && done.seconds() >= asked.max_seconds);
 }
 
 bool allows_as_much(const SearchBudget& a, const SearchBudget& b) {

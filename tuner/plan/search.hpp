@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/digest.hpp"
+#include "schemas/facts.pb.h"
 
 namespace cubind {
 
@@ -47,15 +47,7 @@ struct SearchPlan {
 /// `valid`: configurations; an upper bound unless `exact`.
 SearchPlan plan_search(std::uint64_t valid, bool exact, const SearchBudget& budget);
 
-/// What was searched for a record's winner.
-struct SearchSummary {
-  Digest space;              // space_digest(); zero: not known
-  std::string strategy;      // that was asked: kExhaustiveSearch, kModelSearch or kListed
-  std::uint64_t trials = 0;  // configurations that were tried
-  double seconds = 0;        // the limit of time that ended the search; 0: none did
-  bool complete = false;     // every valid configuration was tried
-  bool operator==(const SearchSummary&) const = default;
-};
+using v1::SearchSummary;
 
 /// Whether a search of the same space under this budget would try nothing that was not tried.
 bool covers(const SearchSummary& done, const SearchBudget& asked);

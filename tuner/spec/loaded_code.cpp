@@ -67,7 +67,7 @@ NamelessLaunch without_names(LaunchPlan plan, std::vector<EntryResources> resour
     }
   }
   for (EntryResources& entry : resources) {
-    entry.entry_symbol.clear();
+    entry.clear_entry_symbol();
   }
   return {std::move(plan), std::move(resources)};
 }

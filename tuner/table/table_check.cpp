@@ -87,7 +87,7 @@ class Checker {
     }
     check_context(*kernel->spec, record.context, true);
     check_numerics(*kernel->spec, record);
-    if (record.verification.digest != verification_of(*kernel, record.numerics)) {
+    if (record.verification.digest() != verification_of(*kernel, record.numerics).view()) {
       add_outdated(
           "/verification/digest",
           "the reference or the tolerance of " + record.context.kernel +

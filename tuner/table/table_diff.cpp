@@ -46,7 +46,7 @@ class Pairing {
 
   void add(const RecordChange& change) {
     if (change.winner_changed() || change.cubin_changed() ||
-        change.before.timing.median_us != change.after.timing.median_us) {
+        change.before.timing.median_us() != change.after.timing.median_us()) {
       diff_.changed.push_back(change);
     }
   }

@@ -16,7 +16,7 @@ struct RecordChange {
     return !a.is_zero() && !b.is_zero() && a != b;
   }
   /// The change of the median; above 0: slower.
-  double percent() const { return (after.timing.median_us / before.timing.median_us - 1) * 100; }
+  double percent() const { return (after.timing.median_us() / before.timing.median_us() - 1) * 100; }
 };
 
 struct TableDiff {

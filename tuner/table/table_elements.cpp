@@ -6,8 +6,10 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "schemas/limits.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/evidence_json.hpp"
 #include "tuner/plan/library_comparison.hpp"
+#include "tuner/spec/wire.hpp"
 #include "tuner/table/table_parts.hpp"
 
 namespace cubind {
@@ -90,26 +92,18 @@ Problem read_problem(const JsonNode& node) {
 }
 
 DeviceFacts read_facts(const JsonNode& node) {
-  DeviceFacts facts;
-  facts.name = read_text(node.at("name"));
-  facts.pci_device_id = count_or_zero(node, "pci_device_id");
+  v1::DeviceFacts wire;
+  read_fields(node, wire);
+  check_text(node.at("name"), wire.name(), "the text");
+  text_or_empty(node, "mig_profile");
+  text_or_empty(node, "replay_table");
   const std::string capability = node.at("compute_capability").as_string();
-  const std::size_t dot = capability.find('.');
   if (capability.size() > 6) {
     node.at("compute_capability").fail("expected MAJOR.MINOR, such as 9.0");
   }
-  facts.cc_major = static_cast<std::uint32_t>(std::stoul(capability.substr(0, dot)));
-  facts.cc_minor = static_cast<std::uint32_t>(std::stoul(capability.substr(dot + 1)));
-  facts.sm_count = count_or_zero(node, "sm_count");
-  facts.l2_bytes = static_cast<std::uint64_t>(node.at("l2_bytes").as_int64());
-  facts.shared_optin_bytes = static_cast<std::uint64_t>(node.at("shared_optin_bytes").as_int64());
-  facts.memory_bytes = static_cast<std::uint64_t>(node.at("memory_bytes").as_int64());
-  facts.memory_bus_bits = count_or_zero(node, "memory_bus_bits");
-  facts.mig_profile = text_or_empty(node, "mig_profile");
-  facts.power_limit_mw = count_or_zero(node, "power_limit_mw");
-  facts.max_sm_mhz = count_or_zero(node, "max_sm_mhz");
-  facts.replay_table = text_or_empty(node, "replay_table");
-  return facts;
+  wire.set_cc_major(static_cast<std::uint32_t>(std::stoul(capability)));
+  wire.set_cc_minor(static_cast<std::uint32_t>(std::stoul(capability.substr(capability.find('.') + 1))));
+  return device_facts_from_wire(wire);
 }
 
 TableContext read_context(const JsonNode& node) {
@@ -143,16 +137,12 @@ void check_excess(const JsonNode& node, double excess, bool is_correct) {
 
 VerificationSummary read_summary(const JsonNode& node) {
   VerificationSummary verification;
-  verification.verified = node.at("verified").as_bool();
-  verification.digest = read_digest(node.at("digest"));
-  verification.reference = node.at("reference").as_string();
-  verification.worst_excess = node.number_or("worst_excess", 0);
-  check_excess(node, verification.worst_excess, verification.verified);
-  verification.same_bits = node.bool_or("same_bits", false);
-  verification.after_timing = node.bool_or("after_timing", false);
+  read_fields(node, verification);
+  verification.set_digest(bytes_of(read_digest(node.at("digest"))));
+  check_excess(node, verification.worst_excess(), verification.verified());
   if (node.contains("problems")) {
     for (const JsonNode& problem : node.at("problems").elements()) {
-      verification.problems.push_back(read_problem(problem));
+      to_wire(read_problem(problem), *verification.add_problems());
     }
   }
   return verification;
@@ -160,49 +150,42 @@ VerificationSummary read_summary(const JsonNode& node) {
 
 Timing read_timing(const JsonNode& node) {
   Timing timing;
-  read_fields(node, timing, kTimingFields);
-  if (timing.low_us > timing.median_us || timing.median_us > timing.high_us) {
+  read_fields(node, timing);
+  if (timing.low_us() > timing.median_us() || timing.median_us() > timing.high_us()) {
     node.at("time_us").fail("is not between time_low_us and time_high_us");
   }
-  timing.gain_over_default = node.number_or("gain_over_default", 0);
-  timing.timer = text_or_empty(node, "timer");
-  timing.tick_us = node.number_or("tick_us", 0);
-  timing.measured_at = node.at("measured_at").as_string();
-  if (!is_iso8601_utc(timing.measured_at)) {
+  if (node.contains("timer")) {
+    check_text(node.at("timer"), timing.timer(), "the text");
+  }
+  if (!is_iso8601_utc(timing.measured_at())) {
     node.at("measured_at").fail("there is no such day or time");
   }
   return timing;
 }
 
-std::vector<SampleBlock> read_blocks(const JsonNode& node) {
-  std::vector<SampleBlock> blocks;
-  for (const JsonNode& element : node.elements()) {
-    SampleBlock block;
-    for (const JsonNode& sample : element.at("samples_us").elements()) {
-      block.samples_us.push_back(sample.as_number());
-    }
-    read_fields(element, block.conditions, kConditionFields);
-    block.judged_against_us = element.number_or("judged_against_us", 0);
-    blocks.push_back(std::move(block));
+template <typename Fact>
+std::vector<Fact> read_list(const JsonNode& trial, std::string_view name) {
+  std::vector<Fact> facts;
+  for (const JsonNode& element : trial.contains(name) ? trial.at(name).elements() : std::vector<JsonNode>()) {
+    read_fields(element, facts.emplace_back());
   }
-  return blocks;
+  return facts;
 }
 
-EntryResources read_resources(const JsonNode& node) {
-  EntryResources entry;
-  read_fields(node, entry, kResourceFields);
-  check_text(node.at("entry_symbol"), entry.entry_symbol, "the text", kMaxSymbolBytes);
-  return entry;
+std::vector<EntryResources> read_resources(const JsonNode& trial) {
+  auto resources = read_list<EntryResources>(trial, "resources");
+  for (std::size_t i = 0; i < resources.size(); ++i) {
+    read_text(trial.at("resources").at(i).at("entry_symbol"), kMaxSymbolBytes);
+  }
+  return resources;
 }
 
 VerificationResult read_verification(const JsonNode& node) {
   VerificationResult result;
-  result.problem = read_problem(node.at("problem"));
-  result.after_timing = node.bool_or("after_timing", false);
-  result.outcome = *parse_outcome(node.at("outcome").as_string());
-  result.worst_excess = node.number_or("worst_excess", 0);
-  check_excess(node, result.worst_excess, result.outcome == Outcome::Correct);
-  result.same_bits = node.bool_or("same_bits", false);
+  read_fields(node, result);
+  to_wire(read_problem(node.at("problem")), *result.mutable_problem());
+  result.set_outcome(to_wire(*parse_outcome(node.at("outcome").as_string())));
+  check_excess(node, result.worst_excess(), result.outcome() == v1::CORRECT);
   return result;
 }
 
@@ -210,11 +193,11 @@ std::vector<LibraryComparison> read_comparisons(const JsonNode& node) {
   std::vector<LibraryComparison> comparisons;
   for (const JsonNode& element : node.elements()) {
     LibraryComparison comparison;
-    read_fields(element, comparison, kComparisonFields);
+    read_fields(element, comparison);
     if (const auto fault = fault_of(comparison)) {
       element.at(fault->member).fail(fault->cause);
     }
-    const auto has_library = [&](const auto& other) { return other.library == comparison.library; };
+    const auto has_library = [&](const auto& other) { return other.library() == comparison.library(); };
     if (std::ranges::any_of(comparisons, has_library)) {
       element.at("library").fail("the record has this library twice");
     }
@@ -274,17 +257,9 @@ TableTrial read_trial(const JsonNode& node) {
   if (node.contains("measured_as")) {
     trial.measured_as = read_digest(node.at("measured_as"));
   }
-  if (node.contains("resources")) {
-    for (const JsonNode& entry : node.at("resources").elements()) {
-      trial.resources.push_back(read_resources(entry));
-    }
-  }
-  if (node.contains("screening")) {
-    trial.screening = read_blocks(node.at("screening"));
-  }
-  if (node.contains("finals")) {
-    trial.finals = read_blocks(node.at("finals"));
-  }
+  trial.resources = read_resources(node);
+  trial.screening = read_list<SampleBlock>(node, "screening");
+  trial.finals = read_list<SampleBlock>(node, "finals");
   if (!node.contains("verifications")) {
     return trial;
   }

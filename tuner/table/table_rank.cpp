@@ -37,13 +37,13 @@ std::string instant(const std::string& date) {
 }
 
 auto merit(const TableRecord& record) {
-  return std::tuple(strength(record), instant(record.timing.measured_at), -record.timing.median_us);
+  return std::tuple(strength(record), instant(record.timing.measured_at()), -record.timing.median_us());
 }
 
 std::size_t count_samples(const std::vector<SampleBlock>& blocks) {
   std::size_t count = 0;
   for (const SampleBlock& block : blocks) {
-    count += block.samples_us.size();
+    count += static_cast<std::size_t>(block.samples_us_size());
   }
   return count;
 }

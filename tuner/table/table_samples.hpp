@@ -10,7 +10,7 @@ namespace cubind {
 inline std::vector<double> samples_of(const std::vector<SampleBlock>& blocks) {
   std::vector<double> samples;
   for (const SampleBlock& block : blocks) {
-    samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
+    samples.insert(samples.end(), block.samples_us().begin(), block.samples_us().end());
   }
   return samples;
 }

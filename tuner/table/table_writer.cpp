@@ -4,24 +4,18 @@
 #include "base/json.hpp"
 #include "tuner/plan/evidence_json.hpp"
 #include "tuner/plan/problem_json.hpp"
+#include "tuner/spec/wire.hpp"
 #include "tuner/table/table.hpp"
 
 namespace cubind {
 namespace {
 
 OrderedJson to_json(const DeviceFacts& facts) {
-  return {{"name", facts.name},
-          {"pci_device_id", facts.pci_device_id},
-          {"compute_capability", std::to_string(facts.cc_major) + "." + std::to_string(facts.cc_minor)},
-          {"sm_count", facts.sm_count},
-          {"l2_bytes", facts.l2_bytes},
-          {"shared_optin_bytes", facts.shared_optin_bytes},
-          {"memory_bytes", facts.memory_bytes},
-          {"memory_bus_bits", facts.memory_bus_bits},
-          {"mig_profile", facts.mig_profile},
-          {"power_limit_mw", facts.power_limit_mw},
-          {"max_sm_mhz", facts.max_sm_mhz},
-          {"replay_table", facts.replay_table}};
+  v1::DeviceFacts wire;
+  to_wire(facts, wire);
+  OrderedJson json = OrderedJson::object();
+  add_device_facts(json, wire);
+  return json;
 }
 
 OrderedJson to_json(const TableDevice& device) {
@@ -56,48 +50,30 @@ OrderedJson to_json(const TableContext& context, const std::string& timer, doubl
   return json;
 }
 
-OrderedJson to_json(const VerificationSummary& verification) {
-  OrderedJson problems = OrderedJson::array();
-  for (const Problem& problem : verification.problems) {
-    problems.push_back(to_json(problem));
+template <std::derived_from<google::protobuf::Message> Fact>
+OrderedJson to_json(const std::vector<Fact>& facts) {
+  OrderedJson list = OrderedJson::array();
+  for (const Fact& fact : facts) {
+    list.push_back(cubind::to_json(fact));
   }
-  return {{"verified", verification.verified},   {"digest", verification.digest.hex()},
-          {"reference", verification.reference}, {"worst_excess", verification.worst_excess},
-          {"same_bits", verification.same_bits}, {"after_timing", verification.after_timing},
-          {"problems", std::move(problems)}};
+  return list;
 }
 
 OrderedJson to_json(const TableRecord& record) {
   const Timing& timing = record.timing;
-  OrderedJson json = to_json(record.context, timing.timer, timing.tick_us);
+  OrderedJson json = to_json(record.context, timing.timer(), timing.tick_us());
   json.update(OrderedJson{{"interface", record.interface.hex()},
                           {"numerics", record.numerics},
                           {"namespace", record.name_space}});
-  add_fields(json, timing, kTimingFields);
+  add_fields(json, timing, 1, Timing::kContendedFieldNumber);
   json.update(OrderedJson{{"provisional", record.provisional},
-                          {"gain_over_default", timing.gain_over_default},
+                          {"gain_over_default", timing.gain_over_default()},
                           {"evidence", to_string(record.evidence)},
                           {"driver_cuda", record.driver_cuda},
-                          {"measured_at", timing.measured_at},
-                          {"verification", to_json(record.verification)}});
+                          {"measured_at", timing.measured_at()},
+                          {"verification", cubind::to_json(record.verification)}});
   if (!record.over_library.empty()) {
-    json["over_library"] = OrderedJson::array();
-    for (const LibraryComparison& comparison : record.over_library) {
-      json["over_library"].push_back(to_json(comparison));
-    }
-  }
-  return json;
-}
-
-OrderedJson to_json(const std::vector<SampleBlock>& blocks) {
-  OrderedJson json = OrderedJson::array();
-  for (const SampleBlock& block : blocks) {
-    OrderedJson entry = {{"samples_us", block.samples_us}};
-    add_fields(entry, block.conditions, kConditionFields);
-    if (block.judged_against_us > 0) {
-      entry["judged_against_us"] = block.judged_against_us;
-    }
-    json.push_back(std::move(entry));
+    json["over_library"] = to_json(record.over_library);
   }
   return json;
 }
@@ -115,20 +91,10 @@ OrderedJson to_json(const TableTrial& trial) {
   if (!trial.detail.empty()) {
     json["detail"] = trial.detail;
   }
-  json["resources"] = OrderedJson::array();
-  for (const EntryResources& resources : trial.resources) {
-    json["resources"].push_back(to_json(resources));
-  }
+  json["resources"] = to_json(trial.resources);
   json["screening"] = to_json(trial.screening);
   json["finals"] = to_json(trial.finals);
-  json["verifications"] = OrderedJson::array();
-  for (const VerificationResult& check : trial.verifications) {
-    json["verifications"].push_back({{"problem", to_json(check.problem)},
-                                     {"after_timing", check.after_timing},
-                                     {"outcome", to_string(check.outcome)},
-                                     {"worst_excess", check.worst_excess},
-                                     {"same_bits", check.same_bits}});
-  }
+  json["verifications"] = to_json(trial.verifications);
   return json;
 }
 

@@ -84,27 +84,27 @@ std::uint32_t NvmlMonitor::sm_mhz() const {
   return device_ == nullptr ? 0 : clock(*nvml_, device_, cuda::NvmlClock::Sm);
 }
 
-BlockConditions NvmlMonitor::conditions() const {
-  BlockConditions now;
+Conditions NvmlMonitor::conditions() const {
+  Conditions now;
   if (device_ == nullptr) {
     return now;
   }
-  now.sm_mhz = clock(*nvml_, device_, cuda::NvmlClock::Sm);
-  now.memory_mhz = clock(*nvml_, device_, cuda::NvmlClock::Memory);
+  now.set_sm_mhz(clock(*nvml_, device_, cuda::NvmlClock::Sm));
+  now.set_memory_mhz(clock(*nvml_, device_, cuda::NvmlClock::Memory));
   constexpr int kGpuSensor = 0;
   unsigned value = 0;
   if (nvml_->device_get_temperature != nullptr &&
       nvml_->device_get_temperature(device_, kGpuSensor, &value) == NvmlResult::Success) {
-    now.temperature_c = value;
+    now.set_temperature_c(value);
   }
   if (nvml_->device_get_power_usage != nullptr &&
       nvml_->device_get_power_usage(device_, &value) == NvmlResult::Success) {
-    now.power_mw = value;
+    now.set_power_mw(value);
   }
   unsigned long long reasons = 0;
   if (nvml_->device_get_throttle_reasons != nullptr &&
       nvml_->device_get_throttle_reasons(device_, &reasons) == NvmlResult::Success) {
-    now.throttle_reasons = reasons;
+    now.set_throttle_reasons(reasons);
   }
   return now;
 }

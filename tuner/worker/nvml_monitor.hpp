@@ -20,7 +20,7 @@ class NvmlMonitor {
       : nvml_(nvml), device_(device), own_(std::move(own)) {}
 
   /// Readings: whether a block is called throttled or contended is for others to say.
-  BlockConditions conditions() const;
+  Conditions conditions() const;
   std::uint32_t sm_mhz() const;
   /// Without idle times.
   GpuUse use() const;

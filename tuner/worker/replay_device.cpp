@@ -5,7 +5,6 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
 #include "tuner/worker/device_backend.hpp"
@@ -136,12 +135,13 @@ v1::DeviceReply ReplayDevice::verify(const v1::VerifyTrial& request) {
   result.set_after_timing(request.after_timing());
   // If the table has no verification of this trial on a problem, the recording did not need one.
   for (const VerificationResult& recorded : trial.trial->verifications) {
-    if (recorded.problem != prepared.problem || recorded.after_timing != request.after_timing()) {
+    if (problem_from_wire(recorded.problem(), "problem") != prepared.problem ||
+        recorded.after_timing() != request.after_timing()) {
       continue;
     }
-    result.set_outcome(to_wire(recorded.outcome));
-    result.set_worst_excess(recorded.worst_excess);
-    result.set_same_bits(recorded.same_bits);
+    result.set_outcome(recorded.outcome());
+    result.set_worst_excess(recorded.worst_excess());
+    result.set_same_bits(recorded.same_bits());
   }
   if (trial.trial->outcome == Outcome::WrongResult) {
     result.set_outcome(v1::WRONG_RESULT);
@@ -158,7 +158,7 @@ v1::MeasuredItem ReplayDevice::measured(const v1::MeasureTrials& request, const 
   const auto stage = final_stage ? ReplayTable::Stage::Finals : ReplayTable::Stage::Screening;
   v1::MeasuredItem result;
   result.set_trial(item.trial());
-  to_wire(ReplayTable::clocks(*loaded.trial), *result.mutable_conditions());
+  *result.mutable_conditions() = ReplayTable::clocks(*loaded.trial);
   result.set_outcome(v1::CORRECT);
   const Outcome outcome = loaded.trial->outcome;
   if (outcome != Outcome::Correct && outcome != Outcome::WrongResult && outcome != Outcome::Unverified) {

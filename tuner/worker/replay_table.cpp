@@ -125,15 +125,18 @@ double ReplayTable::sample(const TableTrial& trial, const Digest& trial_key, Sta
   return recorded[Random(encoder.digest()).below(recorded.size())];
 }
 
-BlockConditions ReplayTable::clocks(const TableTrial& trial) {
+Conditions ReplayTable::clocks(const TableTrial& trial) {
+  Conditions clocks;
   for (const auto* blocks : {&trial.finals, &trial.screening}) {
     for (const SampleBlock& block : *blocks) {
-      if (block.conditions.sm_mhz != 0) {
-        return {.sm_mhz = block.conditions.sm_mhz, .memory_mhz = block.conditions.memory_mhz};
+      if (block.conditions().sm_mhz() != 0) {
+        clocks.set_sm_mhz(block.conditions().sm_mhz());
+        clocks.set_memory_mhz(block.conditions().memory_mhz());
+        return clocks;
       }
     }
   }
-  return {};
+  return clocks;
 }
 
 }  // namespace cubind::worker

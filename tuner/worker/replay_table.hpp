@@ -37,7 +37,7 @@ class ReplayTable {
   double sample(const TableTrial& trial, const Digest& trial_key, Stage stage, std::uint32_t k) const;
 
   /// The clocks at which a trial was recorded, and nothing else; 0: unknown.
-  static BlockConditions clocks(const TableTrial& trial);
+  static Conditions clocks(const TableTrial& trial);
 
  private:
   std::string recordings_of(const std::string& kernel) const;

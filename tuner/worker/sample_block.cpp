@@ -5,30 +5,29 @@
 
 #include "base/error.hpp"
 #include "tuner/measure/floor.hpp"
-#include "tuner/plan/evidence_wire.hpp"
 
 namespace cubind::worker {
 namespace {
 
 struct Blocks {
   std::vector<std::vector<double>> samples_us;  // of each work
-  BlockConditions conditions;
+  Conditions conditions;
 };
 
 Blocks take_blocks(const BlockTools& tools, std::span<const TimedWork> works, unsigned samples) {
   while (true) {
     Blocks blocks;
-    const BlockConditions before = tools.conditions();
+    const Conditions before = tools.conditions();
     blocks.samples_us = tools.timer.measure_each(works, samples);
     blocks.conditions = tools.conditions();
     // A slowdown that ended within the block counts, and the floor must assume the higher of the clocks.
-    blocks.conditions.throttle_reasons |= before.throttle_reasons;
-    blocks.conditions.sm_mhz = std::max(blocks.conditions.sm_mhz, before.sm_mhz);
-    switch (tools.throttle.judge(blocks.conditions.throttle_reasons)) {
+    blocks.conditions.set_throttle_reasons(blocks.conditions.throttle_reasons() | before.throttle_reasons());
+    blocks.conditions.set_sm_mhz(std::max(blocks.conditions.sm_mhz(), before.sm_mhz()));
+    switch (tools.throttle.judge(blocks.conditions.throttle_reasons())) {
       case measure::BlockVerdict::Drop:
         continue;
       case measure::BlockVerdict::KeepThrottled:
-        blocks.conditions.throttled = true;
+        blocks.conditions.set_throttled(true);
         break;
       case measure::BlockVerdict::Keep:
         break;
@@ -37,13 +36,12 @@ Blocks take_blocks(const BlockTools& tools, std::span<const TimedWork> works, un
   }
 }
 
-void check_floor(const BlockTools& tools, const v1::PrepareProblem& problem,
-                 const BlockConditions& conditions, const MeasureSettings& settings,
-                 v1::MeasuredItem& measured) {
+void check_floor(const BlockTools& tools, const v1::PrepareProblem& problem, const Conditions& conditions,
+                 const MeasureSettings& settings, v1::MeasuredItem& measured) {
   const measure::FloorWork work{problem.floor_flops(), problem.floor_min_read_bytes(),
                                 !problem.policy().warm_l2()};
   const measure::FloorRates rates = measure::floor_rates(
-      tools.facts, conditions.sm_mhz, std::max(conditions.memory_mhz, tools.facts.max_memory_mhz));
+      tools.facts, conditions.sm_mhz(), std::max(conditions.memory_mhz(), tools.facts.max_memory_mhz));
   measured.set_floor_us(measure::compute_floor(work, rates, settings).us);
   std::string why =
       measure::impossible_sample(work, rates, {measured.samples_us().begin(), measured.samples_us().end()},
@@ -116,7 +114,7 @@ std::vector<v1::MeasuredItem> measure_blocks(const BlockTools& tools, const v1::
     measured.set_trial(request.items(static_cast<int>(i)).trial());
     measured.set_outcome(v1::CORRECT);
     measured.mutable_samples_us()->Add(blocks.samples_us[i].begin(), blocks.samples_us[i].end());
-    to_wire(blocks.conditions, *measured.mutable_conditions());
+    *measured.mutable_conditions() = blocks.conditions;
     check_floor(tools, problem, blocks.conditions, settings, measured);
   }
   return result;

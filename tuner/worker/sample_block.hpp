@@ -39,7 +39,7 @@ WarmUpResult warm_up_with(const TimedWork& work, const std::function<void()>& sy
 /// What a block is taken with.
 struct BlockTools {
   Timer& timer;
-  std::function<BlockConditions()> conditions;  // a reading of the GPU's state
+  std::function<Conditions()> conditions;  // a reading of the GPU's state
   measure::ThrottlePolicy& throttle;
   const cuda::DeviceFacts& facts;
 };

@@ -250,7 +250,7 @@ class _Answering:
             if not 0 <= index < len(self._question.configurations):
                 raise DataLossError(f"configuration {index} is none of the kernel's", "configuration")
             measured = reply.provenance
-            times_us = measured.median_us, measured.median_low_us, measured.median_high_us
+            times_us = measured.timing.median_us, measured.timing.low_us, measured.timing.high_us
             self.known.times_ms = [time_us / 1e3 for time_us in times_us]
             return index
         if reply.job_id and reply.job_state != _NO_DEVICE:

@@ -125,12 +125,12 @@ class Rows:
     def _of_launch(self, group: list[Values], question: Question) -> _Found:
         spec, reply = self._ask(question)
         provenance = reply.provenance
-        interval = provenance.median_low_us, provenance.median_high_us
-        time = Time(provenance.median_us, interval, _evidence(reply))
+        interval = provenance.timing.low_us, provenance.timing.high_us
+        time = Time(provenance.timing.median_us, interval, _evidence(reply))
         index = next(int(value.value) for value in reply.configuration.values if value.name == TUNABLE)
         first_time: Time | None = time
-        if index > 0 and provenance.gain_over_default:
-            first_time = Time(time.us * provenance.gain_over_default, None, time.evidence)
+        if index > 0 and provenance.timing.gain_over_default:
+            first_time = Time(time.us * provenance.timing.gain_over_default, None, time.evidence)
         elif index > 0:  # it was too slow for the rounds that gains are measured in
             first_time = self._trials(spec, time.evidence).get(0)
         if index < len(group):

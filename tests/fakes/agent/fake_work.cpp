@@ -209,24 +209,24 @@ v1::JobResult result_of(const v1::LeaseGrant& lease, const FakeTrial& winner, do
   result.set_winner_trial(winner.header.trial_key());
   *result.mutable_winner() = winner.header.configuration();
   *result.mutable_measured_problem() = lease.problem();
-  result.set_verification_digest(
-      bytes_of(verification_digest(*spec_of(lease), numerics_from_wire(lease.numerics()))));
   v1::SearchSummary& search = *result.mutable_search();
   search.set_space(bytes_of(space_digest(*spec_of(lease), problem_from_wire(lease.problem(), "lease.problem"),
                                          device_constants(device_facts_from_wire(lease.facts())))));
   search.set_strategy(std::string(kExhaustiveSearch));
   search.set_complete(true);
   v1::Provenance& provenance = *result.mutable_provenance();
-  provenance.set_measured_at("2024-11-21T12:00:00Z");
-  provenance.set_median_us(median_us);
-  provenance.set_median_low_us(median_us - 0.1);
-  provenance.set_median_high_us(median_us + 0.1);
-  provenance.set_samples(kFakeSamples);
-  provenance.set_sm_mhz(1980);
-  provenance.set_gain_over_default(1.0);
-  provenance.set_timer("cupti");
-  provenance.set_tick_us(0.032);
-  provenance.set_power_limit_mw(700000);
+  provenance.mutable_verification()->set_digest(
+      bytes_of(verification_digest(*spec_of(lease), numerics_from_wire(lease.numerics()))));
+  provenance.mutable_timing()->set_measured_at("2024-11-21T12:00:00Z");
+  provenance.mutable_timing()->set_median_us(median_us);
+  provenance.mutable_timing()->set_low_us(median_us - 0.1);
+  provenance.mutable_timing()->set_high_us(median_us + 0.1);
+  provenance.mutable_timing()->set_samples(kFakeSamples);
+  provenance.mutable_timing()->set_sm_mhz(1980);
+  provenance.mutable_timing()->set_gain_over_default(1.0);
+  provenance.mutable_timing()->set_timer("cupti");
+  provenance.mutable_timing()->set_tick_us(0.032);
+  provenance.mutable_timing()->set_power_limit_mw(700000);
   provenance.mutable_verification()->set_verified(true);
   provenance.mutable_verification()->set_reference("kernel");
   provenance.mutable_verification()->set_worst_excess(0.5);

@@ -48,9 +48,9 @@ TEST_CASE("a whole job verifies its winner before and after timing and at the ta
   CHECK(verified.after_timing());
   CHECK(verified.problems_size() > 1);
   CHECK(done.provenance().evidence() == v1::MEASURED);
-  CHECK(done.provenance().timer() == "cupti");
-  CHECK(done.provenance().samples() >= 10);
-  CHECK_FALSE(done.provenance().contended());
+  CHECK(done.provenance().timing().timer() == "cupti");
+  CHECK(done.provenance().timing().samples() >= 10);
+  CHECK_FALSE(done.provenance().timing().contended());
 
   const Table stored = read_table(export_everything(real.daemon.connect()), "export");
   REQUIRE(stored.records.size() == 1);
@@ -60,8 +60,8 @@ TEST_CASE("a whole job verifies its winner before and after timing and at the ta
   REQUIRE(winner != stored.trials.end());
   const auto checks = [&](bool after_timing, bool at_tail) {
     return std::ranges::count_if(winner->verifications, [&](const VerificationResult& one) {
-      return one.outcome == Outcome::Correct && one.after_timing == after_timing &&
-             (one.problem != kMeasured) == at_tail;
+      return one.outcome() == v1::CORRECT && one.after_timing() == after_timing &&
+             (problem_from_wire(one.problem(), "problem") != kMeasured) == at_tail;
     });
   };
   CHECK(checks(false, false) == 1);
@@ -82,7 +82,8 @@ TEST_CASE("a job waits without a context while another process holds memory of t
   other.kill_group();
   other.wait();
   REQUIRE(eventually([&] { return state() == v1::Job::DONE; }));
-  CHECK_FALSE(read_table(export_everything(real.daemon.connect()), "export").records.at(0).timing.contended);
+  CHECK_FALSE(
+      read_table(export_everything(real.daemon.connect()), "export").records.at(0).timing.contended());
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST_CASE("a generation means the same at every daemon also before it has read o
     f.a.store->write([&](StoreWriter& writer) {
       writer.put_device_class(h200_class());
       RecordRow row = record_row(4096);
-      row.timing.median_us = median_us;
+      row.timing.set_median_us(median_us);
       writer.put_record(row);
     });
     f.a.scheduler->catch_up();
@@ -119,7 +119,7 @@ TEST_CASE("a generation means the same at every daemon also before it has read o
       const auto pinned = pins->snapshot("generation " + std::to_string(named.number), named);
       CHECK(pinned->generation() == named);
       REQUIRE(pinned->all().size() == 1);
-      CHECK(pinned->all().front()->timing.median_us == median_us);
+      CHECK(pinned->all().front()->timing.median_us() == median_us);
     }
   }
   CHECK_THROWS_WITH(at_b.snapshot("job", Generation{second.store_id, second.number + 1}),

@@ -30,7 +30,7 @@ void fill(Store& store) {
       writer.put_block(block_row(trial, 3 + i % 3));
       VerificationRow verified;
       verified.trial = trial.key.digest;
-      verified.result.problem = trial.problem;
+      verified.result = comparison_of(trial.problem);
       writer.put_verification(verified);
       writer.put_record(record_row(1 + i % 100, 20.0 + i));
       JobRow job;

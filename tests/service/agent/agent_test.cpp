@@ -42,8 +42,8 @@ TEST_CASE("a lease ends with the recorded winner and each configuration is compi
   const v1::JobResult result = fixture.run();
   REQUIRE(result.status() == v1::JobResult::DONE);
   CHECK(text(result.winner()) == "A=4,B=2");
-  CHECK(result.provenance().timer() == "replay");
-  CHECK(result.provenance().median_us() == Approx(10).epsilon(0.01));
+  CHECK(result.provenance().timing().timer() == "replay");
+  CHECK(result.provenance().timing().median_us() == Approx(10).epsilon(0.01));
   CHECK(fixture.stored().artifacts_size() == 12);
   std::uint32_t calls = 0;
   for (const auto& message : fixture.daemon.messages()) {
@@ -119,7 +119,7 @@ TEST_CASE("a foreign process makes the job wait and say so") {
   CHECK(fixture.daemon.find(
       [](const auto& message) { return message.progress().state() == v1::Job::WAITING_FOR_IDLE_GPU; },
       seconds(1)));
-  CHECK_FALSE(result.provenance().contended());
+  CHECK_FALSE(result.provenance().timing().contended());
 }
 
 TEST_CASE("an agent that must never tune offers no device and says so") {

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/service/cubindctl/live.hpp"
+#include "tests/support/facts.hpp"
 
 namespace cubind::test {
 namespace {
@@ -29,8 +30,8 @@ struct ForgetFixture {
        .edit_table =
            [](Table& table) {
              TableTrial& trial = trial_of(table, tiny_problem(2), favourite());
-             trial.screening = {SampleBlock{{10, 10, 10}, {.sm_mhz = 1980}}};
-             trial.finals = {SampleBlock{std::vector<double>(32, 10.0), {.sm_mhz = 1980}}};
+             trial.screening = {test::block_of({10, 10, 10})};
+             trial.finals = {test::block_of(std::vector<double>(32, 10.0))};
            },
        .faults =
            R"([{"at": "measure", "fault": "illegal_address", "configuration": {"THREADS": 64, "VECTOR": 2}},

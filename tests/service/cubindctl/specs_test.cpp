@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "tests/service/cubindctl/live.hpp"
+#include "tests/support/facts.hpp"
 #include "tests/support/valid_configurations.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 
@@ -34,8 +35,8 @@ void add_mine(Table& table) {
     trial.context.problem = problem_of_mine();
     trial.context.configuration = configuration;
     trial.context.trial = Digest::of("mine " + to_string(configuration));
-    trial.screening = {{{time_us, time_us, time_us}, {.sm_mhz = 1980}}};
-    trial.finals = {{std::vector<double>(60, time_us), {.sm_mhz = 1980}}};
+    trial.screening = {test::block_of({time_us, time_us, time_us})};
+    trial.finals = {test::block_of(std::vector<double>(60, time_us))};
     table.trials.push_back(trial);
     time_us += 1;
   }

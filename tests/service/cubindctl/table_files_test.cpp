@@ -90,8 +90,8 @@ TEST_CASE_METHOD(TableFiles,
                                                            Contains("N=4096,K=3,T=f32") &&
                                                            Contains("0 only in A, 1 only in B, 0 changed"));
   Table slower = read_table(read_file(before), "a.json");
-  slower.records[0].timing.median_us *= 1.03;
-  slower.records[0].timing.high_us *= 1.1;
+  slower.records[0].timing.set_median_us(slower.records[0].timing.median_us() * 1.03);
+  slower.records[0].timing.set_high_us(slower.records[0].timing.high_us() * 1.1);
   write("slower.json", print_table(slower));
   const ProgramResult result = ctl({"table", "diff", before, file("slower.json"), "--fail-above", "2%"});
   CHECK(result.exit_code == 1);
@@ -116,8 +116,8 @@ TEST_CASE_METHOD(TableFiles, "table check --measure holds each record against to
   CHECK(document["ratio"].get<double>() == Approx(1).epsilon(0.05));
   CHECK(document["default_ratio"].get<double>() >= 0.99);
 
-  table.records[0].timing.median_us /= 2;
-  table.records[0].timing.low_us /= 2;
+  table.records[0].timing.set_median_us(table.records[0].timing.median_us() / 2);
+  table.records[0].timing.set_low_us(table.records[0].timing.low_us() / 2);
   write("t.json", print_table(table));
   const ProgramResult slower = measured({});
   CHECK(slower.exit_code == 1);
@@ -153,7 +153,7 @@ TEST_CASE_METHOD(TableFiles, "an imported row does not replace a measured one in
   Table measured = daemon.as_of_a_real_gpu();
   Table imported = measured;
   imported.records[0].evidence = Evidence::Imported;
-  imported.records[0].timing.measured_at = "2100-01-01T00:00:00Z";
+  imported.records[0].timing.set_measured_at("2100-01-01T00:00:00Z");
   write("measured.json", print_table(measured));
   write("imported.json", print_table(imported));
   CHECK(ctl({"table", "merge", file("imported.json"), file("measured.json")}).out == print_table(measured));

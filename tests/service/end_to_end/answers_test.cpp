@@ -22,7 +22,7 @@ TEST_CASE("a tuned problem is answered exactly with evidence replayed") {
   CHECK(reply.provenance().departures().empty());
   CHECK(reply.provenance().evidence() == v1::REPLAYED);
   CHECK(reply.configuration().SerializeAsString() == ended[0].winner().SerializeAsString());
-  CHECK(reply.provenance().timer() == "replay");
+  CHECK(reply.provenance().timing().timer() == "replay");
   CHECK(reply.provenance().same_bytes_measured());
   CHECK(reply.provenance().verification().verified());
 }
@@ -36,8 +36,8 @@ TEST_CASE("the winner is within the tie margin of the fastest configuration") {
     REQUIRE(ended.size() == 1);
     const Configuration winner = configuration_from_wire(ended[0].winner(), "winner");
     const auto best = fastest_tiny_configuration(tiny_problem(factor));
-    const double won = trial_of(table, tiny_problem(factor), winner).screening[0].samples_us[0];
-    const double fastest = trial_of(table, tiny_problem(factor), best).screening[0].samples_us[0];
+    const double won = trial_of(table, tiny_problem(factor), winner).screening[0].samples_us(0);
+    const double fastest = trial_of(table, tiny_problem(factor), best).screening[0].samples_us(0);
     // One sample of each: the margin and twice the noise.
     CHECK(won <= fastest * 1.025);
   }

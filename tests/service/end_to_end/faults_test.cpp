@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/support/facts.hpp"
 #include "tests/support/tiny_daemon.hpp"
 #include "tuner/plan/wire.hpp"
 
@@ -14,8 +15,8 @@ const Configuration kFavourite{{{"THREADS", 64}, {"VECTOR", 2}}};
 
 void favour(Table& table) {
   TableTrial& trial = trial_of(table, tiny_problem(2), kFavourite);
-  trial.screening = {SampleBlock{{10, 10, 10}, {.sm_mhz = 1980}}};
-  trial.finals = {SampleBlock{std::vector<double>(32, 10.0), {.sm_mhz = 1980}}};
+  trial.screening = {test::block_of({10, 10, 10})};
+  trial.finals = {test::block_of(std::vector<double>(32, 10.0))};
 }
 
 std::string fault(const std::string& at, const std::string& kind, const std::string& more = "") {
@@ -156,11 +157,11 @@ TEST_CASE("a time below the floor is refused") {
 TEST_CASE("blocks of a throttled GPU are kept and the record says so") {
   Faulty faulty(R"([{"at": "measure", "fault": "throttled"}])");
   REQUIRE(faulty.done());
-  CHECK(faulty.end.provenance().throttled());
+  CHECK(faulty.end.provenance().timing().throttled());
   const auto trial = faulty.stored_trial();
   REQUIRE(trial);
   CHECK(std::ranges::all_of(trial->finals,
-                            [](const SampleBlock& block) { return block.conditions.throttled; }));
+                            [](const SampleBlock& block) { return block.conditions().throttled(); }));
 }
 
 TEST_CASE("a foreign process on the GPU ends the wait of those who ask and the job goes on when it is gone") {
@@ -190,11 +191,11 @@ TEST_CASE("what was measured next to a foreign process is provisional until the 
   const Connection connection = daemon->connect();
   const auto ended = tune(connection, {tiny_problem(2)});
   REQUIRE(ended.size() == 1);
-  CHECK(ended[0].provenance().contended());
+  CHECK(ended[0].provenance().timing().contended());
   CHECK(ended[0].provenance().provisional());
   CHECK(eventually([&] {
     const auto reply = connection.get_variant(question(connection, tiny_problem(2)), kPatience);
-    return !reply.provenance().provisional() && !reply.provenance().contended();
+    return !reply.provenance().provisional() && !reply.provenance().timing().contended();
   }));
   CHECK(connection.get_status(kPatience).records() == 1);
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/facts.hpp"
 #include "tests/support/tiny_daemon.hpp"
 #include "tuner/plan/wire.hpp"
 
@@ -70,7 +71,7 @@ void fail_the_other(TableTrial& trial) {
   if (trial.context.kernel == kOther) {
     trial.outcome = Outcome::WrongResult;
     for (VerificationResult& one : trial.verifications) {
-      one.outcome = Outcome::WrongResult;
+      one.set_outcome(v1::WRONG_RESULT);
     }
   }
 }
@@ -142,10 +143,10 @@ TEST_CASE("a trial that was wrong after its timing for one name wins for none, a
   TwoNames f([](OrderedJson&) {},
              [&](TableTrial& trial) {
                if (trial.context.configuration == wrong) {
-                 VerificationResult before{.problem = trial.context.problem, .same_bits = true},
-                     after = before;
-                 after.after_timing = true;
-                 after.outcome = Outcome::WrongResult;
+                 const VerificationResult before = test::comparison_of(trial.context.problem);
+                 VerificationResult after = before;
+                 after.set_after_timing(true);
+                 after.set_outcome(v1::WRONG_RESULT);
                  trial.verifications = {before, after};
                }
              });

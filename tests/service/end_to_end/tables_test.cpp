@@ -64,11 +64,11 @@ TEST_CASE("an export of all trials without their samples has the time of each tr
     std::vector<double> samples;
     for (const SampleBlock& block :
          full.trials[i].finals.empty() ? full.trials[i].screening : full.trials[i].finals) {
-      samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
+      samples.insert(samples.end(), block.samples_us().begin(), block.samples_us().end());
     }
     CHECK(summary.trials[i].samples == samples.size());
     const bool won = full.trials[i].context.trial == full.records.at(0).context.trial;
-    CHECK(summary.trials[i].time_us == (won               ? full.records[0].timing.median_us
+    CHECK(summary.trials[i].time_us == (won               ? full.records[0].timing.median_us()
                                         : samples.empty() ? 0
                                                           : median(samples)));
     CHECK(summary.trials[i].screening.empty());

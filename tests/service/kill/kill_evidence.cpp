@@ -90,7 +90,7 @@ class Evidence {
     for (const SampleBlock& block : blocks) {
       stored_.insert(name);
       ++by_problem_[problems_.at(std::get<0>(name))].stored;
-      std::get<2>(name) += block.samples_us.size();
+      std::get<2>(name) += block.samples_us_size();
     }
   }
 

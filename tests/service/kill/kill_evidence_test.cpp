@@ -2,7 +2,9 @@
 #include <catch2/catch.hpp>
 
 #include "tests/service/kill/kill_evidence.hpp"
+#include "tests/support/facts.hpp"
 #include "tests/support/tiny_kernel.hpp"
+#include "tuner/table/table_samples.hpp"
 
 namespace cubind::test {
 namespace {
@@ -15,21 +17,16 @@ struct Example {
     stored.trials.resize(1);
     TableTrial& trial = stored.trials[0];
     key = trial.context.trial.hex();
-    const std::vector<double> screening = trial.screening[0].samples_us, finals = trial.finals[0].samples_us;
-    trial.screening = {block({screening[0]}), block({screening[1], screening[2]})};
+    const std::vector<double> screening = samples_of(trial.screening), finals = samples_of(trial.finals);
+    trial.screening = {block_of({screening[0]}), block_of({screening[1], screening[2]})};
     trial.finals.clear();
     log = {key + " SCREEN 0 1", key + " SCREEN 1 2"};
     acknowledged = {key + " SCREEN 0", key + " SCREEN 1"};
     for (std::size_t round = 0; round < rounds; ++round) {
-      trial.finals.push_back(block({finals.at(round)}));
+      trial.finals.push_back(block_of({finals.at(round)}));
       log.push_back(key + " FINAL " + std::to_string(round) + " 1");
       acknowledged.push_back(key + " FINAL " + std::to_string(round));
     }
-  }
-  static SampleBlock block(std::vector<double> samples) {
-    SampleBlock result;
-    result.samples_us = std::move(samples);
-    return result;
   }
   KillEvidence judged() const {
     return gather_evidence(log, acknowledged, stored, played).at(to_string(kProblem));

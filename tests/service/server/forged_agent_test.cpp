@@ -99,30 +99,39 @@ struct MalformedResult {
 
 TEST_CASE_METHOD(LeasedAgent, "a malformed result ends the stream with its field and makes no record") {
   const auto forged = GENERATE(
-      MalformedResult{"median_us", [](v1::JobResult& r) { r.mutable_provenance()->set_median_us(0); }},
-      MalformedResult{"median_us", [](v1::JobResult& r) { r.mutable_provenance()->set_median_us(1e308); }},
       MalformedResult{"median_us",
-                      [](v1::JobResult& r) { r.mutable_provenance()->set_median_us(kDenormal); }},
-      MalformedResult{"measured_at",
-                      [](v1::JobResult& r) { r.mutable_provenance()->set_measured_at("yesterday"); }},
+                      [](v1::JobResult& r) { r.mutable_provenance()->mutable_timing()->set_median_us(0); }},
+      MalformedResult{
+          "median_us",
+          [](v1::JobResult& r) { r.mutable_provenance()->mutable_timing()->set_median_us(1e308); }},
+      MalformedResult{
+          "median_us",
+          [](v1::JobResult& r) { r.mutable_provenance()->mutable_timing()->set_median_us(kDenormal); }},
       MalformedResult{
           "measured_at",
-          [](v1::JobResult& r) { r.mutable_provenance()->set_measured_at("2999-01-01T00:00:00Z"); }},
-      MalformedResult{"timer", [](v1::JobResult& r) { r.mutable_provenance()->set_timer(kTitle); }},
+          [](v1::JobResult& r) { r.mutable_provenance()->mutable_timing()->set_measured_at("yesterday"); }},
+      MalformedResult{"measured_at",
+                      [](v1::JobResult& r) {
+                        r.mutable_provenance()->mutable_timing()->set_measured_at("2999-01-01T00:00:00Z");
+                      }},
+      MalformedResult{"timer",
+                      [](v1::JobResult& r) { r.mutable_provenance()->mutable_timing()->set_timer(kTitle); }},
       MalformedResult{"worst_excess",
                       [](v1::JobResult& r) {
                         r.mutable_provenance()->mutable_verification()->set_worst_excess(kInfinity);
                       }},
       MalformedResult{"result.search.strategy",
                       [](v1::JobResult& r) { r.mutable_search()->set_strategy(kTitle); }},
-      MalformedResult{"median_low_us",
-                      [](v1::JobResult& r) { r.mutable_provenance()->set_median_low_us(kNan); }},
-      MalformedResult{"median_high_us",
-                      [](v1::JobResult& r) { r.mutable_provenance()->set_median_high_us(-1); }},
-      MalformedResult{"gain_over_default",
-                      [](v1::JobResult& r) { r.mutable_provenance()->set_gain_over_default(kNan); }},
-      MalformedResult{"measured_at",
-                      [](v1::JobResult& r) { r.mutable_provenance()->set_measured_at("a\nb"); }},
+      MalformedResult{"low_us",
+                      [](v1::JobResult& r) { r.mutable_provenance()->mutable_timing()->set_low_us(kNan); }},
+      MalformedResult{"high_us",
+                      [](v1::JobResult& r) { r.mutable_provenance()->mutable_timing()->set_high_us(-1); }},
+      MalformedResult{
+          "gain_over_default",
+          [](v1::JobResult& r) { r.mutable_provenance()->mutable_timing()->set_gain_over_default(kNan); }},
+      MalformedResult{
+          "measured_at",
+          [](v1::JobResult& r) { r.mutable_provenance()->mutable_timing()->set_measured_at("a\nb"); }},
       MalformedResult{"result.search.seconds",
                       [](v1::JobResult& r) { r.mutable_search()->set_seconds(kNan); }},
       MalformedResult{"result.stages[0].ms", [](v1::JobResult& r) {
@@ -150,7 +159,7 @@ TEST_CASE("a forged result costs only its lease and the job's next agent makes t
   CHECK_FALSE(forger.send_result(lease, result_of(lease, trials[0], 1.0)));
   DaemonFixture::eventually([&] { return daemon.status().records() == 1; });
   CHECK(honest.tuned() == 1);
-  CHECK(daemon.get(vector_add(4096)).reply.provenance().median_us() == 20.0);
+  CHECK(daemon.get(vector_add(4096)).reply.provenance().timing().median_us() == 20.0);
 }
 
 TEST_CASE("a second agent with the id of a connected one is refused and the first one works on") {
@@ -183,10 +192,11 @@ TEST_CASE_METHOD(LeasedAgent, "a result that does not fit its lease ends the lea
   using Forge = void (*)(v1::JobResult&);
   const Forge forge = GENERATE(
       Forge{[](v1::JobResult& r) { r.set_winner_trial(std::string(32, 'x')); }},
-      Forge{[](v1::JobResult& r) { r.add_finalists(std::string(32, 'x')); }},
-      Forge{[](v1::JobResult& r) { r.set_verification_digest(std::string(32, 'x')); }},
+      Forge{[](v1::JobResult& r) { r.add_finalists(std::string(32, 'x')); }}, Forge{[](v1::JobResult& r) {
+        r.mutable_provenance()->mutable_verification()->set_digest(std::string(32, 'x'));
+      }},
       Forge{[](v1::JobResult& r) { r.mutable_provenance()->mutable_verification()->set_verified(false); }},
-      Forge{[](v1::JobResult& r) { r.mutable_provenance()->set_samples(4'000'000); }});
+      Forge{[](v1::JobResult& r) { r.mutable_provenance()->mutable_timing()->set_samples(4'000'000); }});
   const auto trials = fake_trials(lease, 1);
   REQUIRE(agent.send_batch(lease, batch_of(trials)));
   v1::JobResult result = result_of(lease, trials[0]);

@@ -54,7 +54,7 @@ TEST_CASE("a choice as if nothing were known is reported and changes no record")
   CHECK(events.back().winner().SerializeAsString() == trials[2].header.configuration().SerializeAsString());
   const Got got = daemon.get(vector_add(4096));
   CHECK(got.reply.provenance().generation().number() == 1);
-  CHECK(got.reply.provenance().median_us() == 20.0);
+  CHECK(got.reply.provenance().timing().median_us() == 20.0);
 }
 
 TEST_CASE("a choice as if nothing were known is another job than an open search") {

@@ -72,7 +72,7 @@ TEST_CASE("an agent whose times are no numbers is refused with the field and not
   if (in_result) {
     REQUIRE(agent.send_batch(lease, batch));
     CHECK_THROWS(agent.send_result(lease, result_of(lease, trials[0], time)));
-    CHECK_THAT(agent.wait_for_end(), Contains("result.provenance.median"));
+    CHECK_THAT(agent.wait_for_end(), Contains("result.provenance.timing.median"));
     CHECK(daemon.status().records() == 0);
   } else {
     batch.mutable_blocks(0)->set_samples_us(0, time);

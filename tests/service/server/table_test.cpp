@@ -123,7 +123,7 @@ TEST_CASE("a provisional record is not exported but counted unless it is asked f
   const auto trials = fake_trials(lease, 1);
   REQUIRE(agent.send_batch(lease, batch_of(trials)));
   v1::JobResult beside_others = result_of(lease, trials[0]);
-  beside_others.mutable_provenance()->set_contended(true);
+  beside_others.mutable_provenance()->mutable_timing()->set_contended(true);
   REQUIRE(agent.send_result(lease, beside_others));
   DaemonFixture::eventually([&] { return daemon.status().records() == 1; });
   CHECK(daemon.export_table().find("\"trial\"") == std::string::npos);

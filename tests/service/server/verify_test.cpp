@@ -78,7 +78,7 @@ TEST_CASE("a stale record is measured again from its best and the caller hears w
   const auto events = daemon.tune(verify());
   REQUIRE(events.size() == 1);
   CHECK(is_same(events[0].before().winner(), daemon.trials[0].header.configuration()));
-  CHECK(events[0].before().provenance().median_us() == 20.0);
+  CHECK(events[0].before().provenance().timing().median_us() == 20.0);
   CHECK(events[0].before().provenance().driver().version() == "580.159.04");
   const v1::LeaseGrant lease = daemon.agent.wait_for_lease();
   REQUIRE(lease.listed_size() == 2);
@@ -108,7 +108,7 @@ TEST_CASE("a record that is not stale is measured again only with all and keeps 
   REQUIRE(daemon.agent.send_result(lease, result));
   const auto events = daemon.tune(in_background(tune_vector_add({4096})));
   CHECK(events.at(0).already_fresh());
-  CHECK(events.at(0).provenance().median_us() == 21.0);
+  CHECK(events.at(0).provenance().timing().median_us() == 21.0);
 }
 
 TEST_CASE("records of two flush methods are of one question and measured again once") {
@@ -154,7 +154,7 @@ TEST_CASE("a choice among listed configurations under another power limit is no 
   REQUIRE(lease.listed_size() == 2);
   auto again = fake_trials(lease, 2);
   v1::JobResult result = result_of(lease, again[0]);
-  result.mutable_provenance()->set_power_limit_mw(kLowerLimit);
+  result.mutable_provenance()->mutable_timing()->set_power_limit_mw(kLowerLimit);
   result.mutable_search()->set_strategy(std::string(kListed));
   result.mutable_search()->set_complete(false);
   REQUIRE(daemon.agent.send_batch(lease, batch_of(again)));

@@ -35,7 +35,7 @@ TEST_CASE("a foreign process before the job makes it wait and the GPU's memory i
   CHECK(waited(world.channel));
   CHECK(world.device.starts >= 2);
   CHECK(world.device.worked_beside_others == 0);
-  CHECK_FALSE(result.provenance().contended());
+  CHECK_FALSE(result.provenance().timing().contended());
 }
 
 TEST_CASE("a foreign process that appears ends the block and what was seen meanwhile is not kept") {
@@ -61,7 +61,7 @@ TEST_CASE("with always samples are taken next to others and the record is provis
   const v1::JobResult result = world.run();
   REQUIRE(result.status() == v1::JobResult::DONE);
   CHECK_FALSE(waited(world.channel));
-  CHECK(result.provenance().contended());
+  CHECK(result.provenance().timing().contended());
   CHECK(result.provenance().provisional());
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("a provisional record is measured again without what was measured next
   REQUIRE(again.status() == v1::JobResult::DONE);
   CHECK(text(again.winner()) == "A=3,B=2");
   CHECK_FALSE(world.device.measured.empty());
-  CHECK_FALSE(again.provenance().contended());
+  CHECK_FALSE(again.provenance().timing().contended());
   CHECK_FALSE(again.provenance().provisional());
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("a job that waits for an idle GPU goes on as soon as a caller lends it
   caller.join();
   CHECK(result.status() == v1::JobResult::DONE);
   CHECK(world.waits() == 1);
-  CHECK_FALSE(result.provenance().contended());
+  CHECK_FALSE(result.provenance().timing().contended());
   CHECK_FALSE(result.provenance().provisional());
 }
 

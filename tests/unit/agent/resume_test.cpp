@@ -50,7 +50,7 @@ TEST_CASE(
         after_storing ? std::set<SimulatedDevice::Sample>{} : samples_of(world.channel.lost, world.channel);
     const v1::JobResult resumed = world.run();
     CHECK(text(resumed.winner()) == text(expected.winner()));
-    CHECK(resumed.provenance().median_us() == expected.provenance().median_us());
+    CHECK(resumed.provenance().timing().median_us() == expected.provenance().timing().median_us());
     for (const auto& [sample, count] : world.device.measured) {
       REQUIRE(count == (in_flight.contains(sample) ? 2 : 1));
     }
@@ -190,7 +190,7 @@ TEST_CASE("trials of another kernel are entered under this one and neither measu
   move_to_another_kernel(world);
   const v1::JobResult second = world.run();
   CHECK(text(second.winner()) == text(first.winner()));
-  CHECK(second.provenance().median_us() == first.provenance().median_us());
+  CHECK(second.provenance().timing().median_us() == first.provenance().timing().median_us());
   CHECK(world.device.measured.empty());
   CHECK(world.device.verified.empty());
   REQUIRE(world.channel.trials.size() == trials.size());

@@ -159,7 +159,8 @@ TEST_CASE("a trial that is wrong on record stays wrong though its first verifica
 TEST_CASE("a record of invariant rows names what they were compared with") {
   InvariantWorld world({});
   World tolerant({});
-  CHECK(world.run().verification_digest() != tolerant.run().verification_digest());
+  CHECK(world.run().provenance().verification().digest() !=
+        tolerant.run().provenance().verification().digest());
 }
 
 TEST_CASE(

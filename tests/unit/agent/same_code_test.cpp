@@ -63,7 +63,7 @@ TEST_CASE("a value that changes no code wins nothing: the default is served with
   };
   const v1::JobResult result = world.run();
   CHECK(text(result.winner()) == "A=1,B=1");
-  CHECK(result.provenance().gain_over_default() == 1);
+  CHECK(result.provenance().timing().gain_over_default() == 1);
   CHECK(result.finalists_size() == 1);
 }
 

@@ -18,14 +18,14 @@ TEST_CASE("the fastest configuration wins with its evidence") {
   REQUIRE(result.status() == v1::JobResult::DONE);
   CHECK(text(result.winner()) == "A=3,B=2");
   const v1::Provenance& provenance = result.provenance();
-  CHECK(provenance.median_us() == Approx(100).epsilon(0.01));
-  CHECK(provenance.median_low_us() <= provenance.median_us());
-  CHECK(provenance.median_high_us() >= provenance.median_us());
-  CHECK(provenance.samples() >= 5);
-  CHECK(provenance.sm_mhz() == 1980);
-  CHECK(provenance.gain_over_default() == Approx(1.728).epsilon(0.02));
-  CHECK(provenance.timer() == "cupti");
-  CHECK(provenance.tick_us() == 0.032);
+  CHECK(provenance.timing().median_us() == Approx(100).epsilon(0.01));
+  CHECK(provenance.timing().low_us() <= provenance.timing().median_us());
+  CHECK(provenance.timing().high_us() >= provenance.timing().median_us());
+  CHECK(provenance.timing().samples() >= 5);
+  CHECK(provenance.timing().sm_mhz() == 1980);
+  CHECK(provenance.timing().gain_over_default() == Approx(1.728).epsilon(0.02));
+  CHECK(provenance.timing().timer() == "cupti");
+  CHECK(provenance.timing().tick_us() == 0.032);
 }
 
 TEST_CASE("each configuration is compiled once and the calls of NVRTC are counted") {
@@ -108,7 +108,7 @@ TEST_CASE("a kernel of two microseconds is measured several times a round") {
     samples += block.trial_key() == result.winner_trial() ? 12 : 0;
   }
   CHECK(samples >= 120);
-  CHECK(result.provenance().samples() == samples);
+  CHECK(result.provenance().timing().samples() == samples);
 }
 
 TEST_CASE("inside the tie margin the default wins") {
@@ -305,7 +305,7 @@ TEST_CASE("where results must be reproducible a configuration whose bits differ 
 
 TEST_CASE("throttled blocks are marked in the answer") {
   World world({.throttled = true});
-  CHECK(world.run().provenance().throttled());
+  CHECK(world.run().provenance().timing().throttled());
 }
 
 TEST_CASE("a job without a correct configuration fails and says so") {

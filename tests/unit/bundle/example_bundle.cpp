@@ -1,4 +1,5 @@
 #include "tests/unit/bundle/example_bundle.hpp"
+#include "tests/support/facts.hpp"
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
@@ -37,12 +38,20 @@ TableRecord record_of(const KernelSpec& spec, const DeviceClass& device, std::in
   record.numerics = "tolerance";
   record.name_space = name_space;
   record.driver_cuda = 13000;
-  record.timing.median_us = record.timing.low_us = record.timing.high_us = 2.5;
-  record.timing.samples = 5;
-  record.timing.timer = "cupti";
-  record.timing.tick_us = 0.032;
-  record.timing.measured_at = "2026-01-02T03:04:05Z";
-  record.verification = {true, verification_digest(spec), "default", 0.25, true, true, {context.problem}};
+  record.timing.set_median_us(2.5);
+  record.timing.set_low_us(2.5);
+  record.timing.set_high_us(2.5);
+  record.timing.set_samples(5);
+  record.timing.set_timer("cupti");
+  record.timing.set_tick_us(0.032);
+  record.timing.set_measured_at("2026-01-02T03:04:05Z");
+  record.verification.set_verified(true);
+  record.verification.set_digest(bytes_of(verification_digest(spec)));
+  record.verification.set_reference("default");
+  record.verification.set_worst_excess(0.25);
+  record.verification.set_same_bits(true);
+  record.verification.set_after_timing(true);
+  set_problems(std::vector{context.problem}, record.verification);
   return record;
 }
 
@@ -58,7 +67,7 @@ BundleContent example_content(const std::string& name_space) {
     const std::string cubin = "cubin of K=" + std::to_string(factor);
     content.cubins[Digest::of(cubin)] = cubin;
     const std::string symbol = "_Z5scaleK" + std::to_string(factor);
-    content.artifacts.push_back({{symbol}, {{symbol, 16, 0, 0, 0, 0, false}}});
+    content.artifacts.push_back({{symbol}, {resources_of(symbol, 16)}});
   }
   sort_table(content.table);
   content.kernels[spec->name] = spec;

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/facts.hpp"
 #include "tests/support/reported.hpp"
 
 namespace cubind::ctl {
@@ -11,10 +12,10 @@ using Catch::Contains;
 
 struct AuditFixture : test::Reported {
   AuditFixture() {
-    record.verification.verified = true;
-    record.verification.reference = "kernel";
-    record.verification.same_bits = true;
-    record.verification.problems = {problem, test::tiny_problem(2, 2049)};
+    record.verification.set_verified(true);
+    record.verification.set_reference("kernel");
+    record.verification.set_same_bits(true);
+    test::set_problems(std::vector{problem, test::tiny_problem(2, 2049)}, record.verification);
     record.evidence = Evidence::Measured;
   }
 
@@ -47,25 +48,26 @@ TEST_CASE_METHOD(AuditFixture, "a verified record that is today's fails no check
 
 TEST_CASE_METHOD(AuditFixture,
                  "a kernel that is compared with its own default fails the check of its reference") {
-  record.verification.reference = "default";
+  record.verification.set_reference("default");
   CHECK(verdict("reference") == Verdict::Fail);
-  record.verification.verified = false;
+  record.verification.set_verified(false);
   CHECK_THAT(line("reference").evidence, Contains("compared with nothing"));
 }
 
 TEST_CASE_METHOD(AuditFixture,
                  "a bucket that was compared at one problem alone fails the check of its tails") {
-  record.verification.problems = {problem};
+  test::set_problems(std::vector{problem}, record.verification);
   CHECK(verdict("tails") == Verdict::Fail);
 }
 
 TEST_CASE_METHOD(AuditFixture, "the gain over a library is that of the latest comparison") {
   CHECK(verdict("gain over library") == Verdict::Note);
   CHECK_THAT(line("gain over library").evidence, Contains("python -m cubind.torch compare"));
-  record.over_library = {{"torch 2.12.1", 0.5, 0.5, 0.5, 9}, {"torch 2.13.0", 1.31, 1.29, 1.33, 40}};
+  record.over_library = {test::gain_over("torch 2.12.1", 0.5, 0.5, 0.5, 9),
+                         test::gain_over("torch 2.13.0", 1.31, 1.29, 1.33, 40)};
   CHECK(verdict("gain over library") == Verdict::Ok);
   CHECK(line("gain over library").evidence == "1.31 x (1.29 to 1.33), torch 2.13.0, reported");
-  record.over_library.back().low = 0.99;
+  record.over_library.back().set_gain_low(0.99);
   CHECK(verdict("gain over library") == Verdict::Note);
   record.over_library.pop_back();
   CHECK(verdict("gain over library") == Verdict::Fail);
@@ -74,7 +76,7 @@ TEST_CASE_METHOD(AuditFixture, "the gain over a library is that of the latest co
 TEST_CASE_METHOD(AuditFixture, "a gain whose interval holds 1 is a note") {
   trial(128, 1).finals = trial(256, 4).finals;
   CHECK(verdict("gain") == Verdict::Note);
-  record.timing.gain_over_default = 0;
+  record.timing.set_gain_over_default(0);
   trial(128, 1).finals.clear();
   CHECK_THAT(line("gain").evidence, Contains("was not measured with it"));
 }
@@ -111,7 +113,10 @@ TEST_CASE_METHOD(AuditFixture, "an answer with a departure and wanted problems f
 }
 
 TEST_CASE_METHOD(AuditFixture, "spills and unknown work are notes") {
-  trial(256, 4).resources = {{"scale", 128, 0, 0, 16, 16}};
+  EntryResources spilling = test::resources_of("scale", 128);
+  spilling.set_spill_store_bytes(16);
+  spilling.set_spill_load_bytes(16);
+  trial(256, 4).resources = {spilling};
   CHECK(verdict("resources") == Verdict::Note);
   CHECK_THAT(line("resources").evidence,
              Contains("128 registers") && Contains("32 bytes of registers spill"));

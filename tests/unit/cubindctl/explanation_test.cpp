@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "client/cubindctl/explanation_output.hpp"
+#include "tests/support/facts.hpp"
 #include "tests/support/paths.hpp"
 
 namespace cubind::ctl {
@@ -41,7 +42,7 @@ struct Recorded {
     for (TableTrial& trial : table.trials) {
       for (auto* blocks : {&trial.screening, &trial.finals}) {
         for (SampleBlock& block : *blocks) {
-          block.conditions.memory_mhz = clock;
+          block.mutable_conditions()->set_memory_mhz(clock);
         }
       }
     }
@@ -73,12 +74,12 @@ TEST_CASE_METHOD(Recorded, "the trials of the problem alone are explained with t
 
 TEST_CASE_METHOD(Recorded, "the winner has the time of its record and what was only screened says so") {
   for (TableRecord& record : table.records) {
-    record.timing.median_us = 12.345;
+    record.timing.set_median_us(12.345);
   }
   const Explanation explanation = explained();
   const auto winner = std::ranges::find(explanation.timed, true, &ExplainedTrial::is_winner);
   CHECK(winner->time_us == 12.345);
-  CHECK(winner->samples == explanation.record->timing.samples);
+  CHECK(winner->samples == explanation.record->timing.samples());
   CHECK_FALSE(winner->screened);
   CHECK(std::ranges::count(explanation.timed, false, &ExplainedTrial::screened) ==
         static_cast<std::ptrdiff_t>(explanation.finalists.size()));
@@ -117,7 +118,7 @@ TEST_CASE_METHOD(Recorded, "the document has the work and the peaks that are kno
 TEST_CASE_METHOD(Recorded, "the winner's comparisons with libraries are printed") {
   CHECK_FALSE(json_of(explained(), question)["winner"].contains("over_library"));
   for (TableRecord& record : table.records) {
-    record.over_library = {{"torch 2.13.0", 1.31, 1.29, 1.33, 40}};
+    record.over_library = {test::gain_over("torch 2.13.0", 1.31, 1.29, 1.33, 40)};
   }
   std::ostringstream out;
   print(out, explained(), question, 0);
@@ -131,8 +132,8 @@ TEST_CASE_METHOD(Recorded, "the winner's comparisons with libraries are printed"
 TEST_CASE_METHOD(Recorded, "a trial tells the best that it was judged against when it was first screened") {
   TableTrial& one = slowest();
   one.screening.resize(2, one.screening.front());
-  one.screening[0].judged_against_us = 70;
-  one.screening[1].judged_against_us = 60;
+  one.screening[0].set_judged_against_us(70);
+  one.screening[1].set_judged_against_us(60);
   CHECK(explained().timed.back().judged_against_us == 70);
 }
 
@@ -161,7 +162,7 @@ TEST_CASE_METHOD(Recorded, "a trial shows whether it uses the tensor cores") {
   const TableTrial* best = explained().timed.front().trial;
   const auto same =
       std::ranges::find_if(table.trials, [&](const TableTrial& trial) { return &trial == best; });
-  same->resources.back().tensor_cores = true;
+  same->resources.back().set_tensor_cores(true);
   CHECK_THAT(best_row(), Contains("  yes  "));
   CHECK(json_of(explained(), question)["best"][0]["tensor_cores"] == true);
 }
@@ -242,9 +243,11 @@ TEST_CASE_METHOD(Recorded, "finalists that tie are told apart by their places in
   early->resources = late->resources;
   SampleBlock block = early->screening.front();
   for (int round = 0; round < 20; ++round) {
-    block.samples_us = {100.05};
+    block.clear_samples_us();
+    block.add_samples_us(100.05);
     early->finals.push_back(block);
-    block.samples_us = {100.0};
+    block.clear_samples_us();
+    block.add_samples_us(100.0);
     late->finals.push_back(block);
   }
   const Explanation explanation = explained();
@@ -284,7 +287,7 @@ TEST_CASE_METHOD(Recorded, "the text names the winner and why it won and the ten
                             Contains(reason_of(explanation)) && Contains("by 158 trials"));
   const OutputJson json = json_of(explanation, question);
   CHECK(json["best"].size() == 10);
-  CHECK(json["winner"]["time_us"] == explanation.record->timing.median_us);
+  CHECK(json["winner"]["time_us"] == explanation.record->timing.median_us());
   CHECK(json["tunables"][0]["explained"] == explanation.tunables[0].explained);
 }
 

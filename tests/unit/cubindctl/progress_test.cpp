@@ -74,13 +74,13 @@ TEST_CASE("of a record that was measured again the line says by how much and whe
   v1::TuneEvent ended = event(v1::Job::DONE);
   v1::RecordBefore& before = *ended.mutable_before();
   *before.mutable_winner() = ended.winner();
-  before.mutable_provenance()->set_median_us(24.1 / 1.02);
+  before.mutable_provenance()->mutable_timing()->set_median_us(24.1 / 1.02);
   before.mutable_provenance()->mutable_driver()->set_version("570.86.15");
   before.mutable_provenance()->set_toolchain("nvrtc 12.8");
   CHECK(result_text(ended).ends_with(
       "; was 23.63 us with driver 570.86.15 and nvrtc 12.8, now +2.0 %, the winner stays"));
   before.mutable_winner()->mutable_values(0)->set_value(512);
-  before.mutable_provenance()->set_median_us(24.1 / 0.96);
+  before.mutable_provenance()->mutable_timing()->set_median_us(24.1 / 0.96);
   CHECK(result_text(ended).ends_with("now -4.0 %, the winner was THREADS=512,VECTOR=4"));
   ended.mutable_job()->mutable_policy()->set_flush_method(3);
   before.mutable_policy()->set_flush_method(3);

@@ -24,7 +24,7 @@ TEST_CASE_METHOD(Reported, "a report has every record with its gain and the inte
 }
 
 TEST_CASE_METHOD(Reported, "a gain that the store does not know is left out") {
-  input.table.records[0].timing.gain_over_default = 0;
+  input.table.records[0].timing.set_gain_over_default(0);
   trial(128, 1).finals.clear();
   const OutputJson record = data()["records"].at(0);
   CHECK_FALSE(record.contains("gain_over_default"));

@@ -38,7 +38,7 @@ struct BlockFixture {
   // Readings are taken in turns, the last one again and again.
   v1::MeasuredItem measured() {
     const auto next = [&] {
-      BlockConditions reading = readings.front();
+      Conditions reading = readings.front();
       if (readings.size() > 1) {
         readings.pop_front();
       }
@@ -52,15 +52,15 @@ struct BlockFixture {
     const TimedWork work;
     return measure_blocks(tools, problem, {&work, 1}, request, MeasureSettings{}).front();
   }
-  static BlockConditions reading(std::uint32_t sm_mhz, std::uint64_t reasons = 0) {
-    BlockConditions conditions;
-    conditions.sm_mhz = sm_mhz;
-    conditions.throttle_reasons = reasons;
+  static Conditions reading(std::uint32_t sm_mhz, std::uint64_t reasons = 0) {
+    Conditions conditions;
+    conditions.set_sm_mhz(sm_mhz);
+    conditions.set_throttle_reasons(reasons);
     return conditions;
   }
 
   ScriptedTimer timer;
-  std::deque<BlockConditions> readings = {reading(1000)};
+  std::deque<Conditions> readings = {reading(1000)};
   measure::ThrottlePolicy throttle;
   cuda::DeviceFacts facts;
   v1::PrepareProblem problem;

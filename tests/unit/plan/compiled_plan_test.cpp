@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "tests/support/facts.hpp"
 #include "tuner/plan/compiled_plan.hpp"
 
 namespace cubind {
@@ -22,8 +23,9 @@ TEST_CASE("entries and variables of a plan get the symbols of their name express
 }
 
 TEST_CASE("the shared memory that a compiler decided is added to the launches of its entry") {
-  const std::vector<EntryResources> resources{{.entry_symbol = "rows", .launch_shared_bytes = 4096},
-                                              {.entry_symbol = "others", .static_shared_bytes = 512}};
+  std::vector<EntryResources> resources{test::resources_of("rows", 32),
+                                        test::resources_of("others", 32, 512)};
+  resources[0].set_launch_shared_bytes(4096);
   LaunchPlan plan;
   plan.launches = {{"rows[0]", "", {}, {}, 16, {}}, {"others[0]", "", {}, {}, 16, {}}};
   const LaunchPlan launched = as_compiled(plan, {"rows[0]", "others[0]"}, {"rows", "others"}, resources);
@@ -32,8 +34,8 @@ TEST_CASE("the shared memory that a compiler decided is added to the launches of
 }
 
 TEST_CASE("a template evaluates to the plan that is launched and knows the static shared memory") {
-  const std::vector<EntryResources> resources{
-      {.entry_symbol = "rows", .static_shared_bytes = 512, .launch_shared_bytes = 4096}};
+  std::vector<EntryResources> resources{test::resources_of("rows", 32, 512)};
+  resources[0].set_launch_shared_bytes(4096);
   const Problem problem{{{"N", 8}}, {}, {}, ""};
   PlanTemplate plan;
   plan.launches = {{"rows[0]", "", {"1"}, {"32"}, "N > 4 ? 2 * N : N", {}}};

@@ -16,7 +16,7 @@ Table recorded_table() {
   Table table = example_table();
   for (TableTrial& trial : table.trials) {
     for (SampleBlock& block : trial.finals) {
-      block.conditions.memory_mhz = 3201;
+      block.mutable_conditions()->set_memory_mhz(3201);
     }
   }
   return table;
@@ -89,7 +89,7 @@ TEST_CASE("recorded samples are played in order") {
 TEST_CASE("played samples have the clocks at which they were recorded, as a roofline needs them") {
   Fixture fixture;
   REQUIRE(fixture.load(128).outcome() == v1::CORRECT);
-  const v1::ThrottleInfo played = fixture.measure(v1::SampleBlock::SCREEN, 0, 1).measured(0).conditions();
+  const v1::Conditions played = fixture.measure(v1::SampleBlock::SCREEN, 0, 1).measured(0).conditions();
   CHECK(played.sm_mhz() == 1980);
   CHECK(played.memory_mhz() == 3201);
 }

@@ -25,7 +25,7 @@ struct RecordedSpace {
       }
       std::vector<double> samples;
       for (const SampleBlock& block : trial.finals.empty() ? trial.screening : trial.finals) {
-        samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
+        samples.insert(samples.end(), block.samples_us().begin(), block.samples_us().end());
       }
       times.emplace_back(median(samples), trial.context.configuration);
     }

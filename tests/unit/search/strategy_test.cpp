@@ -1,4 +1,5 @@
 #include "tuner/search/strategy.hpp"
+#include "tests/support/facts.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -149,19 +150,19 @@ TEST_CASE("a space that is too tangled to be counted is searched by the model") 
 }
 
 TEST_CASE("a search covers every budget under which it would try nothing more") {
-  const SearchSummary whole{{}, std::string(kExhaustiveSearch), 60, 0, true};
+  const auto whole = test::search_of({}, kExhaustiveSearch, 60, 0, true);
   CHECK(covers(whole, {}));
   CHECK(covers(whole, {1'000, 0}));
-  const SearchSummary model{{}, std::string(kModelSearch), kDefaultTrials, 0, false};
+  const auto model = test::search_of({}, kModelSearch, kDefaultTrials, 0, false);
   CHECK(covers(model, {}));
   CHECK(covers(model, {kDefaultTrials - 1, 0}));
   CHECK_FALSE(covers(model, {kDefaultTrials + 1, 0}));
   CHECK_FALSE(covers(model, {0, 60}));
-  const SearchSummary timed{{}, std::string(kModelSearch), 100, 60, false};
+  const auto timed = test::search_of({}, kModelSearch, 100, 60, false);
   CHECK(covers(timed, {0, 60}));
   CHECK_FALSE(covers(timed, {0, 61}));
   CHECK_FALSE(covers(timed, {}));
-  CHECK_FALSE(covers({{}, "model/0", 1'000, 0, false}, {}));
+  CHECK_FALSE(covers(test::search_of({}, "model/0", 1'000, 0, false), {}));
 }
 
 TEST_CASE("a model's proposals are a function of seed and history") {

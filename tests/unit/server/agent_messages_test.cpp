@@ -51,6 +51,17 @@ TEST_CASE("blocks that are empty or would never end are refused") {
   CHECK_THAT(refusal_of([&] { batch_from_wire(batch); }), Contains("batch.blocks[0].index"));
 }
 
+TEST_CASE("a fact with a field that this version does not know is refused with its place") {
+  v1::Batch batch;
+  v1::SampleBlock& block = *batch.add_blocks();
+  block.set_trial_key(std::string(32, 'x'));
+  block.add_samples_us(20);
+  v1::Conditions& conditions = *block.mutable_conditions();
+  conditions.GetReflection()->MutableUnknownFields(&conditions)->AddVarint(99, 1);
+  CHECK_THAT(refusal_of([&] { batch_from_wire(batch); }),
+             Contains("batch.blocks[0].conditions: has a field that this version does not know (number 99)"));
+}
+
 TEST_CASE("no more is done of a job than there is") {
   v1::Progress progress;
   progress.set_configurations(10);

@@ -146,7 +146,7 @@ TEST_CASE("a damaged verification is left out") {
   StoreFixture f;
   VerificationRow row;
   row.trial = trial_row("a").key.digest;
-  row.result.problem = problem_of(4097);
+  row.result = comparison_of(problem_of(4097));
   f.write([&](StoreWriter& writer) {
     writer.put_trial(trial_row("a"));
     writer.put_verification(row);

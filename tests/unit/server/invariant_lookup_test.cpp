@@ -14,7 +14,7 @@ struct InvariantFixture : LookupFixture {
   RecordRow invariant_record(std::int64_t n, const DeviceClass& device = h200_class()) const {
     RecordRow row = record(n, device);
     row.question.numerics = kInvariant;
-    row.verification.digest = verification_digest(*spec, kInvariant);
+    row.verification.set_digest(bytes_of(verification_digest(*spec, kInvariant)));
     return row;
   }
   Question invariant_question(std::int64_t n) const {
@@ -71,7 +71,7 @@ TEST_CASE("where rows must be invariant a record of another revision does not an
 TEST_CASE("where rows must be invariant a record that was compared with another default does not answer") {
   InvariantFixture f;
   RecordRow row = f.invariant_record(8192);
-  row.verification.digest = Digest::of("the default was another one");
+  row.verification.set_digest(bytes_of(Digest::of("the default was another one")));
   f.add({row});
   CHECK(f.best(f.invariant_question(8192)).match == kDefault);
 }

@@ -48,7 +48,7 @@ TEST_CASE("what the bucket answers is wished for exactly") {
 TEST_CASE("a stale record is measured again where agents have what the caller has") {
   WishFixture f;
   RecordRow old = f.record(4096);
-  old.timing.power_limit_mw = 600'000;
+  old.timing.set_power_limit_mw(600'000);
   f.add({old});
   Question question = f.asked(3000);
   question.power_limit_mw = 700'000;

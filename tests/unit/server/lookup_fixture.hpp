@@ -56,7 +56,7 @@ struct LookupFixture {
     if (result.plan) {
       row.trial = trial_key({spec.get(), problem, device.digest, {}, "580"}, artifact, *result.plan).digest;
     }
-    row.verification.digest = verification_digest(*spec);
+    row.verification.set_digest(bytes_of(verification_digest(*spec)));
     return row;
   }
 

@@ -296,8 +296,9 @@ TEST_CASE("imported provisional stale and unverified records are not fresh") {
   };
   CHECK_FALSE(with([](RecordRow& row) { row.evidence = Evidence::Imported; }));
   CHECK_FALSE(with([](RecordRow& row) { row.provisional = true; }));
-  CHECK_FALSE(with([](RecordRow& row) { row.verification.verified = false; }));
-  CHECK_FALSE(with([](RecordRow& row) { row.verification.digest = Digest::of("another reference"); }));
+  CHECK_FALSE(with([](RecordRow& row) { row.verification.set_verified(false); }));
+  CHECK_FALSE(
+      with([](RecordRow& row) { row.verification.set_digest(bytes_of(Digest::of("another reference"))); }));
 }
 
 TEST_CASE("a snapshot stays as it is while the index goes on") {

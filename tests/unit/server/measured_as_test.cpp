@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/zstd.hpp"
+#include "tests/support/facts.hpp"
 #include "tests/support/named_cubin.hpp"
 #include "tests/unit/server/scheduler_fixture.hpp"
 
@@ -35,7 +36,7 @@ struct Reported : SchedulerFixture {
     artifact.key = artifact_key(source, row.toolchain);
     artifact.entries = source.entries;
     artifact.entry_symbols = {symbol};
-    artifact.resources = {{symbol, 32}};
+    artifact.resources = {resources_of(symbol, 32)};
     artifact.cubin = Digest::of(cubin);
     artifact.cubin_bytes = cubin.size();
     result.artifacts[0].zstd = zstd_compress(cubin);

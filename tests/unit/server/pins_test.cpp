@@ -27,7 +27,7 @@ struct PinFixture {
   std::vector<double> medians(const std::string& job) {
     std::vector<double> medians;
     for (const RecordPtr& record : pins->snapshot(job)->all()) {
-      medians.push_back(record->timing.median_us);
+      medians.push_back(record->timing.median_us());
     }
     return medians;
   }
@@ -78,7 +78,7 @@ TEST_CASE("a job may pin an earlier generation by name and gets its records") {
   PinFixture f;
   const Generation first = f.index.snapshot()->generation();
   f.measure(4096, 19);
-  CHECK(f.pins->snapshot("rollout", first)->all().front()->timing.median_us == 20.0);
+  CHECK(f.pins->snapshot("rollout", first)->all().front()->timing.median_us() == 20.0);
   f.restart();
   CHECK(f.medians("rollout") == std::vector{20.0});
   CHECK(f.pins->snapshot("rollout", first)->generation() == first);

@@ -1,4 +1,5 @@
 #include "tests/unit/server/rows.hpp"
+#include "tests/support/facts.hpp"
 
 #include "base/zstd.hpp"
 #include "tests/support/example_facts.hpp"
@@ -35,7 +36,7 @@ ArtifactRow artifact_row(const std::string& name, const std::string& cubin) {
   row.cubin_bytes = cubin.size();
   row.entries = {"vector_add<float, 256>"};
   row.entry_symbols = {"_Z10vector_add"};
-  row.resources = {{"_Z10vector_add", 32, 0, 0, 0, 0, false}};
+  row.resources = {resources_of("_Z10vector_add", 32)};
   row.toolchain = toolchain();
   row.compile_ms = 12.5;
   return row;
@@ -61,12 +62,12 @@ BlockRow block_row(const TrialRow& trial, unsigned index) {
   row.trial = trial.key.digest;
   row.origin = trial.origin;
   row.series = trial.series;
-  row.stage = Stage::Final;
-  row.index = index;
-  row.block.samples_us = {20.0, 20.1 + index, 19.9};
-  row.block.conditions.sm_mhz = 1980;
-  row.timer = "cupti";
-  row.tick_us = 0.032;
+  row.block = block_of({20.0, 20.1 + index, 19.9});
+  row.block.set_trial_key(bytes_of(row.trial));
+  row.block.set_stage(v1::SampleBlock::FINAL);
+  row.block.set_index(index);
+  row.block.set_timer("cupti");
+  row.block.set_tick_us(0.032);
   row.job_id = "job";
   return row;
 }
@@ -81,11 +82,11 @@ RecordRow record_row(std::int64_t n, double median_us) {
   row.toolchain = toolchain();
   row.driver = {13000, "580.159.04"};
   row.evidence = Evidence::Measured;
-  row.timing.median_us = median_us;
-  row.timing.samples = 12;
-  row.timing.measured_at = "2026-11-21T12:00:00Z";
-  row.verification.verified = true;
-  row.verification.problems = {problem_of(n), problem_of(n + 1)};
+  row.timing.set_median_us(median_us);
+  row.timing.set_samples(12);
+  row.timing.set_measured_at("2026-11-21T12:00:00Z");
+  row.verification.set_verified(true);
+  set_problems(std::vector{problem_of(n), problem_of(n + 1)}, row.verification);
   row.finalists = {Digest::of("trial")};
   return row;
 }

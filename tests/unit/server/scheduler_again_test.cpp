@@ -1,6 +1,7 @@
 // What is measured again: provisional records, retunes, series of samples.
 #include <catch2/catch.hpp>
 
+#include "tests/support/facts.hpp"
 #include "tests/unit/server/scheduler_fixture.hpp"
 
 namespace cubind::test {
@@ -15,7 +16,7 @@ TEST_CASE("a contended record is provisional") {
   const Lease lease = f.link.leases.at(0);
   f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a"));
   WorkResult result = f.done("a");
-  result.record.timing.contended = true;
+  result.record.timing.set_contended(true);
   f.scheduler->finish(agent, lease.id, lease.fence, result);
   CHECK(f.index.snapshot()->all().at(0)->provisional);
 }
@@ -27,7 +28,7 @@ struct Contended : SchedulerFixture {
     submit();
     scheduler->store_batch(agent, link.leases[0].id, link.leases[0].fence, batch("a"));
     WorkResult result = done("a");
-    result.record.timing.contended = true;
+    result.record.timing.set_contended(true);
     scheduler->finish(agent, link.leases[0].id, link.leases[0].fence, result);
   }
   void hand_back(const Lease& lease) {
@@ -122,7 +123,7 @@ struct MeasuredAt700Watt : SchedulerFixture {
     submit();
     scheduler->store_batch(agent, link.leases[0].id, link.leases[0].fence, batch("a"));
     WorkResult result = done("a");
-    result.record.timing.power_limit_mw = 700'000;
+    result.record.timing.set_power_limit_mw(700'000);
     scheduler->finish(agent, link.leases[0].id, link.leases[0].fence, result);
   }
   static AgentProfile offering(std::uint32_t power_limit_mw) {
@@ -202,7 +203,7 @@ TEST_CASE("a budget and the times of stages outlive the daemon") {
   for (std::size_t lease = 0; lease < 2; ++lease) {
     WorkResult back;
     back.status = WorkResult::Status::Interrupted;
-    back.stages = {{"compiling", 10}, {"screening", 5}};
+    back.stages = {stage_time("compiling", 10), stage_time("screening", 5)};
     const Lease now = f.link.leases.back();
     REQUIRE(f.scheduler->finish(agent, now.id, now.fence, back));
     f.clock.advance(1s);
@@ -212,7 +213,7 @@ TEST_CASE("a budget and the times of stages outlive the daemon") {
   f.scheduler->load();
   const JobRow job = f.scheduler->find(id)->job;
   CHECK(job.budget == SearchBudget{20, 2.5});
-  CHECK(job.stages == std::vector<StageTime>{{"compiling", 20}, {"screening", 10}});
+  CHECK(job.stages == std::vector{stage_time("compiling", 20), stage_time("screening", 10)});
 }
 
 TEST_CASE("a choice as if nothing were known outlives the daemon as a job of its own") {
@@ -235,7 +236,7 @@ TEST_CASE("a record keeps what was searched for it") {
   const Lease lease = f.link.leases.at(0);
   f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a"));
   WorkResult result = f.done("a");
-  result.record.search = {Digest::of("space"), std::string(kModelSearch), 300, 60, false};
+  result.record.search = search_of(Digest::of("space"), kModelSearch, 300, 60, false);
   f.scheduler->finish(agent, lease.id, lease.fence, result);
   CHECK(f.index.snapshot()->all().at(0)->search == result.record.search);
 }

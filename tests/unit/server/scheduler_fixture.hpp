@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "server/jobs/scheduler.hpp"
+#include "tests/support/facts.hpp"
 #include "tests/support/manual_clock.hpp"
 #include "tests/unit/server/rows.hpp"
 #include "tests/unit/server/vector_add_library.hpp"
@@ -101,9 +102,8 @@ struct SchedulerFixture {
     batch.blocks = {block_row(row, 0)};
     VerificationRow verified;
     verified.trial = row.key.digest;
-    verified.verification_digest = verification_digest(spec());
-    verified.result.problem = row.problem;
-    verified.result.same_bits = true;
+    verified.result = comparison_of(row.problem);
+    verified.result.set_verification_digest(bytes_of(verification_digest(spec())));
     batch.verifications = {verified};
     return batch;
   }
@@ -112,11 +112,12 @@ struct SchedulerFixture {
     result.record = record_row(n);
     result.record.trial = trial(name, n).key.digest;
     result.record.finalists = {result.record.trial};
-    result.record.verification.digest = verification_digest(spec());
-    result.record.timing.low_us = result.record.timing.high_us = 20.0;
-    result.record.timing.samples = 3;
-    result.record.timing.timer = "cupti";
-    result.record.verification.problems = {problem_of(n)};
+    result.record.verification.set_digest(bytes_of(verification_digest(spec())));
+    result.record.timing.set_low_us(20.0);
+    result.record.timing.set_high_us(20.0);
+    result.record.timing.set_samples(3);
+    result.record.timing.set_timer("cupti");
+    set_problems(std::vector{problem_of(n)}, result.record.verification);
     return result;
   }
   static WorkResult failed() {

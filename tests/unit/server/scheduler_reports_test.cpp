@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/zstd.hpp"
+#include "tests/support/facts.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/unit/server/scheduler_fixture.hpp"
 #include "tuner/spec/cubin_entries.hpp"
@@ -103,19 +104,21 @@ TEST_CASE("a result that does not fit what was stored is refused and makes no re
                    [](WorkResult& r, SchedulerFixture&) { r.record.finalists = {Digest::of("mine")}; }},
       ForgedResult{"another problem",
                    [](WorkResult& r, SchedulerFixture&) { r.record.question.problem = problem_of(64); }},
-      ForgedResult{
-          "faster than its samples",
-          [](WorkResult& r, SchedulerFixture&) { r.record.timing.median_us = r.record.timing.low_us = 1.0; }},
+      ForgedResult{"faster than its samples",
+                   [](WorkResult& r, SchedulerFixture&) {
+                     r.record.timing.set_median_us(1.0);
+                     r.record.timing.set_low_us(1.0);
+                   }},
       ForgedResult{"an interval above its samples",
-                   [](WorkResult& r, SchedulerFixture&) { r.record.timing.high_us = 30.0; }},
+                   [](WorkResult& r, SchedulerFixture&) { r.record.timing.set_high_us(30.0); }},
       ForgedResult{"an interval without its median",
-                   [](WorkResult& r, SchedulerFixture&) { r.record.timing.low_us = 20.05; }},
+                   [](WorkResult& r, SchedulerFixture&) { r.record.timing.set_low_us(20.05); }},
       ForgedResult{"more samples than were stored",
-                   [](WorkResult& r, SchedulerFixture&) { r.record.timing.samples = 4; }},
+                   [](WorkResult& r, SchedulerFixture&) { r.record.timing.set_samples(4); }},
       ForgedResult{"not verified",
-                   [](WorkResult& r, SchedulerFixture&) { r.record.verification.verified = false; }},
+                   [](WorkResult& r, SchedulerFixture&) { r.record.verification.set_verified(false); }},
       ForgedResult{"verified by another reference", [](WorkResult& r, SchedulerFixture&) {
-                     r.record.verification.digest = Digest::of("mine");
+                     r.record.verification.set_digest(bytes_of(Digest::of("mine")));
                    }});
   CAPTURE(forged.what);
   Reporting f;
@@ -144,24 +147,28 @@ TEST_CASE("a batch that contradicts itself, its lease or its agent is refused wi
       FalseBatch{"batch.blocks[1].index",
                  [](WorkBatch& b) {
                    b.blocks.push_back(b.blocks[0]);
-                   b.blocks[1].block.samples_us = {1};
+                   b.blocks[1].block.set_samples_us(0, 1);
+                   b.blocks[1].block.mutable_samples_us()->Truncate(1);
                  }},
       FalseBatch{"batch.verifications[1].problem",
                  [](WorkBatch& b) {
                    b.verifications.push_back(b.verifications[0]);
-                   b.verifications[0].result.outcome = Outcome::WrongResult;
+                   b.verifications[0].result.set_outcome(v1::WRONG_RESULT);
                  }},
       FalseBatch{"batch.verifications[0].verification_digest",
-                 [](WorkBatch& b) { b.verifications[0].verification_digest = Digest::of("mine"); }},
-      FalseBatch{"batch.verifications[0].problem",
-                 [](WorkBatch& b) { b.verifications[0].result.problem.dims[0].value = -1; }},
+                 [](WorkBatch& b) {
+                   b.verifications[0].result.set_verification_digest(bytes_of(Digest::of("mine")));
+                 }},
+      FalseBatch{
+          "batch.verifications[0].problem",
+          [](WorkBatch& b) { b.verifications[0].result.mutable_problem()->mutable_dims(0)->set_value(-1); }},
       FalseBatch{"batch.trials[0].toolchain",
                  [](WorkBatch& b) { b.trials[0].toolchain.name = "nvrtc 99.0"; }},
       FalseBatch{"batch.artifacts[0].toolchain",
                  [](WorkBatch& b) { b.artifacts[0].row.toolchain.name = "nvrtc 99.0"; }},
       FalseBatch{"batch.artifacts[0].entries", [](WorkBatch& b) { b.artifacts[0].row.entries = {"mine"}; }},
       FalseBatch{"batch.artifacts[0].info.entries",
-                 [](WorkBatch& b) { b.artifacts[0].row.resources[0].entry_symbol = "mine"; }});
+                 [](WorkBatch& b) { b.artifacts[0].row.resources[0].set_entry_symbol("mine"); }});
   CAPTURE(told.field);
   Reporting f;
   WorkBatch batch = f.batch("a");
@@ -202,10 +209,10 @@ TEST_CASE(
     "a trial that fails a verification and passes it later is wrong, and its agent goes on with the next") {
   Reporting f;
   WorkBatch wrong = f.batch("a");
-  wrong.verifications[0].result.outcome = Outcome::WrongResult;
+  wrong.verifications[0].result.set_outcome(v1::WRONG_RESULT);
   REQUIRE(f.store(wrong));
   WorkBatch passes = f.batch("a");
-  passes.blocks[0].index = 1;
+  passes.blocks[0].block.set_index(1);
   REQUIRE(f.store(passes));
   const TrialRow trial = f.trial("a");
   f.store_reader([&](StoreReader& reader) {
@@ -218,7 +225,7 @@ TEST_CASE(
   f.clock.advance(1s);
   f.scheduler->tick();
   REQUIRE(f.link.leases.size() == 2);
-  CHECK(f.lease().verifications.at(0).result.outcome == Outcome::WrongResult);
+  CHECK(f.lease().verifications.at(0).result.outcome() == v1::WRONG_RESULT);
   REQUIRE(f.store(f.batch("b")));
   CHECK(f.finish(f.done("b")));
   CHECK(f.index.snapshot()->record_count().all == 1);
@@ -231,19 +238,20 @@ struct FalseResult {
 
 TEST_CASE("a result that its trials contradict is refused with the field and none of its counts stays") {
   const auto told = GENERATE(
-      FalseResult{"result.provenance.gain_over_default",
-                  [](WorkResult& r) { r.record.timing.gain_over_default = 7; }},
-      FalseResult{"result.provenance.gain_over_default",
-                  [](WorkResult& r) { r.record.timing.gain_over_default = 0.1; }},
-      FalseResult{"timer \"events\"", [](WorkResult& r) { r.record.timing.timer = "events"; }},
+      FalseResult{"result.provenance.timing.gain_over_default",
+                  [](WorkResult& r) { r.record.timing.set_gain_over_default(7); }},
+      FalseResult{"result.provenance.timing.gain_over_default",
+                  [](WorkResult& r) { r.record.timing.set_gain_over_default(0.1); }},
+      FalseResult{"timer \"events\"", [](WorkResult& r) { r.record.timing.set_timer("events"); }},
       FalseResult{"result.provenance.verification.problems[1]",
-                  [](WorkResult& r) { r.record.verification.problems.push_back(problem_of(4097)); }});
+                  [](WorkResult& r) { to_wire(problem_of(4097), *r.record.verification.add_problems()); }});
   CAPTURE(told.field);
   Reporting f;
   REQUIRE(f.store(f.batch("a")));
   WorkResult result = f.done("a");
-  result.outcomes = {{Outcome::Correct, 7}};
-  result.stages = {{"screening", 7}};
+  result.outcomes.emplace_back().set_count(7);
+  result.outcomes.back().set_outcome(v1::CORRECT);
+  result.stages = {stage_time("screening", 7)};
   told.tell(result);
   CHECK_FALSE(f.finish(result));
   CHECK_THAT(f.link.why_ended.at(0), Catch::Matchers::Contains(told.field));
@@ -259,11 +267,11 @@ TEST_CASE("bits that changed are not called the same and do not answer who wants
   f.scheduler->cancel(f.lease().job.id);
   f.scheduler->submit_tune(question, h200_class(), false);
   WorkBatch batch = f.batch("a");
-  batch.verifications[0].result.same_bits = false;
+  batch.verifications[0].result.set_same_bits(false);
   REQUIRE(f.store(batch));
   WorkResult result = f.done("a");
-  result.record.verification.digest = verification_digest(f.spec(), question.numerics);
-  result.record.verification.same_bits = !is_wanted;
+  result.record.verification.set_digest(bytes_of(verification_digest(f.spec(), question.numerics)));
+  result.record.verification.set_same_bits(!is_wanted);
   CHECK_FALSE(f.finish(result));
   CHECK_THAT(f.link.why_ended.back(), Catch::Matchers::Contains("same_bits"));
 }

@@ -22,7 +22,7 @@ TEST_CASE("an absent driver makes nothing stale and another branch does") {
 TEST_CASE("another toolchain or power limit makes a record stale") {
   LookupFixture f;
   RecordRow row = f.record(4096);
-  row.timing.power_limit_mw = 700000;
+  row.timing.set_power_limit_mw(700000);
   f.add({row});
   Question question = f.ask(4096);
   question.toolchain = CurrentToolchain{"nvrtc 13.1", {}};
@@ -37,7 +37,7 @@ TEST_CASE("another toolchain or power limit makes a record stale") {
 TEST_CASE("a stale record tells the validator that has changed") {
   LookupFixture f;
   RecordRow row = f.record(4096);
-  row.timing.power_limit_mw = 700000;
+  row.timing.set_power_limit_mw(700000);
   const auto because = [&](const std::function<void(Question&)>& change) {
     Question question = f.ask(4096);
     change(question);

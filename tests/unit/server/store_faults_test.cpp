@@ -1,6 +1,7 @@
 // Faults that the store remembers, and what forgetting one leaves.
 #include <catch2/catch.hpp>
 
+#include "tests/support/facts.hpp"
 #include "tests/unit/server/store_fixture.hpp"
 
 namespace cubind::test {
@@ -71,8 +72,8 @@ TEST_CASE_METHOD(FaultStore, "an imported fault is nothing that this store remem
 TEST_CASE_METHOD(FaultStore, "a forgotten trial leaves nothing and the others stay") {
   VerificationRow verified;
   verified.trial = crashed.key.digest;
-  verified.verification_digest = Digest::of("reference and tolerance");
-  verified.result.problem = problem_of(4096);
+  verified.result = comparison_of(problem_of(4096));
+  verified.result.set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
   write([&](StoreWriter& writer) {
     writer.put_verification(verified);
     writer.forget_trial(crashed);
@@ -88,7 +89,7 @@ TEST_CASE_METHOD(FaultStore, "a forgotten trial leaves nothing and the others st
 TEST_CASE_METHOD(FaultStore, "the search of a problem whose fault is forgotten is no longer done") {
   const auto searched = [&](std::int64_t n) {
     RecordRow row = record_row(n);
-    row.search = {Digest::of("space"), "exhaustive", 5, 0, true};
+    row.search = search_of(Digest::of("space"), "exhaustive", 5, 0, true);
     return row;
   };
   put(searched(4096));
@@ -96,8 +97,8 @@ TEST_CASE_METHOD(FaultStore, "the search of a problem whose fault is forgotten i
   const auto before = generation();
   write([&](StoreWriter& writer) { writer.forget_trial(crashed); });
   for (const RecordRow& record : records()) {
-    CHECK(record.search.complete == (record.question.problem == problem_of(8192)));
-    CHECK(record.timing.median_us == 20.0);
+    CHECK(record.search.complete() == (record.question.problem == problem_of(8192)));
+    CHECK(record.timing.median_us() == 20.0);
   }
   CHECK(records().size() == 2);
   CHECK(generation() == before);

@@ -1,6 +1,7 @@
 // What the store keeps of records, wants and the queue.
 #include <catch2/catch.hpp>
 
+#include "tests/support/facts.hpp"
 #include "tests/unit/server/store_fixture.hpp"
 
 namespace cubind::test {
@@ -49,7 +50,7 @@ TEST_CASE("a replayed record that comes back in a table is known and one of a ne
   replayed.evidence = Evidence::Replayed;
   CHECK(f.put(replayed));
   CHECK_FALSE(f.put(replayed));
-  replayed.timing.measured_at = "2026-11-29T04:11:34.227Z";
+  replayed.timing.set_measured_at("2026-11-29T04:11:34.227Z");
   CHECK(f.put(replayed));
 }
 
@@ -69,8 +70,10 @@ TEST_CASE("every field of a record survives the store") {
   row.question.policy = {true, 1, true};
   row.question.numerics = {Numerics::Kind::Invariant, "N"};
   row.question.name_space = "team";
-  row.timing.contended = row.timing.throttled = row.provisional = true;
-  row.verification.digest = Digest::of("reference");
+  row.timing.set_contended(true);
+  row.timing.set_throttled(true);
+  row.provisional = true;
+  row.verification.set_digest(bytes_of(Digest::of("reference")));
   f.put(row);
   const RecordRow read = f.records().at(0);
   CHECK(record_key(read.question) == record_key(row.question));
@@ -80,7 +83,9 @@ TEST_CASE("every field of a record survives the store") {
   CHECK(read.timing == row.timing);
 }
 
-LibraryComparison torch_comparison(double gain = 1.25) { return {"torch 2.13.0", gain, gain, gain, 40}; }
+LibraryComparison torch_comparison(double gain = 1.25) {
+  return gain_over("torch 2.13.0", gain, gain, gain, 40);
+}
 
 TEST_CASE("a comparison is kept with its record and begins no generation") {
   RecordStore f;
@@ -91,6 +96,28 @@ TEST_CASE("a comparison is kept with its record and begins no generation") {
   f.reopen();
   CHECK(f.records().at(0).over_library == std::vector{torch_comparison()});
   CHECK(f.generation() == before);
+}
+
+TEST_CASE("a change of a record or a job keeps the fields that a later version has added") {
+  RecordStore f;
+  RecordRow record = record_row(4096);
+  record.unknown_fields = "\x98\x06\x07";  // number 99
+  f.put(record);
+  JobRow job;
+  job.id = "a";
+  job.question = question_of(1);
+  job.unknown_fields = record.unknown_fields;
+  f.write([&](StoreWriter& writer) {
+    writer.put_comparison(f.records().at(0).id, torch_comparison());
+    writer.put_job(job);
+    JobRow known = *writer.job("a");
+    known.error = "changed";
+    writer.put_job(known);
+  });
+  CHECK(f.records().at(0).over_library.size() == 1);
+  CHECK(f.records().at(0).unknown_fields == record.unknown_fields);
+  CHECK(f.read([](StoreReader& reader) { return reader.job("a"); }).value().unknown_fields ==
+        record.unknown_fields);
 }
 
 TEST_CASE("a winner with another cubin has no comparison and one with the same cubin keeps it") {

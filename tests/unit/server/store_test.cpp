@@ -80,9 +80,12 @@ TEST_CASE("every block keeps clocks and temperature and power and throttle reaso
   StoreFixture f;
   const TrialRow trial = trial_row("a");
   BlockRow block = block_row(trial, 0);
-  block.block.conditions = {1980, 3201, 61, 689'000, 0x44, true, true};
-  block.timer = "cupti";
-  block.tick_us = 0.032;
+  Conditions& conditions = *block.block.mutable_conditions();
+  conditions.set_memory_mhz(3201);
+  conditions.set_temperature_c(61);
+  conditions.set_power_mw(689'000);
+  conditions.set_throttle_reasons(0x44);
+  conditions.set_throttled(true);
   f.write([&](StoreWriter& writer) {
     writer.put_trial(trial);
     writer.put_block(block);
@@ -95,15 +98,16 @@ TEST_CASE(
   StoreFixture f;
   VerificationRow row;
   row.trial = trial_row("a").key.digest;
-  row.verification_digest = Digest::of("reference and tolerance");
-  row.result.problem = problem_of(4097);
-  row.result.after_timing = true;
-  row.result.outcome = Outcome::WrongResult;
-  row.result.worst_excess = 17.5;
-  row.result.worst_output = "y";
-  row.result.worst_index = 4096;
-  row.result.mismatches = 3;
-  row.result.same_bits = true;
+  row.result = comparison_of(problem_of(4097));
+  row.result.set_trial_key(bytes_of(row.trial));
+  row.result.set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
+  row.result.set_after_timing(true);
+  row.result.set_outcome(v1::WRONG_RESULT);
+  row.result.set_worst_excess(17.5);
+  row.result.set_worst_output("y");
+  row.result.set_worst_index(4096);
+  row.result.set_mismatches(3);
+  row.result.set_same_bits(true);
   f.write([&](StoreWriter& writer) {
     writer.put_trial(trial_row("a"));
     writer.put_verification(row);
@@ -118,8 +122,9 @@ TEST_CASE("blocks and verifications of all trials of a question come in one quer
   earlier.series = 1;
   VerificationRow verified;
   verified.trial = b.key.digest;
-  verified.verification_digest = Digest::of("reference and tolerance");
-  verified.result.problem = problem_of(4096);
+  verified.result = comparison_of(problem_of(4096));
+  verified.result.set_trial_key(bytes_of(verified.trial));
+  verified.result.set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
   f.write([&](StoreWriter& writer) {
     for (const TrialRow& trial : {a, b, trial_row("elsewhere", 8192), earlier}) {
       writer.put_trial(trial);
@@ -154,8 +159,9 @@ TEST_CASE("kernels of one source share samples and verifications and each has it
   theirs.detail = "of the other one";
   VerificationRow verified;
   verified.trial = mine.key.digest;
-  verified.verification_digest = Digest::of("reference and tolerance");
-  verified.result.problem = problem_of(4096);
+  verified.result = comparison_of(problem_of(4096));
+  verified.result.set_trial_key(bytes_of(verified.trial));
+  verified.result.set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
   f.write([&](StoreWriter& writer) {
     writer.put_trial(mine);
     writer.put_block(block_row(mine, 0));
@@ -208,11 +214,12 @@ TEST_CASE("a verification that has failed stays failed in its series, whatever l
   StoreFixture f;
   VerificationRow row;
   row.trial = trial_row("a").key.digest;
-  row.verification_digest = Digest::of("reference and tolerance");
-  row.result.problem = problem_of(4096);
-  row.result.outcome = Outcome::WrongResult;
+  row.result = comparison_of(problem_of(4096));
+  row.result.set_trial_key(bytes_of(row.trial));
+  row.result.set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
+  row.result.set_outcome(v1::WRONG_RESULT);
   VerificationRow passed = row;
-  passed.result.outcome = Outcome::Correct;
+  passed.result.set_outcome(v1::CORRECT);
   f.write([&](StoreWriter& writer) {
     writer.put_trial(trial_row("a"));
     writer.put_verification(row);
@@ -227,11 +234,12 @@ TEST_CASE(
   const TrialRow mine = trial_row("a"), theirs = under_another_name(mine);
   VerificationRow passed;
   passed.trial = mine.key.digest;
-  passed.verification_digest = Digest::of("their reference");
-  passed.result.problem = problem_of(4096);
+  passed.result = comparison_of(problem_of(4096));
+  passed.result.set_trial_key(bytes_of(passed.trial));
+  passed.result.set_verification_digest(bytes_of(Digest::of("their reference")));
   VerificationRow failed = passed;
-  failed.verification_digest = Digest::of("my reference");
-  failed.result.outcome = Outcome::WrongResult;
+  failed.result.set_verification_digest(bytes_of(Digest::of("my reference")));
+  failed.result.set_outcome(v1::WRONG_RESULT);
   f.write([&](StoreWriter& writer) {
     writer.put_trial(mine);
     writer.put_trial(theirs);
@@ -278,8 +286,9 @@ TEST_CASE("the fastest that were screened come first and no more than asked for"
     writer.put_trial(trial);
     for (unsigned index = 0; index < 2; ++index) {
       BlockRow block = block_row(trial, index);
-      block.stage = Stage::Screen;
-      block.block.samples_us = {us + index};
+      block.block.set_stage(v1::SampleBlock::SCREEN);
+      block.block.clear_samples_us();
+      block.block.add_samples_us(us + index);
       writer.put_block(block);
     }
   };

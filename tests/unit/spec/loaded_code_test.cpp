@@ -4,6 +4,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "tests/support/facts.hpp"
 #include "tests/support/named_cubin.hpp"
 #include "tests/support/paths.hpp"
 #include "tuner/spec/cubin_sections.hpp"
@@ -69,8 +70,10 @@ TEST_CASE("launches are equal without the names of entries and variables") {
   other.launches[0].entry_symbol = "c2";
   other.launches[0].parameters[0].variable = "filter<2>";
   other.launches[0].parameters[0].symbol = "f2";
-  CHECK(without_names(one, {{"c1", 32}}) == without_names(other, {{"c2", 32}}));
-  CHECK(without_names(one, {{"c1", 32}}) != without_names(other, {{"c2", 33}}));
+  CHECK(without_names(one, {test::resources_of("c1", 32)}) ==
+        without_names(other, {test::resources_of("c2", 32)}));
+  CHECK(without_names(one, {test::resources_of("c1", 32)}) !=
+        without_names(other, {test::resources_of("c2", 33)}));
   other.launches[0].grid.x = 3;
   CHECK(without_names(one, {}) != without_names(other, {}));
 }

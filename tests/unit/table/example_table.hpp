@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tests/support/example_facts.hpp"
+#include "tests/support/facts.hpp"
 #include "tuner/table/table.hpp"
 
 namespace cubind {
@@ -42,17 +43,14 @@ inline Table example_table() {
   table.devices.push_back({device.digest, device.label, device.facts});
 
   TableTrial good = example_trial(128);
-  good.resources.push_back({"scale", 16, 0, 0, 0, 0, false});
-  good.screening = {{{2.5}, {.sm_mhz = 1980}}, {{2.625, 2.75}, {.sm_mhz = 1980}, 2.5}};
-  good.finals = {{{2.5, 2.5625, 2.5, 2.53125, 2.5}, {.sm_mhz = 1980}}};
-  good.verifications = {{.problem = example_problem(), .worst_excess = 0.25, .same_bits = true}};
+  good.resources = {test::resources_of("scale", 16)};
+  good.screening = {test::block_of({2.5}), test::block_of({2.625, 2.75}, 2.5)};
+  good.finals = {test::block_of({2.5, 2.5625, 2.5, 2.53125, 2.5})};
+  good.verifications = {test::comparison_of(example_problem(), 0.25)};
   TableTrial wrong = example_trial(256);
   wrong.outcome = Outcome::WrongResult;
   wrong.detail = "y[4095] is 0, the reference has 1";
-  wrong.verifications = {{.problem = example_problem(),
-                          .outcome = Outcome::WrongResult,
-                          .worst_excess = 1e6,
-                          .same_bits = true}};
+  wrong.verifications = {test::comparison_of(example_problem(), 1e6, v1::WRONG_RESULT)};
   table.trials = {wrong, good};
 
   TableRecord record;
@@ -60,17 +58,23 @@ inline Table example_table() {
   record.interface = Digest::of("interface");
   record.numerics = "tolerance";
   record.driver_cuda = 13000;
-  record.timing.median_us = 2.5;
-  record.timing.low_us = 2.5;
-  record.timing.high_us = 2.5625;
-  record.timing.samples = 5;
-  record.timing.sm_mhz = 1980;
-  record.timing.power_limit_mw = 700000;
-  record.timing.gain_over_default = 1.25;
-  record.timing.timer = "cupti";
-  record.timing.tick_us = 0.032;
-  record.timing.measured_at = "2026-01-02T03:04:05Z";
-  record.verification = {true, Digest::of("verification"), "kernel", 0.25, true, true, {example_problem()}};
+  record.timing.set_median_us(2.5);
+  record.timing.set_low_us(2.5);
+  record.timing.set_high_us(2.5625);
+  record.timing.set_samples(5);
+  record.timing.set_sm_mhz(1980);
+  record.timing.set_power_limit_mw(700000);
+  record.timing.set_gain_over_default(1.25);
+  record.timing.set_timer("cupti");
+  record.timing.set_tick_us(0.032);
+  record.timing.set_measured_at("2026-01-02T03:04:05Z");
+  record.verification.set_verified(true);
+  record.verification.set_digest(bytes_of(Digest::of("verification")));
+  record.verification.set_reference("kernel");
+  record.verification.set_worst_excess(0.25);
+  record.verification.set_same_bits(true);
+  record.verification.set_after_timing(true);
+  test::set_problems(std::vector{example_problem()}, record.verification);
   table.records.push_back(record);
   return table;
 }

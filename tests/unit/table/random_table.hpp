@@ -52,11 +52,11 @@ inline Table random_table(Random& random) {
     record.name_space = text("", "", "", "team");
     record.evidence = one_of(Evidence::Measured, Evidence::Imported);
     record.provisional = random.below(3) == 0;
-    record.timing.median_us = one_of(2.0, 2.5, 3.0);
-    record.timing.low_us = 2;
-    record.timing.high_us = 3;
-    record.timing.measured_at =
-        text("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.0Z", "2026-01-02T03:04:05.25Z");
+    record.timing.set_median_us(one_of(2.0, 2.5, 3.0));
+    record.timing.set_low_us(2);
+    record.timing.set_high_us(3);
+    record.timing.set_measured_at(
+        text("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.0Z", "2026-01-02T03:04:05.25Z"));
     table.records.push_back(record);
   }
   keep_first(table.records);

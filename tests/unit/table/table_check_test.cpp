@@ -28,7 +28,7 @@ struct CheckFixture {
                                          context->driver, context->architecture, context->toolchain});
     }
     record.interface = interface_digest(*spec.parse());
-    record.verification.digest = verification_digest(*spec.parse());
+    record.verification.set_digest(bytes_of(verification_digest(*spec.parse())));
   }
 
   std::vector<TableFinding> check_text(const std::string& text) const {
@@ -57,12 +57,14 @@ TEST_CASE_METHOD(CheckFixture, "a table that holds has no findings") {
 TEST_CASE_METHOD(CheckFixture,
                  "numerics that are invariant in what is not a dim of the kernel are reported") {
   record.numerics = "invariant:Z";
-  record.verification.digest = verification_digest(*spec.parse(), {Numerics::Kind::Invariant, "Z"});
+  record.verification.set_digest(
+      bytes_of(verification_digest(*spec.parse(), {Numerics::Kind::Invariant, "Z"})));
   CHECK(finding() ==
         "t.json /records/0/numerics: \"Z\" is not a dim of scale along which an output has rows: no "
         "question finds this record");
   record.numerics = "invariant:N";
-  record.verification.digest = verification_digest(*spec.parse(), {Numerics::Kind::Invariant, "N"});
+  record.verification.set_digest(
+      bytes_of(verification_digest(*spec.parse(), {Numerics::Kind::Invariant, "N"})));
   CHECK(check().empty());
 }
 
@@ -180,7 +182,7 @@ TEST_CASE_METHOD(CheckFixture, "all that the reader refuses is reported and the 
   table.trials.clear();
   table.records.push_back(record);
   table.records[0].context.driver = "590.10";
-  table.records[0].timing.low_us = 2.75;
+  table.records[0].timing.set_low_us(2.75);
   table.records[1].context.configuration.values[1].value = 3;
   const auto findings = check();
   REQUIRE(findings.size() == 2);

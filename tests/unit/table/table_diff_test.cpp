@@ -13,7 +13,9 @@ Table at(const std::vector<std::pair<std::int64_t, double>>& sizes_and_times) {
   for (const auto& [size, time_us] : sizes_and_times) {
     TableRecord record = example_table().records[0];
     record.context.problem.dims[0].value = size;
-    record.timing.median_us = record.timing.low_us = record.timing.high_us = time_us;
+    record.timing.set_median_us(time_us);
+    record.timing.set_low_us(time_us);
+    record.timing.set_high_us(time_us);
     table.records.push_back(record);
   }
   return table;
@@ -93,7 +95,7 @@ TEST_CASE("rows of the same driver branch are compared before others of the ques
 
 TEST_CASE("what differs in date and evidence alone is no difference") {
   Table after = example_table();
-  after.records[0].timing.measured_at = "2027-01-01T00:00:00Z";
+  after.records[0].timing.set_measured_at("2027-01-01T00:00:00Z");
   after.records[0].evidence = Evidence::Imported;
   CHECK(diff_tables(example_table(), after).empty());
 }

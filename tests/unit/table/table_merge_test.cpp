@@ -98,8 +98,9 @@ TEST_CASE("in random tables no imported row replaces a measured one") {
 TEST_CASE("a measured row stands however old and slow the imported one makes it look") {
   const TableRecord record = winner([](TableRecord& measured, TableRecord& imported) {
     imported.evidence = Evidence::Imported;
-    imported.timing.measured_at = "2027-01-01T00:00:00Z";
-    imported.timing.median_us = imported.timing.low_us = 1;
+    imported.timing.set_measured_at("2027-01-01T00:00:00Z");
+    imported.timing.set_median_us(1);
+    imported.timing.set_low_us(1);
     measured.provisional = true;
   });
   CHECK(record.evidence == Evidence::Measured);
@@ -109,31 +110,34 @@ TEST_CASE("an imported row stands before a shipped one") {
   const TableRecord record = winner([](TableRecord& imported, TableRecord& shipped) {
     imported.evidence = Evidence::Imported;
     shipped.evidence = Evidence::Shipped;
-    shipped.timing.measured_at = "2027-01-01T00:00:00Z";
+    shipped.timing.set_measured_at("2027-01-01T00:00:00Z");
   });
   CHECK(record.evidence == Evidence::Imported);
 }
 
 TEST_CASE("a row that had the GPU to itself stands before a provisional one") {
   const TableRecord record = winner([](TableRecord& alone, TableRecord& provisional) {
-    provisional.provisional = provisional.timing.contended = true;
-    provisional.timing.measured_at = "2027-01-01T00:00:00Z";
-    alone.timing.samples = 7;
+    provisional.provisional = true;
+    provisional.timing.set_contended(true);
+    provisional.timing.set_measured_at("2027-01-01T00:00:00Z");
+    alone.timing.set_samples(7);
   });
-  CHECK(record.timing.samples == 7);
+  CHECK(record.timing.samples() == 7);
 }
 
 TEST_CASE("of two measured rows the newer one stands and then the faster one") {
   CHECK(winner([](TableRecord& newer, TableRecord& older) {
-          newer.timing.measured_at = "2026-01-02T03:04:05.5Z";
-          newer.timing.samples = 7;
-          older.timing.median_us = older.timing.low_us = 1;
-        }).timing.samples == 7);
+          newer.timing.set_measured_at("2026-01-02T03:04:05.5Z");
+          newer.timing.set_samples(7);
+          older.timing.set_median_us(1);
+          older.timing.set_low_us(1);
+        }).timing.samples() == 7);
   CHECK(winner([](TableRecord& slower, TableRecord& faster) {
-          slower.timing.measured_at = "2026-01-02T03:04:05.000Z";
-          faster.timing.median_us = faster.timing.low_us = 1;
-          faster.timing.samples = 7;
-        }).timing.samples == 7);
+          slower.timing.set_measured_at("2026-01-02T03:04:05.000Z");
+          faster.timing.set_median_us(1);
+          faster.timing.set_low_us(1);
+          faster.timing.set_samples(7);
+        }).timing.samples() == 7);
 }
 
 TEST_CASE("driver branches and toolchain major versions and interfaces keep rows of their own") {

@@ -82,8 +82,8 @@ TEST_CASE("a median outside of its interval is refused") {
 
 Table compared_table() {
   Table table = example_table();
-  table.records[0].over_library = {{"torch 2.12.1", 1.25, 1.125, 1.5, 40},
-                                   {"torch 2.13.0", 0.5, 0.5, 0.5, 9}};
+  table.records[0].over_library = {test::gain_over("torch 2.12.1", 1.25, 1.125, 1.5, 40),
+                                   test::gain_over("torch 2.13.0", 0.5, 0.5, 0.5, 9)};
   return table;
 }
 
