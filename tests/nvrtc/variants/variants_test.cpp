@@ -4,10 +4,11 @@
 #include <map>
 #include <memory>
 
-#include "tests/nvrtc/compile_worker/worker_process.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 #include "tests/support/docs.hpp"
 #include "tests/support/paths.hpp"
+#include "tuner/agent/compile_process.hpp"
+#include "tuner/agent/compiler_program.hpp"
 #include "tuner/agent/kernel_language.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/entry_faults.hpp"
@@ -59,9 +60,8 @@ class Compiler {
     return architecture(static_cast<std::uint32_t>(device.cc), spec.arch_features);
   }
   v1::CompileReply compile(const CompileInput& input) {
-    const v1::CompileRequest request = request_with_headers(input, false);
-    INFO(request.architecture() << " " << request.entries(0));
-    v1::CompileReply reply = worker_.compile(request);
+    INFO(input.request.architecture() << " " << input.request.entries(0));
+    v1::CompileReply reply = worker_.compile(input, [] { return false; }).reply;
     INFO(reply.log());
     CHECK(reply.outcome() == v1::CORRECT);
     CHECK(reply.log().empty());
@@ -70,7 +70,9 @@ class Compiler {
 
   const Toolchain& toolchain_ = toolchains().front();
   const std::unique_ptr<KernelLanguage> language_ = nvrtc_language(toolchain_);
-  WorkerProcess worker_{toolchain_};
+  const CompileWorkerOptions options_{
+      nvrtc_program(bin_dir() / "cubind-worker", toolchain_.nvrtc, toolchain_.builtins)};
+  CompileProcess worker_{options_, false, [] { return false; }};
 };
 
 /// Each entry is reported whole by its cubin, and takes what the launches pass.
