@@ -35,24 +35,24 @@ class Answer {
   const std::shared_ptr<const std::string>& shared_cubin() const;
   const Digest& cubin_digest() const;
 
-  /// The other problems that this holds for, and their launches.
+  /// The other problems that this answer covers, and their launches.
   const std::shared_ptr<const Rule>& rule() const;
 
-  /// Every launch that the rule knows, also those that this problem leaves out.
+  /// Every launch of the rule, including those that this problem leaves out.
   const PlanTemplate& plan_template() const;
-  /// Their arguments, each once.
+  /// The symbols of these launches' entries, each once.
   std::vector<std::string> entry_symbols() const;
 
   /// How the answer departs from the question; exact if it does not.
   const Match& match() const { return match_; }
   Evidence evidence() const;
-  /// Everything else the reply says: provenance, resources, generation. Its problem and plan are those of the
-  /// question to the daemon.
+  /// The rest of the reply: provenance, resources, generation. Its problem and plan are those of the question
+  /// that was sent to the daemon.
   const v1::GetVariantReply& reply() const;
 
   /// The answer for another problem of the same bucket, by the reply's rule and without a call. Absent if the
-  /// rule does not cover it: another bucket, a record of its own, a violated constraint or launch limit. Then
-  /// ask the daemon. `problem` is canonical: names in the order of problem().
+  /// rule does not cover the problem (another bucket, its own record, a violated constraint or launch limit):
+  /// then ask the daemon. `problem` is canonical: names in the order of problem().
   std::optional<Answer> for_problem(const Problem& problem) const;
 
  private:

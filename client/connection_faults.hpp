@@ -11,8 +11,8 @@
 
 namespace cubind {
 
-/// Throws Error(InvalidArgument) for any other text than unix:///path, with a path that fits into a socket's
-/// address, and host:port: gRPC is asked for neither.
+/// Throws Error(InvalidArgument) unless the text is host:port, or unix:///path with a path that fits into a
+/// socket's address. gRPC does not see such a text.
 void check_address(const std::string& address);
 
 /// The error of a call that has ended with a status that is not OK.

@@ -19,23 +19,22 @@ _MAX_TEXT = 200  # characters of an answer in a debugger or a log
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """A variant for one problem, with the launch plan for it and the evidence. Immutable, safe on many
-    threads.
+    """A variant for one problem with its launch plan and evidence. Immutable, safe on many threads.
 
     kernel: the kernel's name.
-    problem: the problem that this answers, in the daemon's form: {"N": 4096, "D": 4096, "T": "bf16"}.
+    problem: the answered problem in the daemon's form: {"N": 4096, "D": 4096, "T": "bf16"}.
     configuration: the values of the tunables, in the spec's order.
     match: "exact", or how the answer departs from the question: "bucket", "default", "bucket+stale", ...
     evidence: "measured", "imported", "shipped", "replayed" or "none".
-    time_us: the median time of the measured problem in microseconds; None where nothing was measured.
+    time_us: the median time of the measured problem in microseconds; None if nothing was measured.
     device: label of the device class that the answer is for.
     plan: the launches in order, as dicts: entry, entry_symbol, grid, block, shared_bytes, parameters.
     cubin: the compiled code, as the driver loads it.
     digest: SHA-256 of the cubin, hexadecimal.
-    job_id: of the tuning job that a miss started; "" where none runs.
-    why: why nothing better answers; "" where nothing better was missed.
-    generation: of the daemon's table, "12@9f86d081...": Client.get() locks answers to it.
-    over_library: how the measured problem compares with libraries, as clients have reported it.
+    job_id: id of the tuning job that a miss started; "" if none runs.
+    why: why nothing better answers; "" if the answer was no miss.
+    generation: generation of the daemon's table, "12@9f86d081...": Client.get() can lock answers to it.
+    over_library: comparisons of the measured problem with libraries, as clients have reported them.
     """
 
     kernel: str
@@ -64,9 +63,8 @@ class Answer:
         return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 4]}...)"
 
     def for_dims(self, **dims: int) -> Answer | None:
-        """The answer for other values of the dims, by the reply's rule and without a call. None where the
-        rule does not cover them (another bucket, a record of its own, a violated constraint): then ask the
-        client."""
+        """The answer for other values of the dims, by the reply's rule and without a call. None if the rule
+        does not cover them (another bucket, its own record, a violated constraint): then ask the client."""
         unknown = set(dims) - set(self._dims)
         if unknown:
             raise TypeError(
@@ -85,7 +83,7 @@ class Answer:
         return self._dims
 
     def rule(self) -> _core.Rule:
-        """The problems that this holds for, and their launches: what launching needs."""
+        """The problems that this answer covers, and their launches."""
         return self._rule
 
     def covers(self, dims: tuple[int, ...]) -> bool:

@@ -40,14 +40,14 @@ _ON_MISS = ("serve", "wait", "fail")
 
 
 class Client:
-    """Asks one daemon. Safe on many threads and across fork(): a child makes a connection of its own.
+    """Asks one daemon. Safe on many threads and across fork(): a child opens its own connection.
 
     address: "unix:///path/to/socket" or "host:port". timeout: seconds that a call may take, up to a year.
         cubind.connect() makes one.
     trust: file of the keys that must have signed each answer (docs/bundles.md); None: CUBIND_TRUST, else
         answers need no signature.
 
-    Raises InvalidArgumentError for an address or a timeout that cannot be, TypeError for a timeout that is no
+    Raises InvalidArgumentError for an invalid address or timeout, TypeError for a timeout that is not a
     number.
     """
 
@@ -77,7 +77,7 @@ class Client:
         return f"cubind.Client({self.address!r})"
 
     def close(self) -> None:
-        """Ends the connection, and the claim on an embedded daemon."""
+        """Closes the connection and releases the embedded daemon."""
         self._connection.close()
         if self._daemon is not None:
             self._daemon.close()
@@ -90,7 +90,7 @@ class Client:
 
     @property
     def calls(self) -> int:
-        """Calls made so far for answers: this shows what the rules saved."""
+        """The number of calls made for answers so far, which shows how many the rules saved."""
         return self._calls
 
     def get(
@@ -114,25 +114,26 @@ class Client:
     ) -> Answer:
         """The best variant for a problem: client.get("rmsnorm_forward", N=4096, D=4096, T="bf16").
 
-        An earlier answer's rule answers the other problems of its bucket without a call.
+        The rule of an earlier answer covers the other problems of its bucket without a call.
 
         kernel: its name.
         problem, named: dims and flags as ints, types as text or as dtypes of torch and NumPy; by name, as a
-            mapping, or as the text "N=4096,D=4096,T=bf16" (for a dim that is called like an option).
+            mapping, or as the text "N=4096,D=4096,T=bf16" (for a dim with the name of an option).
         device: label of a device class ("nvidia-h200"); None: the GPU of the current CUDA context, else the
             first one.
-        on_miss: "serve" the best there is, "wait" for the tuning job, or "fail" without an acceptable record.
-        tune: whether a miss starts a tuning job behind the answer.
-        accept: tolerated departures ("bucket+stale", "exact"); None: all.
+        on_miss: "serve" the best available, "wait" for the tuning job, or "fail" without an acceptable
+            record.
+        tune: whether a miss starts a tuning job in the background.
+        accept: accepted departures ("bucket+stale", "exact"); None: all.
         reproducible: only variants whose bits do not change from run to run.
         invariant: a dim: only variants whose rows have the same bits for every size of it.
         warm_l2, graph: measured with a warm L2 cache, or as a CUDA graph.
-        namespace: whose records.
-        job: the training job, whose ranks all get the answers of one generation; None: as CUBIND_JOB, Slurm
-            or torchrun say.
+        namespace: the namespace of the records.
+        job: the training job, whose ranks all get the answers of one generation; None: the job of CUBIND_JOB,
+            Slurm or torchrun.
         lend: with on_miss="wait", as in tune().
-        generation: locks the answer to this one, which Answer.generation of an earlier answer names: its very
-            cubin and launches, or an error; None: without `job`, as CUBIND_GENERATION says.
+        generation: locks the answer to the generation of an earlier answer (Answer.generation): exactly its
+            cubin and launches, or an error; None: without `job`, the generation of CUBIND_GENERATION.
 
         Raises CubindError with the daemon's code: NotFoundError, InvalidArgumentError with the field's path,
         FailedPreconditionError (no driver, or no cubin that it loads), SealedError (see cubind.seal()),
@@ -155,8 +156,9 @@ class Client:
         return self.ask(kernel, _wire.parse_problem(problem, named), question).answer
 
     def ask(self, kernel: str, problem: _wire.Problem, question: Question, gpu: Any = None) -> Held:
-        """get() of kernel and problem with its options as one value, the question, and how long the answer is
-        good. gpu: tells the devices of one process apart, for the answers kept."""
+        """get() of kernel and problem, with its options as one value, the question. Also returns how long the
+        answer is valid.
+        gpu: distinguishes the devices of one process in the cache of answers."""
         key = (kernel, question, gpu, tuple(sorted(p for p in problem.items() if isinstance(p[1], str))))
         known = self._find(key, problem)
         if known is not None:
@@ -197,7 +199,7 @@ class Client:
 
         problem, fixed: the part of the problem that is the same for every call (types, flags, dims), as in
             get() or by name.
-        question: what get() takes as options.
+        question: the options of get().
 
         Raises NotFoundError for an unknown kernel.
         """
@@ -229,19 +231,19 @@ class Client:
         shapes: the problems, each a mapping {"kernel": "rmsnorm_forward", "N": 4096, "D": 4096, "T": "bf16"},
             or a file of them (.json, .jsonl, .csv) as CUBIND_RECORD writes it and `cubindctl tune --shapes`
             reads it.
-        kernel: the kernel of problems that do not name theirs.
-        device: label of a device class; None: the one class that agents offer.
+        kernel: the kernel of problems that do not name one.
+        device: label of a device class; None: the only class that agents offer.
         retune: measures fresh problems again.
-        progress: shows a progress bar (tqdm where it is installed, else lines on stderr).
-        namespace: where the records are kept.
-        max_trials: how many configurations are tried for each problem; None: the default of cubindctl.
-        max_seconds: after how many seconds no further one is begun; None: no limit.
+        progress: shows a progress bar (tqdm if it is installed, else lines on stderr).
+        namespace: the namespace of the records.
+        max_trials: the number of configurations to try for each problem; None: the default of cubindctl.
+        max_seconds: the time after which no further configuration is started; None: no limit.
         lend: the agent measures only while no other process uses the GPU. None: if this process has a CUDA
-            context on the current GPU, it lends the GPU until the call ends: what it has launched is waited
-            for, and it does not count as another process. Other threads must launch nothing meanwhile.
-            False: it counts while it works, and for ten seconds after.
+            context on the current GPU, it lends the GPU until the call ends. The call first waits for
+            earlier launches, and this process does not count as another user; other threads must launch
+            nothing until the call ends. False: this process counts while it works and for ten seconds after.
 
-        Returns one result for each problem, in the order of the jobs' ends. A job that failed is a result
+        Returns one result for each problem, in the order in which the jobs end. A failed job is a result
         with its error.
         """
         messages = _wire.messages()
@@ -258,7 +260,7 @@ class Client:
 
     def table(self, kernel: str | None = None, *, shipped: bool = False, pandas: bool = False) -> Any:
         """The winners as a list of dicts (problem, configuration, device, time_us, evidence, ...), or as a
-        pandas frame. kernel: of this one; None: of all. shipped: with those that came with cubind."""
+        pandas frame. kernel: only this one's; None: all. shipped: include those that came with cubind."""
         records = _wire.table_rows(self.export_table(kernel=kernel, shipped=shipped))
         if not pandas:
             return records
@@ -274,8 +276,8 @@ class Client:
         replayed: bool = False,
         shipped: bool = False,
     ) -> str:
-        """The tuning table as JSON text, written to `path` where one is given. kernel: of this one; None: of
-        all. replayed: with replayed records. shipped: with the records that came with cubind."""
+        """The tuning table as JSON text, also written to `path` if given. kernel: only this one's; None: all.
+        replayed: include replayed records. shipped: include the records that came with cubind."""
         request = _wire.messages().ExportTableRequest(
             kernels=[kernel] if kernel else [], include_replayed=replayed, include_shipped=shipped
         )
@@ -303,8 +305,8 @@ class Client:
         return _wire.to_dict(reply)
 
     def wanted(self, kernel: str = "", *, top: int = 0) -> list[dict[str, Any]]:
-        """The problems that were asked for and started no job, most asked first. kernel: of this one; "": of
-        all. top: at most as many; 0: all."""
+        """The problems that were asked for and started no job, most wanted first. kernel: only this one's;
+        "": all. top: at most this many; 0: all."""
         request = _wire.messages().ListWantedRequest(kernel=kernel, top=top)
         reply = self._call("ListWanted", request, _wire.messages().ListWantedReply)
         return [_wire.to_dict(want) for want in reply.wants]
@@ -317,7 +319,7 @@ class Client:
     def kernels(self, *, defined: bool = False) -> list[dict[str, Any]]:
         """The kernels that the daemon knows: name, file, dims, types, tunables, records, error.
 
-        defined: those that callers have defined (cubind.triton) instead of those in its folders."""
+        defined: the kernels that callers have defined (cubind.triton) instead of those in its folders."""
         messages = _wire.messages()
         reply = self._call(
             "ListKernels", messages.ListKernelsRequest(defined=defined), messages.ListKernelsReply
@@ -327,12 +329,12 @@ class Client:
     def report_comparison(
         self, answer: Answer, comparison: Comparison, question: Question | None = None, gpu: Any = None
     ) -> None:
-        """Tells the daemon how an answer compares with a library's function. It is kept with the answer's
-        record until a record with another cubin replaces it, and comes with later answers.
+        """Tells the daemon how an answer compares with a library's function. The comparison stays with the
+        answer's record until a record with another cubin replaces it, and comes with later answers.
 
         answer: to `question` (default: get() without options) on this GPU.
         comparison: with the library's name and version.
-        gpu: as ask() takes it.
+        gpu: as in ask().
 
         Raises FailedPreconditionError if no record of the problem's bucket, or another cubin, answers now.
         """

@@ -22,12 +22,13 @@ _ENDED = ("done", "failed", "cancelled")
 
 @dataclasses.dataclass(frozen=True)
 class TuneResult:
-    """What became of one problem.
+    """The result for one problem.
 
     kernel, problem, device: what was measured, and the label of the device class. state: "done", "failed" or
-    "cancelled". configuration: the winner's tunables; {} without one. time_us: its median in microseconds;
-    None without one. fresh: it had been measured before, and nothing was done. error: why the job failed.
-    over_library: with torch's own function, from cubind.torch.tune(); None: it was not compared.
+    "cancelled". configuration: the winner's tunables; {} without a winner. time_us: its median in
+    microseconds; None without a winner. fresh: the problem was measured before, so nothing was done. error:
+    why the job failed. over_library: the comparison with torch's function, from cubind.torch.tune(); None:
+    not compared.
     """
 
     kernel: str
@@ -48,7 +49,7 @@ def tune(
     options: Any,
     progress: bool,
 ) -> list[TuneResult]:
-    """As Client.tune() says. options: a v1.TuneRequest but for kernel and problems."""
+    """See Client.tune(). options: a v1.TuneRequest without kernel and problems."""
     messages = _wire.messages()
     results: list[TuneResult] = []
     by_kernel: dict[str, list[Shape]] = {}
@@ -71,7 +72,8 @@ def tune(
 
 @contextlib.contextmanager
 def _with_places(problems: list[Shape]) -> Iterator[None]:
-    """The daemon tells a problem by its number in the request: told by its place in the caller's list."""
+    """The daemon identifies a problem by its number in the request; replaces that by the index in the
+    caller's list."""
     try:
         yield
     except CubindError as error:
@@ -120,7 +122,7 @@ def _progress(total: int, wanted: bool) -> Iterator[Callable[[Any, bool], None]]
 
 
 def _wait(job: Any) -> str:
-    """What the job waits for; "" if it does not."""
+    """The reason why the job waits; "" if it does not."""
     state = _wire.messages().Job.State.Name(job.state)
     return {
         "NO_DEVICE": f"waits: no agent offers {job.device}" + (f" ({job.note})" if job.note else ""),

@@ -16,9 +16,8 @@
 
 namespace cubind {
 
-/// A point in the table's history: `number` grows with every change of the records; `store_id` (16 random
-/// bytes) is redrawn when a store is created, rebuilt or restored, and then no earlier number means
-/// anything.
+/// A point in the table's history. `number` grows with every change of the records. `store_id` (16 random
+/// bytes) is new for each created, rebuilt or restored store; earlier numbers are then meaningless.
 struct Generation {
   std::string store_id;
   std::uint64_t number = 0;
@@ -31,7 +30,8 @@ struct DriverVersion {
   bool operator==(const DriverVersion&) const = default;
 };
 
-/// A compiled variant. The bytes lie apart (Blob), under `cubin`: two keys may give the same bytes.
+/// A compiled variant. Its bytes are stored as a Blob under `cubin`, because two keys may give the same
+/// bytes.
 struct ArtifactRow {
   Key key;
   Digest cubin;  // of the uncompressed cubin
@@ -53,17 +53,18 @@ struct Blob {
   std::string zstd;  // one zstd frame of the cubin
 };
 
-/// Where a trial comes from. Imported trials are kept apart: they never replace a measurement of this store.
+/// The origin of a trial. Imported trials are stored separately and never replace a measurement of this
+/// store.
 enum class Origin : std::uint8_t { Worker = 0, Import = 1 };
 
-/// One configuration of one problem on one device class, and how its trial ended for a kernel. Kernels of
-/// other names may have the trial too: its blocks and verifications belong to its key and are theirs as well.
+/// One configuration of one problem on one device class, and the outcome of its trial for a kernel. Other
+/// kernels may share the trial: blocks and verifications belong to its key, so they have them too.
 struct TrialRow {
-  Key key;  // `full` is empty for an imported trial: tables carry the digest alone
+  Key key;  // `full` is empty for an imported trial: tables have only the digest
   Origin origin = Origin::Worker;
-  std::optional<Digest> artifact_key;  // absent for imported trials and where nothing was compiled
+  std::optional<Digest> artifact_key;  // absent for imported trials and if nothing was compiled
   std::string kernel;
-  Digest source;  // source_digest() of the kernel; zero: not known, as of imported trials
+  Digest source;  // source_digest() of the kernel; zero: unknown, as for imported trials
   Problem problem;
   Configuration configuration;
   Digest device_class;
@@ -72,20 +73,20 @@ struct TrialRow {
   Outcome outcome = Outcome::Correct;
   std::string detail;  // compile log, fault, constraint
   std::uint32_t fault_count = 0;
-  /// The trial that was measured for it: blocks and verifications are that one's.
+  /// The trial that was measured instead; blocks and verifications belong to that one.
   std::optional<Digest> measured_as;
   ToolchainIdentity toolchain;
-  /// The trial's artifact: read from it for a worker's trial, as the table says for an imported one.
+  /// The trial's cubin: from the artifact for a worker's trial, from the table for an imported one.
   Digest cubin;
   std::string architecture;
   std::vector<EntryResources> resources;
-  std::uint32_t series = 0;  // a retune begins a new series; blocks and verifications of older ones are kept
+  std::uint32_t series = 0;  // a retune starts a new series; blocks and verifications of older ones stay
   std::string job_id;
   std::string unknown_fields;  // of its message: what a later version has added
   bool operator==(const TrialRow&) const = default;
 };
 
-/// Samples of one trial; (trial, origin, series, stage, index) is stored once.
+/// Samples of one trial; (trial, origin, series, stage, index) is unique.
 struct BlockRow {
   Digest trial;  // whose block it is: that of the block itself, or one with the same code
   Origin origin = Origin::Worker;
@@ -105,11 +106,11 @@ struct VerificationRow {
   bool operator==(const VerificationRow&) const = default;
 };
 
-/// The winner for one question. Append-only: a row that a newer one replaces gets `to_generation`. Current
-/// rows are unique per (question, driver branch, toolchain major, evidence, provisional).
+/// The winner for one question. Append-only: a replaced row gets `to_generation`. Current rows are unique per
+/// (question, driver branch, toolchain major, evidence, provisional).
 struct RecordRow {
   std::int64_t id = 0;      // set by the store
-  RecordQuestion question;  // its problem is the measured one
+  RecordQuestion question;  // with the measured problem
   Digest key;               // record_key(question).digest
   std::uint64_t from_generation = 0;
   std::optional<std::uint64_t> to_generation;  // absent: current
@@ -126,8 +127,8 @@ struct RecordRow {
   Timing timing;
   VerificationSummary verification;
   std::vector<Digest> finalists;                // trial keys
-  SearchSummary search;                         // that chose the winner
-  std::vector<LibraryComparison> over_library;  // the latest last
+  SearchSummary search;                         // the search that chose the winner
+  std::vector<LibraryComparison> over_library;  // the latest at the end
   std::string job_id;
   std::string unknown_fields;  // as of trials
 };
@@ -139,7 +140,7 @@ struct WantRow {
   std::string first_at, last_at;
 };
 
-/// CompileWinner compiles and measures nothing.
+/// CompileWinner compiles but measures nothing.
 enum class JobKind : std::uint8_t { Tune = 0, CompileWinner = 1 };
 
 enum class JobState : std::uint8_t {
@@ -157,14 +158,14 @@ inline bool has_ended(JobState state) { return state >= JobState::Done; }
 using v1::OutcomeCount;
 using v1::StageTime;
 
-/// A job of the persisted queue. Progress within a lease lives in RAM alone.
+/// A job of the persisted queue. Progress within a lease is only in RAM.
 struct JobRow {
   std::string id;
   JobKind kind = JobKind::Tune;
-  Digest key;  // single-flight: of all jobs with the same key at most one has not ended
+  Digest key;  // single-flight: at most one job per key is open
   RecordQuestion question;
   JobState state = JobState::Queued;
-  std::uint64_t fence = 0;  // of the latest lease; grows with each
+  std::uint64_t fence = 0;  // of the latest lease; grows with each lease
   std::uint32_t series = 0;
   bool retune = false;
   std::uint32_t interruptions = 0;
@@ -175,27 +176,28 @@ struct JobRow {
   std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
   std::vector<OutcomeCount> outcomes;
   Digest record_trial;  // the winner's trial; zero: none
-  /// CompileWinner: those to compile. Tune: nothing but these and the default is tried; empty: a search.
+  /// CompileWinner: the configurations to compile. Tune: only these and the default are tried; empty: a
+  /// search.
   std::vector<Configuration> listed;
   /// CompileWinner:
   std::string architecture;
   std::uint32_t driver_cuda = 0;
   /// Tune:
-  bool for_bucket = false;  // a miss started it: a smaller problem of the bucket may be measured in its place
-  std::uint64_t needs_bytes = 0;  // failed because it lacked memory: the need of its trials
+  bool for_bucket = false;  // started by a miss: a smaller problem of the bucket may be measured instead
+  std::uint64_t needs_bytes = 0;  // failed for lack of memory: the bytes that its trials need
   SearchBudget budget;
-  bool from_scratch = false;         // as if nothing were known; its record is not stored
-  std::uint32_t rounds = 0;          // of the finalists, exactly; 0: until they separate or tie
-  std::vector<Configuration> hints;  // what its search begins with; set with the first lease
-  std::vector<StageTime> stages;     // of the leases that have ended
+  bool from_scratch = false;         // ignores known results; its record is not stored
+  std::uint32_t rounds = 0;          // exact number for the finalists; 0: until they separate or tie
+  std::vector<Configuration> hints;  // where its search begins; set with the first lease
+  std::vector<StageTime> stages;     // of ended leases
   std::string unknown_fields;        // as of trials
 };
 
-/// A job among several daemons on one database.
+/// A job that several daemons on one database share.
 struct SharedJob {
   JobRow job;
-  std::uint64_t change = 0;  // number of the row's last change
-  std::string owner;         // id of the daemon that has leased it; empty: none
+  std::uint64_t change = 0;  // the number of the row's last change
+  std::string owner;         // the id of the daemon that has leased it; empty: none
 };
 
 /// The key of a job that tunes.

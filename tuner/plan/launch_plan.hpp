@@ -1,6 +1,6 @@
-// From a kernel's launch expressions to the launch plan of one problem. The same code runs in daemon, agent
-// and client: the reply of the daemon carries a PlanTemplate, and the client evaluates it for the other
-// problems of a bucket.
+// Evaluates a kernel's launch expressions to the launch plan of one problem. Daemon, agent and client share
+// this code: the daemon's reply has a PlanTemplate, and the client evaluates it for the other problems of the
+// bucket.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Dim3 {
   bool operator==(const Dim3&) const = default;
 };
 
-/// The role of an argument for the caller or the tuner. None: a scalar.
+/// An argument's role for the caller and the tuner. None: a scalar.
 enum class Role : std::uint8_t { None, In, Out, InOut, Zero, Scratch };
 
 /// How a launch gets an argument.
@@ -32,16 +32,16 @@ enum class ParameterSource : std::uint8_t {
   Buffer,  // the caller's device memory, by its address
   Value,   // a number that the plan computes
   Caller,  // a number from the caller
-  Symbol,  // the content of a variable, which is no parameter of the kernel. Role In: the caller's device
-           // memory is copied to it before the launch. Scratch: it keeps what kernels leave in it
+  Symbol,  // the content of a variable, not a parameter of the kernel. Role In: the caller's device memory is
+           // copied to it before the launch. Scratch: it keeps the kernels' writes
 };
 
-/// Whether it has elements, an extent and a role.
+/// Whether an argument of this source has elements, an extent and a role.
 constexpr bool is_buffer(ParameterSource source) {
   return source == ParameterSource::Buffer || source == ParameterSource::Symbol;
 }
 
-/// One argument of a launch, with its numbers.
+/// One argument of a launch with its evaluated numbers.
 struct Parameter {
   std::string name;
   ParameterSource source = ParameterSource::Buffer;
@@ -50,13 +50,13 @@ struct Parameter {
   std::uint64_t extent_bytes = 0;        // buffers
   std::uint32_t align_bytes = 0;         // buffers: the pointer must be a multiple of it
   std::int64_t value = 0;                // source Value; converted to `type` at launch
-  std::vector<std::int64_t> shape = {};  // buffers whose spec gives it: the axes, outermost first
-  std::string variable = {};             // source Symbol: its name expression with every placeholder replaced
-  std::string symbol = {};  // source Symbol: its lowered name in the cubin; empty before compiling
+  std::vector<std::int64_t> shape = {};  // buffers: the axes, outermost first; empty if the spec has none
+  std::string variable = {};             // source Symbol: the name expression with every placeholder replaced
+  std::string symbol = {};  // source Symbol: the lowered name in the cubin; empty before compiling
   bool operator==(const Parameter&) const = default;
 };
 
-/// One kernel launch, ready but for the addresses and scalars of the caller.
+/// One kernel launch, complete except for the caller's addresses and scalars.
 struct Launch {
   std::string entry;         // name expression with every placeholder replaced
   std::string entry_symbol;  // lowered name in the cubin; empty before compiling
@@ -117,31 +117,31 @@ inline constexpr std::pair<const char*, std::int64_t DeviceConstants::*> kDevice
 /// Throws Error(InvalidArgument) at `field` if one is missing.
 DeviceConstants device_constants_of(const std::vector<NamedValue>& values, std::string_view field);
 
-/// A kernel's constraints and launches with types bound, before dims and tunables are put in.
+/// A kernel's constraints and launches with bound types, before dims and tunables have values.
 struct PlanTemplate {
   std::vector<std::string> constraints;
   std::vector<LaunchTemplate> launches;
   std::uint64_t static_shared_bytes = 0;  // largest of the entries; 0 before compiling
-  std::string place;  // JSON pointer of the owner of the launches: empty, or "/reference"; for messages
+  std::string place;  // JSON pointer of the launches' owner, for messages: empty, or "/reference"
   bool operator==(const PlanTemplate&) const = default;
 };
 
-/// Either a plan, or why this configuration cannot be used for this problem on this device: a constraint that
-/// is false, or a launch limit (threads, grid, shared memory) that is exceeded. The reason quotes the
-/// expression and its values.
+/// Either a plan, or the reason why this configuration is invalid for this problem on this device: a false
+/// constraint or an exceeded launch limit (threads, grid, shared memory). The reason quotes the expression
+/// and its values.
 struct PlanResult {
   std::optional<LaunchPlan> plan;
   std::string violation;
 };
 
-/// Parsed once, evaluated for any problem: re-entrant, const, safe on many threads.
-/// Throws Error(InvalidArgument) if an expression does not parse, or uses a name that is neither a dim, a
-/// tunable nor a device constant. evaluate() throws Error on overflow and division by zero, quoting the
-/// expression and its values.
+/// Parses the expressions once and evaluates them for any problem: re-entrant, const, safe on many threads.
+/// The constructor throws Error(InvalidArgument) if an expression does not parse, or uses a name that is
+/// neither a dim, a tunable nor a device constant. evaluate() throws Error on overflow and division by zero,
+/// quoting the expression and its values.
 class PlanEvaluator {
  public:
-  /// `names` of dims, flags and tunables are taken from `problem` and `configuration`; so are their orders:
-  /// evaluate() wants problems and configurations with the same names in the same order.
+  /// Takes the names of dims, flags and tunables, and their order, from `problem` and `configuration`.
+  /// evaluate() needs problems and configurations with the same names in the same order.
   PlanEvaluator(PlanTemplate plan, const Problem& problem, const Configuration& configuration,
                 const DeviceConstants& device);
   ~PlanEvaluator();
@@ -156,9 +156,9 @@ class PlanEvaluator {
   std::unique_ptr<Compiled> compiled_;
 };
 
-/// The name expression by which a compiler is asked for the variable's symbol: "&filter<float>".
+/// The name expression that asks a compiler for the variable's symbol: "&filter<float>".
 inline std::string variable_expression(const std::string& variable) { return "&" + variable; }
-/// Whether a name expression is a variable's and not an entry's.
+/// Whether a name expression belongs to a variable, not an entry.
 inline bool is_variable(std::string_view expression) { return expression.starts_with('&'); }
 
 /// The elements of a buffer of this shape; absent if an axis is negative or the count exceeds 2^63.
