@@ -22,11 +22,13 @@ MARK = "_cubind_mask"  # of a tensor: its Mask
 
 @dataclasses.dataclass
 class Pattern:
-    """What a mask function says. sequences: [B, S], which packed sequence a token is of."""
+    """What a mask function says. sequences: [B, S], which packed sequence a token is of. is_by_sequence: the
+    positions are those within a sequence, whose tokens have consecutive ones."""
 
     causal: bool = False
     left: int = 0  # as the kernel's flag
     sequences: torch.Tensor | None = None
+    is_by_sequence: bool = False
 
 
 class UnsupportedError(Exception):
@@ -73,6 +75,8 @@ class Mask:
             raise UnsupportedError("the mask has a function of its own")
         pattern = Pattern()
         _read(self._given["mask_function"], pattern)
+        if pattern.is_by_sequence and pattern.sequences is None:
+            raise UnsupportedError("the mask has positions of its own")
         pattern.left *= pattern.left < self.keys  # else no key lies outside
         return pattern
 
@@ -193,6 +197,9 @@ def _read(function: Callable[..., Any], into: Pattern) -> None:
         into.left = own["sliding_window"]
     elif name == "packed_sequence_mask_function.<locals>.inner_mask":
         into.sequences = own["packed_sequence_mask"]
+    elif name == "remap_positions_for_packed_sequence.<locals>.inner_mask":
+        into.is_by_sequence = True
+        _read(own["mask_function"], into)
     elif name != "bidirectional_mask_function":
         raise UnsupportedError(f"the kernels have no mask of {name.partition('.')[0]}")
 

@@ -273,10 +273,7 @@ class Replaying(replaying.Replaying):
     """Its table has the kernel of this file's calls."""
 
     def __init__(self):
-        with unittest.mock.patch.object(
-            replaying, "spec", lambda: stub.spec_of(definition(), with_values=True)
-        ):
-            super().__init__()
+        super().__init__(lambda: stub.spec_of(definition(), with_values=True))
 
 
 if __name__ == "__main__":
