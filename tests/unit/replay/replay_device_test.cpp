@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
@@ -182,7 +184,7 @@ TEST_CASE("measured blocks are logged") {
   Fixture fixture(R"({"log": ")" + log + R"("})");
   fixture.load(128);
   fixture.measure(v1::SampleBlock::SCREEN, 1, 2);
-  CHECK(read_file(log).ends_with(" SCREEN 1 2\n"));
+  CHECK(read_file(log).ends_with(" SCREEN 1 2 " + std::to_string(::getpid()) + "\n"));
 }
 
 TEST_CASE("a table of several devices or without trials is not played") {
