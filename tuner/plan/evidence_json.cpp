@@ -75,7 +75,9 @@ OrderedJson list_of(const Message& fact, const Field& field) {
   return list;
 }
 
-bool is_zero(const OrderedJson& value) { return value == false || value == 0 || value == ""; }
+bool is_zero(const OrderedJson& value) {
+  return value == false || value == 0 || (value.is_string() && value.get_ref<const std::string&>().empty());
+}
 
 void read_value(const JsonNode& node, const Field& field, Message& fact) {
   const auto& access = *fact.GetReflection();

@@ -1,6 +1,7 @@
 // Each kernel of variants/ as a machine without a GPU can look at it: its space is enumerated and its default
 // and its reference compile, for an A100 and for an H200.
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <map>
 #include <memory>
 
@@ -71,7 +72,10 @@ class Compiler {
   const Toolchain& toolchain_ = toolchains().front();
   const std::unique_ptr<KernelLanguage> language_ = nvrtc_language(toolchain_);
   const CompileWorkerOptions options_{
-      nvrtc_program(bin_dir() / "cubind-worker", toolchain_.nvrtc, toolchain_.builtins)};
+      .program = nvrtc_program(bin_dir() / "cubind-worker", toolchain_.nvrtc, toolchain_.builtins),
+      .deadline = std::chrono::hours(1),
+      .start_deadline = std::chrono::hours(1),
+      .nice = 0};
   CompileProcess worker_{options_, false, [] { return false; }};
 };
 
