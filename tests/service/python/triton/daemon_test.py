@@ -401,12 +401,12 @@ class NoAnswer(Case):
     def test_without_a_daemon(self):
         self.install("unix:///tmp/no-such-socket")
         with self.assertWarnsRegex(
-            RuntimeWarning, "Triton's own autotuner chooses.*no such socket"
+            RuntimeWarning, "Triton's own autotuner chooses.*no daemon answers there"
         ) as warned:
             warnings.simplefilter("always")
             self.check("no daemon answers there")
             self.call(tuned())
-        said = [each for each in warned.warnings if "no such socket" in str(each.message)]
+        said = [each for each in warned.warnings if "no daemon answers there" in str(each.message)]
         self.assertEqual(len(said), 1)
 
     def test_what_cannot_be_specified(self):
