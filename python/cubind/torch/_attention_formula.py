@@ -59,6 +59,11 @@ def _seen(queries: _Rows, keys: _Rows, scores: Scores) -> torch.Tensor:
     return seen
 
 
+# The same of heads that are one sequence each.
+def _seen_densely(q: torch.Tensor, k: torch.Tensor, scores: Scores) -> torch.Tensor:
+    return _seen(_dense(q.shape[2], q.device), _dense(k.shape[2], q.device), scores)
+
+
 # k or v with a head for each head of the queries.
 def _spread(heads: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     return wide(heads).repeat_interleave(q.shape[1] // heads.shape[1], dim=1)
@@ -91,8 +96,7 @@ def formula(
         known = private.flash_attention(q, k, v, causal, scale)
         if known is not None:
             return ordered_as(known[0], q), known[1].contiguous()
-    flags = Scores(causal, left, right, soft_cap)
-    seen = _seen(_dense(q.shape[2], q.device), _dense(k.shape[2], q.device), flags)
+    seen = _seen_densely(q, k, Scores(causal, left, right, soft_cap))
     return _forward(q, k, v, seen, soft_cap, scale)
 
 
@@ -128,8 +132,7 @@ def backward_formula(
         known = private.flash_attention_backward(d_o, q, k, v, causal, scale)
         if known is not None:
             return ordered_as(known[0], q), ordered_as(known[1], k), ordered_as(known[2], v)
-    flags = Scores(causal, left, right, soft_cap)
-    seen = _seen(_dense(q.shape[2], q.device), _dense(k.shape[2], q.device), flags)
+    seen = _seen_densely(q, k, Scores(causal, left, right, soft_cap))
     return _backward(d_o, q, k, v, o, lse, seen, soft_cap, scale)
 
 
