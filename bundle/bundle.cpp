@@ -4,8 +4,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "bundle/oci_image.hpp"
+#include "plan/launch_digest.hpp"
 #include "trust/serials.hpp"
-#include "tuner/plan/launch_digest.hpp"
 
 namespace cubind {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/json.hpp"
 #include "base/json_node.hpp"
 #include "base/text.hpp"
-#include "tuner/plan/compiled_plan.hpp"
-#include "tuner/plan/evidence_json.hpp"
+#include "plan/compiled_plan.hpp"
+#include "plan/evidence_json.hpp"
 #include "tuner/spec/todays_terms.hpp"
 #include "tuner/table/table_parts.hpp"
 

@@ -5,8 +5,8 @@
 #include "base/error.hpp"
 #include "client/reply_check.hpp"
 #include "launch/entry_symbols.hpp"
+#include "plan/answer_wire.hpp"
 #include "schemas/cubind.pb.h"
-#include "tuner/plan/answer_wire.hpp"
 
 namespace cubind {
 struct Answer::Shared {

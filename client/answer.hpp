@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/digest.hpp"
-#include "tuner/plan/answer.hpp"
-#include "tuner/plan/launch_plan.hpp"
-#include "tuner/plan/problem.hpp"
+#include "plan/answer.hpp"
+#include "plan/launch_plan.hpp"
+#include "plan/problem.hpp"
 
 namespace cubind {
 

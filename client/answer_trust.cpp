@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "tuner/plan/launch_digest.hpp"
+#include "plan/launch_digest.hpp"
 
 namespace cubind {
 namespace {

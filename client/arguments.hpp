@@ -11,7 +11,7 @@
 
 #include "cuda_api/driver_types.hpp"
 #include "launch/pack.hpp"
-#include "tuner/plan/launch_plan.hpp"
+#include "plan/launch_plan.hpp"
 
 namespace cubind {
 

@@ -14,9 +14,9 @@
 #include "client/held_gpu.hpp"
 #include "client/reply_check.hpp"
 #include "client/request.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/wire.hpp"
 #include "schemas/limits.hpp"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind {
 namespace {

@@ -13,9 +13,9 @@
 #include "base/file.hpp"
 #include "client/connection_faults.hpp"
 #include "connect/channel.hpp"
+#include "plan/answer_wire.hpp"
 #include "schemas/cubind.grpc.pb.h"
 #include "schemas/limits.hpp"
-#include "tuner/plan/answer_wire.hpp"
 
 namespace cubind {
 namespace {

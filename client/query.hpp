@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "cuda_api/device_facts.hpp"
-#include "tuner/plan/on_miss.hpp"
-#include "tuner/plan/problem.hpp"
+#include "plan/on_miss.hpp"
+#include "plan/problem.hpp"
 
 namespace cubind {
 

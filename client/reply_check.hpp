@@ -10,7 +10,7 @@
 
 #include "base/digest.hpp"
 #include "client/rule.hpp"
-#include "tuner/plan/answer.hpp"
+#include "plan/answer.hpp"
 
 namespace cubind {
 

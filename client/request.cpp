@@ -7,10 +7,10 @@
 #include "base/hex.hpp"
 #include "base/text.hpp"
 #include "client/gpu.hpp"
-#include "tuner/plan/answer.hpp"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/facts_wire.hpp"
-#include "tuner/plan/wire.hpp"
+#include "plan/answer.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/facts_wire.hpp"
+#include "plan/wire.hpp"
 
 namespace cubind {
 namespace {

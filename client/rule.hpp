@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tuner/plan/launch_plan.hpp"
-#include "tuner/plan/plan_program.hpp"
-#include "tuner/plan/problem.hpp"
+#include "plan/launch_plan.hpp"
+#include "plan/plan_program.hpp"
+#include "plan/problem.hpp"
 
 namespace cubind {
 
@@ -35,7 +35,7 @@ struct RuleParts {
   std::vector<std::string> conditions = {};  // true where no other record of the bucket is preferred
 };
 
-/// The values of a plan's expressions for one problem: its slots (tuner/plan/plan_program.hpp) in a fixed
+/// The values of a plan's expressions for one problem: its slots (plan/plan_program.hpp) in a fixed
 /// array, without an allocation.
 class RuleValues {
  public:

@@ -1,7 +1,7 @@
 # cubind_add_library(NAME cubind_x [SHARED] [OPTIMIZED] [SOURCES a.cpp ...] [LIBS public ...] [PRIVATE_LIBS ...] [PCH std|proto])
 #   A static library; SHARED for what several programs need, so that a package holds it once. Without SOURCES: every .cpp
-#   of the folder but main.cpp. PRIVATE_LIBS stay out of sight of those who link it, which is how the layers are kept
-#   apart. PCH: which of the shared precompiled headers (cmake/CubindPrecompiled.cmake) is used; default: std.
+#   of the folder and of its subfolders that have no CMakeLists.txt, but main.cpp. PRIVATE_LIBS stay out of sight of those
+#   who link it, which is how the layers are kept apart. PCH: which of the shared precompiled headers (cmake/CubindPrecompiled.cmake) is used; default: std.
 #   OPTIMIZED: compiled with -O2 in every build, and so without a precompiled header: where the tests compute much.
 # cubind_add_executable(NAME cubind SOURCES main.cpp [LIBS ...] [PCH std|proto] [SHIP bin|none])
 #   Lands in <build>/bin and is packaged in bin/; with SHIP none it is not packaged.
@@ -9,8 +9,7 @@ function(cubind_add_library)
   cmake_parse_arguments(PARSE_ARGV 0 arg "SHARED;OPTIMIZED" "NAME;PCH" "SOURCES;LIBS;PRIVATE_LIBS")
   cubind_check_arguments(cubind_add_library)
   if(NOT arg_SOURCES)
-    file(GLOB arg_SOURCES CONFIGURE_DEPENDS "*.cpp")
-    list(FILTER arg_SOURCES EXCLUDE REGEX "/main\\.cpp$")
+    cubind_sources(arg_SOURCES)
   endif()
   if(NOT arg_SOURCES)
     message(WARNING "cubind_add_library(${arg_NAME}): ${CMAKE_CURRENT_SOURCE_DIR} has no sources; the target is left out")
@@ -32,6 +31,18 @@ function(cubind_add_library)
     set(arg_PCH std)
   endif()
   cubind_use_precompiled(${arg_NAME} ${arg_PCH})
+endfunction()
+
+# Sets the variable to the sources of a library's folder.
+function(cubind_sources variable)
+  file(GLOB sources CONFIGURE_DEPENDS "*.cpp" "*/*.cpp")
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  file(GLOB others CONFIGURE_DEPENDS "*/CMakeLists.txt")
+  foreach(other IN LISTS others)
+    get_filename_component(folder "${other}" DIRECTORY)
+    list(FILTER sources EXCLUDE REGEX "^${folder}/")
+  endforeach()
+  set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
 function(cubind_add_executable)

@@ -4,7 +4,7 @@
 
 #include "cuda_api/driver_api.hpp"
 #include "cuda_api/driver_types.hpp"
-#include "tuner/plan/plan_program.hpp"
+#include "plan/plan_program.hpp"
 
 namespace cubind {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/plan/launch_plan.hpp"
+#include "plan/launch_plan.hpp"
 
 namespace cubind {
 

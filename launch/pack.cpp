@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "tuner/plan/narrow_float.hpp"
+#include "plan/narrow_float.hpp"
 
 namespace cubind {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "cuda_api/driver_types.hpp"
-#include "tuner/plan/launch_plan.hpp"
+#include "plan/launch_plan.hpp"
 
 namespace cubind {
 

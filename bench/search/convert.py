@@ -33,7 +33,7 @@ OPERATORS = {
 
 
 def expression(node: ast.AST) -> str:
-    """A Python expression in the grammar of tuner/expr."""
+    """A Python expression in the grammar of plan/expr."""
     match node:
         case ast.Expression(body=body):
             text = expression(body)

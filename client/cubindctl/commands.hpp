@@ -2,8 +2,8 @@
 // Error.
 #pragma once
 
-#include "client/cubindctl/exit_code.hpp"
 #include "client/cubindctl/options.hpp"
+#include "client/cubindctl/terminal/exit_code.hpp"
 
 namespace cubind::ctl {
 

@@ -6,9 +6,9 @@
 #include <variant>
 
 #include "base/error.hpp"
-#include "client/cubindctl/command_line.hpp"
 #include "client/cubindctl/commands.hpp"
-#include "client/cubindctl/plain_output.hpp"
+#include "client/cubindctl/terminal/command_line.hpp"
+#include "client/cubindctl/terminal/plain_output.hpp"
 
 namespace {
 

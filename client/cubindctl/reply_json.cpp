@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hex.hpp"
-#include "client/cubindctl/answer_json.hpp"
-#include "tuner/plan/evidence_json.hpp"
+#include "client/cubindctl/answers/answer_json.hpp"
+#include "plan/evidence_json.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {

@@ -1,7 +1,7 @@
 // Jobs, kernels, devices and the daemon's state as JSON.
 #pragma once
 
-#include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/terminal/json_output.hpp"
 
 namespace cubind::ctl {
 

@@ -7,8 +7,8 @@
 
 #include "base/number_option.hpp"
 #include "base/text.hpp"
+#include "plan/search.hpp"
 #include "schemas/limits.hpp"
-#include "tuner/plan/search.hpp"
 
 namespace cubind::ctl {
 namespace {

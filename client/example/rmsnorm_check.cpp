@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "tuner/plan/narrow_float.hpp"
+#include "plan/narrow_float.hpp"
 
 namespace example {
 namespace {

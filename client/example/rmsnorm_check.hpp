@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tuner/plan/dtype.hpp"
+#include "plan/dtype.hpp"
 
 namespace example {
 

@@ -1,8 +1,8 @@
 // Launch plans as Python sees them.
 #pragma once
 
+#include "plan/launch_plan.hpp"
 #include "python/extension/python_object.hpp"
-#include "tuner/plan/launch_plan.hpp"
 
 namespace cubind::python {
 

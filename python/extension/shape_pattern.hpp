@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tuner/plan/dtype.hpp"
+#include "plan/dtype.hpp"
 
 namespace cubind::python {
 

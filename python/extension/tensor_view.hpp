@@ -7,7 +7,7 @@
 #include <span>
 
 #include "cuda_api/driver_types.hpp"
-#include "tuner/plan/dtype.hpp"
+#include "plan/dtype.hpp"
 
 namespace cubind::python {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "plan/narrow_float.hpp"
 #include "python/extension/triton_driver.hpp"
-#include "tuner/plan/narrow_float.hpp"
 
 namespace cubind::python {
 namespace {

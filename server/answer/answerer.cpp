@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tuner/plan/compiled_plan.hpp"
+#include "plan/compiled_plan.hpp"
 
 namespace cubind {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "base/refuse.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/wire_fields.hpp"
 #include "server/convert/limits.hpp"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {

@@ -8,11 +8,11 @@
 #include "base/error.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/wire_fields.hpp"
 #include "server/convert/fact_check.hpp"
 #include "server/convert/limits.hpp"
 #include "server/store/row_facts.hpp"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/refuse.hpp"
+#include "plan/wire_fields.hpp"
 #include "server/convert/limits.hpp"
-#include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {

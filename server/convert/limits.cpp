@@ -5,7 +5,7 @@
 
 #include "base/refuse.hpp"
 #include "base/text.hpp"
-#include "tuner/plan/wire_fields.hpp"
+#include "plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {

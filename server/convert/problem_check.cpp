@@ -6,9 +6,9 @@
 #include "base/names_of.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "plan/wire.hpp"
+#include "plan/wire_fields.hpp"
 #include "schemas/limits.hpp"
-#include "tuner/plan/wire.hpp"
-#include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {

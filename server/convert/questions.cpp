@@ -4,11 +4,11 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/wire_fields.hpp"
 #include "server/convert/lent_gpu.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/problem_check.hpp"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {

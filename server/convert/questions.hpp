@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "plan/on_miss.hpp"
+#include "plan/search.hpp"
 #include "schemas/cubind.pb.h"
 #include "server/defined_kernels.hpp"
 #include "server/fleet.hpp"
 #include "server/jobs/agent.hpp"
 #include "server/kernel_library.hpp"
 #include "server/lookup/lookup.hpp"
-#include "tuner/plan/on_miss.hpp"
-#include "tuner/plan/search.hpp"
 
 namespace cubind {
 

@@ -1,7 +1,7 @@
 #include "server/convert/replies.hpp"
 
+#include "plan/answer_wire.hpp"
 #include "server/store/fact_rows.hpp"
-#include "tuner/plan/answer_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {

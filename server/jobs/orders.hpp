@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/plan/search.hpp"
+#include "plan/search.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/keys.hpp"
 

@@ -8,9 +8,9 @@
 #include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "base/zstd.hpp"
+#include "plan/wire.hpp"
+#include "plan/wire_fields.hpp"
 #include "server/store/store.hpp"
-#include "tuner/plan/wire.hpp"
-#include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/cubin_entries.hpp"
 #include "tuner/spec/loaded_code.hpp"
 

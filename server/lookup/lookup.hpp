@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/answer.hpp"
 #include "server/lookup/index.hpp"
-#include "tuner/plan/answer.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "tuner/plan/answer.hpp"
+#include "plan/answer.hpp"
 
 namespace cubind {
 

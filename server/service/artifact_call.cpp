@@ -1,10 +1,10 @@
 #include "server/service/artifact_call.hpp"
 
+#include "plan/answer_wire.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
 #include "server/service/status.hpp"
 #include "server/store/store.hpp"
-#include "tuner/plan/answer_wire.hpp"
 
 namespace cubind {
 

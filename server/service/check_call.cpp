@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "plan/wire_fields.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/problem_check.hpp"
 #include "server/convert/replies.hpp"
 #include "server/service/raw_message.hpp"
 #include "server/service/status.hpp"
-#include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/occupancy.hpp"
 #include "tuner/spec/space.hpp"
 #include "tuner/spec/space_thinning.hpp"

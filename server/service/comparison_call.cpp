@@ -1,9 +1,9 @@
 #include "server/service/comparison_call.hpp"
 
 #include "base/error.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/library_comparison.hpp"
 #include "server/store/store.hpp"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/library_comparison.hpp"
 
 namespace cubind {
 namespace {

@@ -5,12 +5,12 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/wire.hpp"
+#include "plan/wire_fields.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/problem_check.hpp"
 #include "server/store/store.hpp"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/wire.hpp"
-#include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {

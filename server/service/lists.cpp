@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/version.hpp"
+#include "plan/answer_wire.hpp"
 #include "server/answer/artifact_budget.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
@@ -11,7 +12,6 @@
 #include "server/service/reply_cache.hpp"
 #include "server/store/peers.hpp"
 #include "server/store/store.hpp"
-#include "tuner/plan/answer_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {

@@ -5,10 +5,10 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "plan/wire.hpp"
+#include "plan/wire_fields.hpp"
 #include "server/convert/limits.hpp"
 #include "server/store/store.hpp"
-#include "tuner/plan/wire.hpp"
-#include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/todays_terms.hpp"
 
 namespace cubind {

@@ -1,11 +1,11 @@
 #include "server/service/table_call.hpp"
 
+#include "plan/wire_fields.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
 #include "server/service/status.hpp"
 #include "server/store/store.hpp"
 #include "server/table/table_export.hpp"
-#include "tuner/plan/wire_fields.hpp"
 #include "tuner/table/table_check.hpp"
 
 namespace cubind {

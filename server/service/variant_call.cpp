@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "plan/wire.hpp"
 #include "server/answer/signed_records.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
@@ -13,7 +14,6 @@
 #include "server/service/miss_reason.hpp"
 #include "server/service/no_answer.hpp"
 #include "server/service/status.hpp"
-#include "tuner/plan/wire.hpp"
 #include "tuner/spec/space.hpp"
 #include "tuner/spec/space_thinning.hpp"
 

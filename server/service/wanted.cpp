@@ -6,9 +6,9 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "plan/answer_wire.hpp"
 #include "server/convert/limits.hpp"
 #include "server/store/store.hpp"
-#include "tuner/plan/answer_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {

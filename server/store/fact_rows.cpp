@@ -6,7 +6,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "tuner/plan/problem_json.hpp"
+#include "plan/problem_json.hpp"
 
 namespace cubind::store {
 namespace {

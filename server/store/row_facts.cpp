@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "tuner/plan/wire_fields.hpp"
+#include "plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/digest.hpp"
-#include "tuner/plan/answer.hpp"
-#include "tuner/plan/evidence.hpp"
-#include "tuner/plan/problem.hpp"
-#include "tuner/plan/search.hpp"
+#include "plan/answer.hpp"
+#include "plan/evidence.hpp"
+#include "plan/problem.hpp"
+#include "plan/search.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/keys.hpp"
 

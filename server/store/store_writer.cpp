@@ -5,9 +5,9 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/zstd.hpp"
+#include "plan/library_comparison.hpp"
 #include "server/store/fact_rows.hpp"
 #include "server/store/sql.hpp"
-#include "tuner/plan/library_comparison.hpp"
 
 namespace cubind {
 

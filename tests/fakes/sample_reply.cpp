@@ -2,7 +2,7 @@
 
 #include "base/digest.hpp"
 #include "base/zstd.hpp"
-#include "tuner/plan/wire.hpp"
+#include "plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

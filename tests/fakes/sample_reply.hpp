@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "plan/launch_plan.hpp"
 #include "schemas/cubind.pb.h"
-#include "tuner/plan/launch_plan.hpp"
 
 namespace cubind::test {
 

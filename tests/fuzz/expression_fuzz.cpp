@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/expr/expression.hpp"
 #include "tests/fuzz/refusal.hpp"
-#include "tuner/expr/expression.hpp"
 
 namespace cubind::fuzz {
 namespace {

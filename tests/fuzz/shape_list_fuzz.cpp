@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "client/cubindctl/shape_list.hpp"
+#include "client/cubindctl/tune/shape_list.hpp"
 #include "tests/fuzz/refusal.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

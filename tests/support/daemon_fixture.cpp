@@ -9,9 +9,9 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "plan/wire.hpp"
 #include "tests/support/health.hpp"
 #include "tests/support/paths.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

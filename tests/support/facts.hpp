@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/evidence.hpp"
-#include "tuner/plan/wire.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/evidence.hpp"
+#include "plan/wire.hpp"
 
 namespace cubind::test {
 

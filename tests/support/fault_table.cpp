@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "plan/answer_wire.hpp"
+#include "plan/wire.hpp"
 #include "tests/support/daemon_fixture.hpp"
 #include "tests/support/example_facts.hpp"
 #include "tests/support/paths.hpp"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

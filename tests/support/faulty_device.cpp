@@ -10,8 +10,8 @@
 
 #include "base/digest.hpp"
 #include "base/error.hpp"
+#include "plan/wire.hpp"
 #include "tests/support/replay_faults.hpp"
-#include "tuner/plan/wire.hpp"
 #include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/gpu_lock.hpp"
 

@@ -29,7 +29,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/plan/problem.hpp"
+#include "plan/problem.hpp"
 
 namespace cubind::test {
 

@@ -8,7 +8,7 @@
 
 #include "tests/support/replayed_trials.hpp"
 #include "tests/support/triton_kernel.hpp"
-#include "tuner/agent/compile_service.hpp"
+#include "tuner/agent/compile/compile_service.hpp"
 
 namespace cubind::test {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
-#include "client/cubindctl/report_data.hpp"
+#include "client/cubindctl/report/report_data.hpp"
 #include "tests/support/facts.hpp"
 #include "tests/support/tiny_kernel.hpp"
 

@@ -8,8 +8,8 @@
 
 #include "base/log.hpp"
 #include "base/signals.hpp"
-#include "tuner/agent/agent.hpp"
-#include "tuner/agent/device_finder.hpp"
+#include "tuner/agent/device/device_finder.hpp"
+#include "tuner/agent/lease/agent.hpp"
 #include "tuner/agent/options.hpp"
 
 namespace {

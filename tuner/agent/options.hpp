@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tuner/agent/consent_gate.hpp"
-#include "tuner/agent/remote_device.hpp"
+#include "tuner/agent/device/consent_gate.hpp"
+#include "tuner/agent/device/remote_device.hpp"
 
 namespace cubind {
 

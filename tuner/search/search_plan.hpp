@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "tuner/plan/search.hpp"
+#include "plan/search.hpp"
 #include "tuner/search/strategy.hpp"
 #include "tuner/space/configuration_space.hpp"
 

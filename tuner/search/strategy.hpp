@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "tuner/plan/answer.hpp"
+#include "plan/answer.hpp"
 
 namespace cubind {
 

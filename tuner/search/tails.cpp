@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "tuner/expr/expression.hpp"
+#include "plan/expr/expression.hpp"
 
 namespace cubind {
 namespace {

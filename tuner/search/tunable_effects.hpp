@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/plan/problem.hpp"
+#include "plan/problem.hpp"
 
 namespace cubind {
 

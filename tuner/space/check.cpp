@@ -1,6 +1,6 @@
 #include "tuner/space/check.hpp"
 
-#include "tuner/expr/expression.hpp"
+#include "plan/expr/expression.hpp"
 
 namespace cubind {
 

@@ -31,7 +31,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tuner/plan/launch_plan.hpp"
+#include "plan/launch_plan.hpp"
 
 namespace cubind {
 

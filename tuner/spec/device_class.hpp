@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/digest.hpp"
-#include "tuner/plan/launch_plan.hpp"
+#include "plan/launch_plan.hpp"
 
 namespace cubind {
 

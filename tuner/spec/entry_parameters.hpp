@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tuner/plan/launch_plan.hpp"
+#include "plan/launch_plan.hpp"
 #include "tuner/spec/cubin_entries.hpp"
 
 namespace cubind {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "tuner/expr/expression.hpp"
+#include "plan/expr/expression.hpp"
 
 namespace cubind {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/names_of.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "plan/expr/expression.hpp"
 #include "schemas/limits.hpp"
-#include "tuner/expr/expression.hpp"
 #include "tuner/spec/npy.hpp"
 
 namespace cubind {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/digest.hpp"
-#include "tuner/plan/launch_plan.hpp"
-#include "tuner/plan/problem.hpp"
+#include "plan/launch_plan.hpp"
+#include "plan/problem.hpp"
 #include "tuner/spec/source_folders.hpp"
 #include "tuner/spec/triton_target.hpp"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/digest.hpp"
-#include "tuner/plan/evidence.hpp"
-#include "tuner/plan/launch_plan.hpp"
+#include "plan/evidence.hpp"
+#include "plan/launch_plan.hpp"
 
 namespace cubind {
 

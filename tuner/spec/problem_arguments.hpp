@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/digest.hpp"
+#include "plan/launch_plan.hpp"
 #include "schemas/worker.pb.h"
-#include "tuner/plan/launch_plan.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind {

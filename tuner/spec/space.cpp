@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "tuner/plan/plan_program.hpp"
+#include "plan/plan_program.hpp"
 #include "tuner/spec/space_checks.hpp"
 
 namespace cubind {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/plan/plan_program.hpp"
+#include "plan/plan_program.hpp"
 #include "tuner/space/check.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/json_node.hpp"
-#include "tuner/expr/expression.hpp"
+#include "plan/expr/expression.hpp"
 
 namespace cubind {
 

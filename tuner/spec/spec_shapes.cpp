@@ -7,7 +7,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "tuner/plan/launch_plan.hpp"
+#include "plan/launch_plan.hpp"
 #include "tuner/spec/spec_sections.hpp"
 
 namespace cubind {

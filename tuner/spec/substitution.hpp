@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "tuner/plan/problem.hpp"
+#include "plan/problem.hpp"
 
 namespace cubind {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tuner/plan/launch_plan.hpp"
+#include "plan/launch_plan.hpp"
 
 namespace cubind {
 

@@ -7,10 +7,10 @@
 #include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "base/zstd.hpp"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/facts_wire.hpp"
-#include "tuner/plan/wire.hpp"
-#include "tuner/plan/wire_fields.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/facts_wire.hpp"
+#include "plan/wire.hpp"
+#include "plan/wire_fields.hpp"
 
 namespace cubind {
 void to_wire(const DeviceFacts& from, v1::DeviceFacts& to) {

@@ -4,10 +4,10 @@
 
 #include <string_view>
 
+#include "plan/answer_wire.hpp"
+#include "plan/wire.hpp"
 #include "schemas/agent.pb.h"
 #include "schemas/cubind.pb.h"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/wire.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 #include "tuner/spec/keys.hpp"

@@ -15,8 +15,8 @@
 
 #include "base/digest.hpp"
 #include "base/interrupt.hpp"
-#include "tuner/plan/evidence.hpp"
-#include "tuner/plan/problem.hpp"
+#include "plan/evidence.hpp"
+#include "plan/problem.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/keys.hpp"
 

@@ -5,10 +5,10 @@
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/evidence_json.hpp"
+#include "plan/library_comparison.hpp"
 #include "schemas/limits.hpp"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/evidence_json.hpp"
-#include "tuner/plan/library_comparison.hpp"
 #include "tuner/spec/wire.hpp"
 #include "tuner/table/table_parts.hpp"
 

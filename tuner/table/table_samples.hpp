@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "tuner/plan/evidence.hpp"
+#include "plan/evidence.hpp"
 
 namespace cubind {
 

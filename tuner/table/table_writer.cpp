@@ -2,8 +2,8 @@
 #include <tuple>
 
 #include "base/json.hpp"
-#include "tuner/plan/evidence_json.hpp"
-#include "tuner/plan/problem_json.hpp"
+#include "plan/evidence_json.hpp"
+#include "plan/problem_json.hpp"
 #include "tuner/spec/wire.hpp"
 #include "tuner/table/table.hpp"
 

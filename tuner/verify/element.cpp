@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "tuner/plan/narrow_float.hpp"
+#include "plan/narrow_float.hpp"
 
 namespace cubind::verify {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "tuner/plan/dtype.hpp"
+#include "plan/dtype.hpp"
 
 namespace cubind::verify {
 

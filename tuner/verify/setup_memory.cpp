@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/rounding.hpp"
-#include "tuner/plan/wire.hpp"
+#include "plan/wire.hpp"
 #include "tuner/verify/red_zone.hpp"
 
 namespace cubind::verify {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "tuner/plan/wire.hpp"
+#include "plan/wire.hpp"
 #include "tuner/worker/device_backend.hpp"
 #include "tuner/worker/device_outcome.hpp"
 #include "tuner/worker/measurement.hpp"

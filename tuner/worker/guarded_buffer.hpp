@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/dtype.hpp"
 #include "schemas/worker.pb.h"
-#include "tuner/plan/dtype.hpp"
 #include "tuner/worker/own_kernels.hpp"
 
 namespace cubind::worker {

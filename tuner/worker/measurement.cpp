@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "tuner/plan/wire.hpp"
+#include "plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
 #include "tuner/worker/sample_block.hpp"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tuner/plan/dtype.hpp"
+#include "plan/dtype.hpp"
 #include "tuner/verify/compare.hpp"
 #include "tuner/verify/red_zone.hpp"
 #include "tuner/worker/device_memory.hpp"

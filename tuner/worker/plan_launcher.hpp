@@ -10,9 +10,9 @@
 #include "cuda_api/driver_types.hpp"
 #include "launch/loaded_module.hpp"
 #include "launch/pack.hpp"
+#include "plan/launch_plan.hpp"
+#include "plan/plan_program.hpp"
 #include "schemas/worker.pb.h"
-#include "tuner/plan/launch_plan.hpp"
-#include "tuner/plan/plan_program.hpp"
 
 namespace cubind::worker {
 

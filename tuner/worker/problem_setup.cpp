@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "launch/entry_symbols.hpp"
-#include "tuner/plan/wire.hpp"
+#include "plan/wire.hpp"
 #include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/fill.hpp"
 

@@ -3,7 +3,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "launch/entry_symbols.hpp"
-#include "tuner/plan/wire.hpp"
+#include "plan/wire.hpp"
 #include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/modes.hpp"
 #include "tuner/worker/problem_setup.hpp"

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "tuner/plan/wire.hpp"
+#include "plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
 #include "tuner/worker/device_backend.hpp"
 #include "tuner/worker/replay_table.hpp"

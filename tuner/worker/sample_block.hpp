@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cuda_api/device_facts.hpp"
+#include "plan/evidence.hpp"
 #include "schemas/worker.pb.h"
 #include "tuner/measure/measure_settings.hpp"
 #include "tuner/measure/throttle.hpp"
-#include "tuner/plan/evidence.hpp"
 #include "tuner/worker/timer.hpp"
 #include "tuner/worker/warm_up.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "tuner/plan/wire.hpp"
+#include "plan/wire.hpp"
 
 namespace cubind::worker {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "base/random.hpp"
 #include "base/zstd.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/search.hpp"
 #include "schemas/limits.hpp"
 #include "tests/support/example_facts.hpp"
 #include "tests/support/valid_configurations.hpp"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/plan/search.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::test {

@@ -8,8 +8,8 @@
 #include "base/error.hpp"
 #include "client/gpu.hpp"
 #include "cuda_api/driver_api.hpp"
+#include "plan/wire.hpp"
 #include "schemas/cubind.pb.h"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind {
 namespace {

@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "plan/dtype.hpp"
 #include "tests/gpu/device_worker/device_worker_process.hpp"
-#include "tuner/plan/dtype.hpp"
 
 namespace cubind::test {
 

@@ -4,9 +4,9 @@
 #include <cstdlib>
 
 #include "base/file.hpp"
+#include "plan/wire.hpp"
 #include "tests/support/daemon_fixture.hpp"
 #include "tests/support/fault_table.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

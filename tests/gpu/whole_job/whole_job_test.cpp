@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "base/file.hpp"
+#include "plan/problem.hpp"
 #include "tests/gpu/device_worker/other_process.hpp"
 #include "tests/support/daemon_fixture.hpp"
-#include "tuner/plan/problem.hpp"
 
 namespace cubind::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tuner/agent/compile_service.hpp"
+#include "tuner/agent/compile/compile_service.hpp"
 
 #include <sched.h>
 #include <signal.h>

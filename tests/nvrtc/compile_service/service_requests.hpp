@@ -4,7 +4,7 @@
 #include <set>
 
 #include "tests/nvrtc/toolchains/toolchains.hpp"
-#include "tuner/agent/compile_service.hpp"
+#include "tuner/agent/compile/compile_service.hpp"
 
 namespace cubind::test {
 

@@ -5,10 +5,10 @@
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
+#include "plan/wire.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 #include "tests/support/paths.hpp"
-#include "tuner/agent/compile_job.hpp"
-#include "tuner/plan/wire.hpp"
+#include "tuner/agent/compile/compile_job.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::test {

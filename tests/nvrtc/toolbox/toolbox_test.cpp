@@ -1,15 +1,15 @@
-#include "tuner/agent/toolbox.hpp"
+#include "tuner/agent/compile/toolbox.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "plan/wire.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/triton_kernel.hpp"
-#include "tuner/agent/compile_job.hpp"
-#include "tuner/plan/wire.hpp"
+#include "tuner/agent/compile/compile_job.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::test {

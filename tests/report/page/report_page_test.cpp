@@ -1,4 +1,4 @@
-#include "client/cubindctl/report_page.hpp"
+#include "client/cubindctl/report/report_page.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

@@ -11,8 +11,8 @@
 #include "base/unique_fd.hpp"
 #include "tests/service/agent/agent_fixture.hpp"
 #include "tests/support/eventually.hpp"
-#include "tuner/agent/job_channel.hpp"
-#include "tuner/agent/lease_stream.hpp"
+#include "tuner/agent/lease/job_channel.hpp"
+#include "tuner/agent/lease/lease_stream.hpp"
 
 namespace cubind::test {
 namespace {

@@ -4,11 +4,11 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "plan/wire.hpp"
 #include "schemas/limits.hpp"
 #include "tests/service/agent/agent_fixture.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/process_tree.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "plan/wire.hpp"
 #include "tests/support/example_facts.hpp"
-#include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::test {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "plan/wire.hpp"
 #include "tests/service/agent/agent_fixture.hpp"
 #include "tests/support/replayed_triton.hpp"
 #include "tests/support/skip.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

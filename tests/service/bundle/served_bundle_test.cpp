@@ -5,9 +5,9 @@
 #include "base/text.hpp"
 #include "bundle/bundle.hpp"
 #include "client/client.hpp"
+#include "plan/answer_wire.hpp"
 #include "tests/service/bundle/bundle_maker.hpp"
 #include "tests/support/paths.hpp"
-#include "tuner/plan/answer_wire.hpp"
 
 namespace cubind::test {
 namespace {

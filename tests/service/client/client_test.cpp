@@ -9,9 +9,9 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/zstd.hpp"
+#include "plan/wire.hpp"
 #include "tests/fakes/fake_daemon.hpp"
 #include "tests/fakes/sample_reply.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind {
 namespace {

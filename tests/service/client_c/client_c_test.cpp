@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "client/c/cubind.h"
+#include "plan/wire.hpp"
 #include "tests/fakes/fake_daemon.hpp"
 #include "tests/fakes/sample_reply.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind {
 namespace {

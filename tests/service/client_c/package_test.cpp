@@ -3,12 +3,12 @@
 #include <cstdlib>
 
 #include "base/file.hpp"
+#include "plan/wire.hpp"
 #include "tests/fakes/fake_daemon.hpp"
 #include "tests/fakes/program_run.hpp"
 #include "tests/fakes/sample_reply.hpp"
 #include "tests/support/docs.hpp"
 #include "tests/support/paths.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

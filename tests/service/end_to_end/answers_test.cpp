@@ -6,8 +6,8 @@
 #include "base/digest.hpp"
 #include "base/error.hpp"
 #include "base/zstd.hpp"
+#include "plan/wire.hpp"
 #include "tests/support/tiny_daemon.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

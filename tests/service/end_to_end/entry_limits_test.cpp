@@ -4,8 +4,8 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "plan/wire.hpp"
 #include "tests/support/tiny_daemon.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

@@ -8,11 +8,11 @@
 #include <thread>
 
 #include "base/file.hpp"
+#include "plan/wire.hpp"
 #include "tests/support/daemon_fixture.hpp"
 #include "tests/support/fault_table.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/process_tree.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

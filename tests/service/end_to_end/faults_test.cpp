@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "plan/wire.hpp"
 #include "tests/support/facts.hpp"
 #include "tests/support/tiny_daemon.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

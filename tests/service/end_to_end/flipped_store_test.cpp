@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/zstd.hpp"
+#include "plan/wire.hpp"
 #include "tests/support/flipped_bits.hpp"
 #include "tests/support/tiny_daemon.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

@@ -1,8 +1,8 @@
 // A bucket whose representative the GPU has no memory for.
 #include <catch2/catch.hpp>
 
+#include "plan/wire.hpp"
 #include "tests/support/tiny_daemon.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

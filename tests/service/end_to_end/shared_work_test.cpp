@@ -5,9 +5,9 @@
 #include <set>
 #include <sstream>
 
+#include "plan/wire.hpp"
 #include "tests/support/facts.hpp"
 #include "tests/support/tiny_daemon.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "plan/wire.hpp"
 #include "tests/service/kill/kill_evidence.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

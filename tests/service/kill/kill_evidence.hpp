@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tuner/agent/job_channel.hpp"
-#include "tuner/agent/trial_log.hpp"
+#include "tuner/agent/lease/job_channel.hpp"
+#include "tuner/agent/tuning/trial_log.hpp"
 #include "tuner/table/table.hpp"
 
 namespace cubind::test {

@@ -7,9 +7,9 @@
 #include <iostream>
 #include <numeric>
 
+#include "plan/wire.hpp"
 #include "tests/service/kill/kill_campaign.hpp"
 #include "tests/service/kill/kill_evidence.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

@@ -12,12 +12,12 @@
 #include "base/digest.hpp"
 #include "base/log.hpp"
 #include "base/zstd.hpp"
+#include "plan/wire.hpp"
 #include "server/service/context.hpp"
 #include "server/store/store.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
 #include "tests/support/flipped_bits.hpp"
 #include "tests/support/paths.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

@@ -4,9 +4,9 @@
 #include <thread>
 
 #include "base/zstd.hpp"
+#include "plan/wire.hpp"
 #include "server/service/context.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

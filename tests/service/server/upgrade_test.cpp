@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <future>
 
+#include "plan/answer_wire.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
-#include "tuner/plan/answer_wire.hpp"
 
 namespace cubind::test {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <chrono>
 
+#include "plan/search.hpp"
 #include "server/store/store.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
-#include "tuner/plan/search.hpp"
 
 namespace cubind::test {
 namespace {

@@ -1,12 +1,12 @@
-#include "tuner/agent/ahead_compiles.hpp"
+#include "tuner/agent/compile/ahead_compiles.hpp"
 
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <thread>
 
+#include "plan/wire.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/unit/agent/job_world.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tuner/agent/compile_slots.hpp"
+#include "tuner/agent/compile/compile_slots.hpp"
 
 #include <catch2/catch.hpp>
 

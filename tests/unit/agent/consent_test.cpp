@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "tests/unit/agent/job_world.hpp"
-#include "tuner/agent/tune_job.hpp"
+#include "tuner/agent/tuning/tune_job.hpp"
 
 namespace cubind::test {
 namespace {

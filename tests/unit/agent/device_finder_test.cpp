@@ -1,4 +1,4 @@
-#include "tuner/agent/device_finder.hpp"
+#include "tuner/agent/device/device_finder.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 #include "base/file.hpp"
 #include "tests/support/paths.hpp"
-#include "tuner/agent/worker_link.hpp"
+#include "tuner/agent/device/worker_link.hpp"
 
 namespace cubind::test {
 namespace {

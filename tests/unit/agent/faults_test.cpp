@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/unit/agent/job_world.hpp"
-#include "tuner/agent/tune_job.hpp"
+#include "tuner/agent/tuning/tune_job.hpp"
 
 namespace cubind::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tuner/agent/gpu_lends.hpp"
+#include "tuner/agent/lease/gpu_lends.hpp"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "tuner/agent/job_stop.hpp"
+#include "tuner/agent/lease/job_stop.hpp"
 
 #include <catch2/catch.hpp>
 #include <thread>

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/zstd.hpp"
-#include "tuner/plan/wire.hpp"
+#include "plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

@@ -11,10 +11,10 @@
 
 #include "tests/support/manual_clock.hpp"
 #include "tests/unit/agent/simulated_device.hpp"
-#include "tuner/agent/compiler.hpp"
-#include "tuner/agent/job_channel.hpp"
-#include "tuner/agent/trial_log.hpp"
-#include "tuner/agent/tune_job.hpp"
+#include "tuner/agent/compile/compiler.hpp"
+#include "tuner/agent/lease/job_channel.hpp"
+#include "tuner/agent/tuning/trial_log.hpp"
+#include "tuner/agent/tuning/tune_job.hpp"
 
 namespace cubind::test {
 

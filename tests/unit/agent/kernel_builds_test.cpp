@@ -1,4 +1,4 @@
-#include "tuner/agent/kernel_builds.hpp"
+#include "tuner/agent/compile/kernel_builds.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "tuner/agent/kernel_language.hpp"
+#include "tuner/agent/compile/kernel_language.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -2,9 +2,9 @@
 #include <catch2/catch.hpp>
 
 #include "base/json.hpp"
+#include "plan/wire.hpp"
 #include "tests/unit/agent/job_world.hpp"
 #include "tests/unit/spec/cubin_builder.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

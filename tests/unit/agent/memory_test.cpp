@@ -1,9 +1,9 @@
 // Problems that the device has no memory for.
 #include <catch2/catch.hpp>
 
+#include "plan/wire.hpp"
 #include "tests/unit/agent/job_world.hpp"
-#include "tuner/agent/memory_refusal.hpp"
-#include "tuner/plan/wire.hpp"
+#include "tuner/agent/tuning/memory_refusal.hpp"
 
 namespace cubind::test {
 namespace {

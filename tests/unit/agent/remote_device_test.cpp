@@ -1,4 +1,4 @@
-#include "tuner/agent/remote_device.hpp"
+#include "tuner/agent/device/remote_device.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "tuner/agent/prepare_request.hpp"
+#include "tuner/agent/device/prepare_request.hpp"
 
 namespace cubind {
 namespace {

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
+#include "plan/wire.hpp"
 #include "tests/unit/agent/job_world.hpp"
-#include "tuner/agent/tune_job.hpp"
-#include "tuner/plan/wire.hpp"
+#include "tuner/agent/tuning/tune_job.hpp"
 
 namespace cubind::test {
 namespace {

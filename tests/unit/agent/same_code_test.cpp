@@ -1,10 +1,10 @@
-#include "tuner/agent/same_code.hpp"
+#include "tuner/agent/tuning/same_code.hpp"
 
 #include <catch2/catch.hpp>
 
+#include "plan/wire.hpp"
 #include "tests/support/named_cubin.hpp"
 #include "tests/unit/agent/job_world.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {

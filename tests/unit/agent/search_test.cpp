@@ -1,10 +1,10 @@
 // What a tuning job tries of a large space, and what it leaves unverified.
 #include <catch2/catch.hpp>
 
+#include "plan/search.hpp"
+#include "plan/wire.hpp"
 #include "tests/unit/agent/job_world.hpp"
-#include "tuner/agent/tune_job.hpp"
-#include "tuner/plan/search.hpp"
-#include "tuner/plan/wire.hpp"
+#include "tuner/agent/tuning/tune_job.hpp"
 
 namespace cubind::test {
 namespace {

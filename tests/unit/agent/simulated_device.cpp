@@ -2,7 +2,7 @@
 
 #include "base/digest.hpp"
 #include "base/random.hpp"
-#include "tuner/plan/wire.hpp"
+#include "plan/wire.hpp"
 #include "tuner/verify/setup_memory.hpp"
 
 namespace cubind::test {

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
-#include "tuner/agent/device_link.hpp"
-#include "tuner/plan/problem.hpp"
+#include "plan/problem.hpp"
+#include "tuner/agent/device/device_link.hpp"
 
 namespace cubind::test {
 

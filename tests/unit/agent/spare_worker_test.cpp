@@ -1,4 +1,4 @@
-#include "tuner/agent/spare_worker.hpp"
+#include "tuner/agent/device/spare_worker.hpp"
 
 #include <sys/wait.h>
 

@@ -1,4 +1,4 @@
-#include "tuner/agent/toolbox.hpp"
+#include "tuner/agent/compile/toolbox.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,10 +1,10 @@
-#include "tuner/agent/tune_job.hpp"
+#include "tuner/agent/tuning/tune_job.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "base/random.hpp"
+#include "plan/wire.hpp"
 #include "tests/unit/agent/job_world.hpp"
-#include "tuner/plan/wire.hpp"
 
 using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;

@@ -1,4 +1,4 @@
-#include "tuner/agent/worker_link.hpp"
+#include "tuner/agent/device/worker_link.hpp"
 
 #include <catch2/catch.hpp>
 

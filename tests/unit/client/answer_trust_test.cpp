@@ -5,8 +5,8 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "plan/launch_digest.hpp"
 #include "tests/support/signing_keys.hpp"
-#include "tuner/plan/launch_digest.hpp"
 
 namespace cubind {
 namespace {

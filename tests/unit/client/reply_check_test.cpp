@@ -6,10 +6,10 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "plan/wire.hpp"
 #include "schemas/cubind.pb.h"
 #include "tests/fakes/sample_reply.hpp"
 #include "tests/support/refusal_of.hpp"
-#include "tuner/plan/wire.hpp"
 
 namespace cubind {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/cubindctl/audit.hpp"
+#include "client/cubindctl/answers/audit.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "client/cubindctl/completion.hpp"
+#include "client/cubindctl/terminal/completion.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

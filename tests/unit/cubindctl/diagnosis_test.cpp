@@ -1,4 +1,4 @@
-#include "client/cubindctl/diagnosis.hpp"
+#include "client/cubindctl/profile/diagnosis.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "client/cubindctl/answer_json.hpp"
-#include "client/cubindctl/explanation_output.hpp"
+#include "client/cubindctl/answers/answer_json.hpp"
+#include "client/cubindctl/answers/explanation_output.hpp"
 #include "client/cubindctl/reply_json.hpp"
 #include "tests/support/filled_message.hpp"
 #include "tests/support/paths.hpp"

@@ -1,4 +1,4 @@
-#include "client/cubindctl/explanation.hpp"
+#include "client/cubindctl/answers/explanation.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "client/cubindctl/explanation_output.hpp"
+#include "client/cubindctl/answers/explanation_output.hpp"
 #include "tests/support/facts.hpp"
 #include "tests/support/paths.hpp"
 

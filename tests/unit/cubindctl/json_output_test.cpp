@@ -1,10 +1,10 @@
-#include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/terminal/json_output.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "client/cubindctl/answer_json.hpp"
+#include "client/cubindctl/answers/answer_json.hpp"
 #include "client/cubindctl/reply_json.hpp"
 #include "tests/fakes/sample_reply.hpp"
 

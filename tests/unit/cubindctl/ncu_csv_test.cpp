@@ -1,4 +1,4 @@
-#include "client/cubindctl/ncu_csv.hpp"
+#include "client/cubindctl/profile/ncu_csv.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,9 +1,9 @@
-#include "client/cubindctl/plain_output.hpp"
+#include "client/cubindctl/terminal/plain_output.hpp"
 
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "client/cubindctl/progress.hpp"
+#include "client/cubindctl/tune/progress.hpp"
 
 namespace cubind::ctl {
 

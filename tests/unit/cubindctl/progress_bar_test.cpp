@@ -1,9 +1,9 @@
-#include "client/cubindctl/progress_bar.hpp"
+#include "client/cubindctl/tune/progress_bar.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "tuner/plan/problem.hpp"
-#include "tuner/plan/wire.hpp"
+#include "plan/problem.hpp"
+#include "plan/wire.hpp"
 
 namespace cubind::ctl {
 namespace {

@@ -1,9 +1,9 @@
-#include "client/cubindctl/progress.hpp"
+#include "client/cubindctl/tune/progress.hpp"
 
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "client/cubindctl/progress_bar.hpp"
+#include "client/cubindctl/tune/progress_bar.hpp"
 #include "tests/fakes/sample_reply.hpp"
 
 namespace cubind::ctl {

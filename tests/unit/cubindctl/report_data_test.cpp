@@ -1,10 +1,10 @@
-#include "client/cubindctl/report_data.hpp"
+#include "client/cubindctl/report/report_data.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "client/cubindctl/report_commands.hpp"
-#include "client/cubindctl/report_page.hpp"
+#include "client/cubindctl/report/report_commands.hpp"
+#include "client/cubindctl/report/report_page.hpp"
 #include "tests/support/reported.hpp"
 
 namespace cubind::ctl {

@@ -1,4 +1,4 @@
-#include "client/cubindctl/shape_list.hpp"
+#include "client/cubindctl/tune/shape_list.hpp"
 
 #include <catch2/catch.hpp>
 

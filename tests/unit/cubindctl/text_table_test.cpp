@@ -1,4 +1,4 @@
-#include "client/cubindctl/text_table.hpp"
+#include "client/cubindctl/terminal/text_table.hpp"
 
 #include <catch2/catch.hpp>
 #include <sstream>

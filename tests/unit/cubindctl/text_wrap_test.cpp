@@ -1,4 +1,4 @@
-#include "client/cubindctl/text_wrap.hpp"
+#include "client/cubindctl/terminal/text_wrap.hpp"
 
 #include <catch2/catch.hpp>
 

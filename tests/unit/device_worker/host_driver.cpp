@@ -6,7 +6,7 @@
 #include <set>
 #include <span>
 
-#include "tuner/plan/dtype.hpp"
+#include "plan/dtype.hpp"
 #include "tuner/verify/red_zone.hpp"
 
 namespace cubind::test {

@@ -5,9 +5,9 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
+#include "plan/wire.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/unit/device_worker/host_driver.hpp"
-#include "tuner/plan/wire.hpp"
 #include "tuner/worker/modes.hpp"
 
 namespace cubind::worker {

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include "plan/expr/expression.hpp"
 #include "tests/support/allocation_count.hpp"
-#include "tuner/expr/expression.hpp"
 
 namespace cubind::test {
 

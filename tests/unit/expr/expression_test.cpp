@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "tuner/expr/expression.hpp"
+#include "plan/expr/expression.hpp"
 
 namespace cubind {
 namespace {

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/random.hpp"
-#include "tuner/expr/expression.hpp"
+#include "plan/expr/expression.hpp"
 
 namespace cubind {
 namespace {

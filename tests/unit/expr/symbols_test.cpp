@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "tuner/expr/expression.hpp"
+#include "plan/expr/expression.hpp"
 
 namespace cubind {
 

@@ -5,8 +5,8 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "plan/expr/expression.hpp"
 #include "tests/support/paths.hpp"
-#include "tuner/expr/expression.hpp"
 
 namespace cubind {
 namespace {

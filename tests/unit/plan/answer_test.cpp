@@ -1,4 +1,4 @@
-#include "tuner/plan/answer.hpp"
+#include "plan/answer.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include "plan/compiled_plan.hpp"
 #include "tests/support/facts.hpp"
-#include "tuner/plan/compiled_plan.hpp"
 
 namespace cubind {
 

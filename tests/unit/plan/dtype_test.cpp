@@ -1,4 +1,4 @@
-#include "tuner/plan/dtype.hpp"
+#include "plan/dtype.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "tuner/plan/evidence_json.hpp"
+#include "plan/evidence_json.hpp"
 
 #include <catch2/catch.hpp>
 

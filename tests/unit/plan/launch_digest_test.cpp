@@ -1,4 +1,4 @@
-#include "tuner/plan/launch_digest.hpp"
+#include "plan/launch_digest.hpp"
 
 #include <catch2/catch.hpp>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "tuner/plan/launch_plan.hpp"
+#include "plan/launch_plan.hpp"
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "tuner/plan/plan_program.hpp"
+#include "plan/plan_program.hpp"
 
 namespace cubind::test {
 

@@ -1,4 +1,4 @@
-#include "tuner/plan/library_comparison.hpp"
+#include "plan/library_comparison.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "tuner/plan/narrow_float.hpp"
+#include "plan/narrow_float.hpp"
 
 #include <catch2/catch.hpp>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "tuner/plan/problem.hpp"
+#include "plan/problem.hpp"
 
 #include <catch2/catch.hpp>
 

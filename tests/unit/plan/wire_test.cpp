@@ -1,9 +1,9 @@
-#include "tuner/plan/wire.hpp"
+#include "plan/wire.hpp"
 
 #include <catch2/catch.hpp>
 
+#include "plan/answer_wire.hpp"
 #include "tests/support/refusal_of.hpp"
-#include "tuner/plan/answer_wire.hpp"
 
 namespace cubind::test {
 

@@ -4,9 +4,9 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "plan/wire.hpp"
 #include "tests/support/faulty_device.hpp"
 #include "tests/unit/table/example_table.hpp"
-#include "tuner/plan/wire.hpp"
 #include "tuner/worker/device_backend.hpp"
 #include "tuner/worker/replay_table.hpp"
 

@@ -1,9 +1,9 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "plan/launch_plan.hpp"
 #include "tests/support/triton_spec.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
-#include "tuner/plan/launch_plan.hpp"
 #include "tuner/spec/keys.hpp"
 #include "tuner/spec/space.hpp"
 

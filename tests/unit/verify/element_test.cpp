@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tuner/plan/narrow_float.hpp"
+#include "plan/narrow_float.hpp"
 
 namespace cubind::verify {
 namespace {

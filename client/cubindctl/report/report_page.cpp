@@ -1,0 +1,41 @@
+#include "client/cubindctl/report/report_page.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/digest.hpp"
+#include "base/text.hpp"
+#include "client/report/charts.hpp"
+#include "client/report/elements.hpp"
+#include "client/report/page.hpp"
+#include "client/report/sections.hpp"
+#include "client/report/style.hpp"
+#include "client/report/table.hpp"
+#include "client/report/trials.hpp"
+#include "trust/base64.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+std::string source_of(std::string_view text) { return "'sha256-" + base64(Digest::of(text).view()) + "'"; }
+
+// JSON in which no tag can begin.
+std::string data_text(const OutputJson& data) {
+  return replaced(data.dump(-1, ' ', false, OutputJson::error_handler_t::replace), "<", "\\u003c");
+}
+
+}  // namespace
+
+std::string report_page(const OutputJson& data) {
+  const std::string script = std::string(kReportElements) + std::string(kReportCharts) +
+                             std::string(kReportTable) + std::string(kReportTrials) +
+                             std::string(kReportSections);
+  std::string page(kReportPage);
+  page = replaced(std::move(page), "@policy@",
+                  "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src " +
+                      source_of(kReportStyle) + "; script-src " + source_of(script));
+  page = replaced(std::move(page), "@style@", kReportStyle);
+  page = replaced(std::move(page), "@script@", script);
+  return replaced(std::move(page), "@data@", data_text(data));  // last: names may look like a mark
+}
+
+}  // namespace cubind::ctl

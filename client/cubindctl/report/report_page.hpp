@@ -1,0 +1,14 @@
+// The page of a report: one HTML file, its data and scripts inside.
+#pragma once
+
+#include <string>
+
+#include "client/cubindctl/terminal/json_output.hpp"
+
+namespace cubind::ctl {
+
+/// The page that shows report_data(). It loads nothing: its content policy allows its own style and script
+/// alone, by their digests. Names are data, never markup.
+std::string report_page(const OutputJson& data);
+
+}  // namespace cubind::ctl

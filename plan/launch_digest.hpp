@@ -1,0 +1,12 @@
+#pragma once
+
+#include "base/digest.hpp"
+#include "plan/launch_plan.hpp"
+
+namespace cubind {
+
+/// Covers the constraints and every member of the launches, with their symbols. A template from a spec and
+/// its copy in a reply's rule have the same digest.
+Digest launch_digest(const PlanTemplate& plan);
+
+}  // namespace cubind

@@ -1,0 +1,176 @@
+// What a PlanProgram's checks demand: the spec's constraints, launch limits, and values that their types
+// hold.
+#include "base/error.hpp"
+#include "base/refuse.hpp"
+#include "base/text.hpp"
+#include "plan/evaluation.hpp"
+#include "plan/plan_program.hpp"
+
+namespace cubind {
+namespace {
+
+constexpr std::int64_t kMaxGrid[3] = {2147483647, 65535, 65535};
+constexpr std::int64_t kMaxBlock[3] = {1024, 1024, 64};
+constexpr char kAxisNames[3] = {'x', 'y', 'z'};
+
+std::string spelled(const std::array<std::int64_t, 3>& axes) {
+  return std::to_string(axes[0]) + " x " + std::to_string(axes[1]) + " x " + std::to_string(axes[2]);
+}
+
+bool does_not_fit(std::string* why, auto&& text) {
+  if (why != nullptr) {
+    *why = text();
+  }
+  return false;
+}
+
+}  // namespace
+
+bool PlanProgram::holds(std::size_t check, Values values) const {
+  return check_holds(checks_[check], values, nullptr);
+}
+
+PlanProgram::CheckName PlanProgram::check_name(std::size_t check) const {
+  const Check& named = checks_[check];
+  switch (named.kind) {
+    case Check::Kind::Constraint:
+      return {"/constraints/" + std::to_string(named.index), constraints_[named.index].text()};
+    case Check::Kind::Shape:
+      return {launches_[named.launch].place, "grid and block within the launch limits"};
+    case Check::Kind::Shared:
+      return {launches_[named.launch].place + "/shared_bytes",
+              "at most the " + std::to_string(shared_limit_) + " bytes of shared memory of a block"};
+    case Check::Kind::Parameter:
+      return {launches_[named.launch].parameters[named.index].place, "a value that its type holds"};
+  }
+  throw Error(ErrorCode::Internal, "plan", "unknown kind of check");
+}
+
+std::string PlanProgram::describe(std::size_t check, Values values) const {
+  std::string why;
+  check_holds(checks_[check], values, &why);
+  return why + bindings(checks_[check], values);
+}
+
+bool PlanProgram::check_holds(const Check& check, Values values, std::string* why) const {
+  switch (check.kind) {
+    case Check::Kind::Constraint:
+      return constraint_holds(check.index, values, why);
+    case Check::Kind::Shape:
+      return shape_holds(check.launch, values, why);
+    case Check::Kind::Shared:
+      return shared_holds(check.launch, values, why);
+    case Check::Kind::Parameter:
+      return parameter_holds(check, values, why);
+  }
+  throw Error(ErrorCode::Internal, "plan", "unknown kind of check");
+}
+
+bool PlanProgram::constraint_holds(std::size_t index, Values values, std::string* why) const {
+  const BoundExpression& constraint = constraints_[index];
+  try {
+    if (constraint.evaluate_bool(values)) {
+      return true;
+    }
+  } catch (const ExpressionError& error) {
+    refuse("/constraints/" + std::to_string(index), error.what());
+  }
+  return does_not_fit(why, [&] { return "constraint " + quoted(constraint.text()) + " is false"; });
+}
+
+bool PlanProgram::shape_holds(std::size_t launch, Values values, std::string* why) const {
+  const BoundLaunch& bound = launches_[launch];
+  const Axes grid = evaluate_axes(bound.grid, bound.place, "/grid", values);
+  if (has_zero(grid)) {
+    return true;
+  }  // never launched
+  const Axes block = evaluate_axes(bound.block, bound.place, "/block", values);
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (grid[i] < 0 || grid[i] > kMaxGrid[i]) {
+      return does_not_fit(why, [&] {
+        return bound.place + ": grid " + spelled(grid) + " leaves 0 to " + std::to_string(kMaxGrid[i]) +
+               " in " + kAxisNames[i];
+      });
+    }
+    if (block[i] < 1 || block[i] > kMaxBlock[i]) {
+      return does_not_fit(why, [&] {
+        return bound.place + ": block " + spelled(block) + " leaves 1 to " + std::to_string(kMaxBlock[i]) +
+               " in " + kAxisNames[i];
+      });
+    }
+  }
+  if (block[0] * block[1] * block[2] <= kMaxThreadsPerBlock) {
+    return true;
+  }
+  return does_not_fit(why, [&] {
+    return bound.place + ": block " + spelled(block) + " has " +
+           std::to_string(block[0] * block[1] * block[2]) + " threads, a block has at most " +
+           std::to_string(kMaxThreadsPerBlock);
+  });
+}
+
+bool PlanProgram::shared_holds(std::size_t launch, Values values, std::string* why) const {
+  const BoundLaunch& bound = launches_[launch];
+  if (bound.shared_fits || has_zero(evaluate_axes(bound.grid, bound.place, "/grid", values))) {
+    return true;
+  }
+  const std::int64_t dynamic =
+      evaluate(bound.shared_bytes[0], ExpressionPlace{bound.place, "/shared_bytes"}, values);
+  const auto fixed = static_cast<std::int64_t>(template_.static_shared_bytes);
+  if (dynamic >= 0 && dynamic <= shared_limit_ && fixed <= shared_limit_ - dynamic) {
+    return true;
+  }
+  return does_not_fit(why, [&] {
+    return bound.place + ": " + std::to_string(dynamic) + " bytes of dynamic and " + std::to_string(fixed) +
+           " of static shared memory, the device has " + std::to_string(shared_limit_) + " (" +
+           quoted(bound.shared_bytes[0].text()) + ")";
+  });
+}
+
+bool PlanProgram::parameter_holds(const Check& check, Values values, std::string* why) const {
+  const BoundParameter& bound = launches_[check.launch].parameters[check.index];
+  const ParameterTemplate& from = template_.launches[check.launch].parameters[check.index];
+  if (is_buffer(from.source)) {
+    return extent_holds(bound, from, values, why);
+  }
+  const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
+  if (holds_value(from.type, value)) {
+    return true;
+  }
+  return does_not_fit(why, [&] {
+    return bound.place + ": " + std::to_string(value) + " does not fit " + std::string(to_string(from.type)) +
+           " (" + quoted(from.value) + ")";
+  });
+}
+
+bool PlanProgram::extent_holds(const BoundParameter& bound, const ParameterTemplate& from, Values values,
+                               std::string* why) const {
+  const std::int64_t elements = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
+  if (elements < 0) {
+    return does_not_fit(why, [&] {
+      return bound.place + ": " + std::to_string(elements) + " elements (" + quoted(from.extent) + ")";
+    });
+  }
+  checked_bytes(elements, from.type, bound.place);
+  if (bound.shape.empty()) {
+    return true;
+  }
+  const auto axes = evaluate_shape(bound.shape, bound.shape_place, values);
+  if (element_count(axes) != elements) {
+    refuse(bound.shape_place, "a buffer of [" + join(axes, ", ") + "] does not have the " +
+                                  std::to_string(elements) + " elements of its extent " +
+                                  quoted(from.extent));
+  }
+  return true;
+}
+
+std::string PlanProgram::bindings(const Check& check, Values values) const {
+  std::string text;
+  for (const std::uint32_t slot : check.slots) {
+    text += text.empty() ? " where " : ", ";
+    text += symbols_.name(slot) + " = " + std::to_string(values[slot]);
+  }
+  return text;
+}
+
+}  // namespace cubind

@@ -1,0 +1,252 @@
+#include "plan/plan_program.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/refuse.hpp"
+#include "base/text.hpp"
+#include "plan/evaluation.hpp"
+
+namespace cubind {
+namespace {
+
+Dim3 dim3(const std::array<std::int64_t, 3>& axes) {
+  return {static_cast<std::uint32_t>(axes[0]), static_cast<std::uint32_t>(axes[1]),
+          static_cast<std::uint32_t>(axes[2])};
+}
+
+void copy_values(const std::vector<NamedValue>& from, const SymbolTable& symbols, std::size_t first,
+                 std::size_t count, std::string_view what, std::vector<std::int64_t>& values) {
+  if (from.size() != count) {
+    refuse(std::string(what),
+           std::to_string(from.size()) + " are given and " + std::to_string(count) + " expected");
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (from[i].name != symbols.name(first + i)) {
+      refuse(std::string(what),
+             quoted(from[i].name) + " stands where " + quoted(symbols.name(first + i)) + " belongs");
+    }
+    values[first + i] = from[i].value;
+  }
+}
+
+}  // namespace
+
+PlanProgram::PlanProgram(PlanTemplate plan, const Problem& problem, const Configuration& configuration,
+                         const DeviceConstants& device)
+    : template_(std::move(plan)), types_(problem.types), shared_limit_(device.shared_optin) {
+  add_symbols(problem, configuration, device);
+  for (std::size_t i = 0; i < template_.constraints.size(); ++i) {
+    constraints_.push_back(bind(template_.constraints[i], "/constraints/" + std::to_string(i)));
+    add_check(Check::Kind::Constraint, 0, i, {std::span(&constraints_.back(), 1)});
+  }
+  for (std::size_t i = 0; i < template_.launches.size(); ++i) {
+    bind_launch(i);
+  }
+  for (std::size_t i = 0; i < template_.launches.size(); ++i) {
+    add_launch_checks(i);
+  }
+}
+
+void PlanProgram::add_symbols(const Problem& problem, const Configuration& configuration,
+                              const DeviceConstants& device) {
+  for (const NamedValue& dim : problem.dims) {
+    add_symbol(dim.name, dim.value);
+  }
+  first_flag_ = symbols_.size();
+  for (const NamedValue& flag : problem.flags) {
+    add_symbol(flag.name, flag.value);
+  }
+  first_tunable_ = symbols_.size();
+  for (const NamedValue& value : configuration.values) {
+    add_symbol(value.name, value.value);
+  }
+  tunable_count_ = symbols_.size() - first_tunable_;
+  for (const TypeBinding& type : problem.types) {
+    add_symbol(sizeof_variable(type.name), static_cast<std::int64_t>(size_of(type.type)));
+  }
+  for (const auto& [name, value] : kDeviceConstants) {
+    add_symbol(name, device.*value);
+  }
+}
+
+void PlanProgram::add_symbol(const std::string& name, std::int64_t value) {
+  if (symbols_.find(name)) {
+    refuse("plan", quoted(name) + " names two of dims, flags, types and tunables");
+  }
+  symbols_.add(name);
+  initial_values_.push_back(value);
+}
+
+BoundExpression PlanProgram::bind(const std::string& text, const std::string& place) const {
+  try {
+    return Expression::parse(text).bind(symbols_);
+  } catch (const ExpressionError& error) {
+    refuse(place, error.what());
+  }
+}
+
+std::vector<BoundExpression> PlanProgram::bind_axes(const std::vector<std::string>& texts,
+                                                    const std::string& place) const {
+  if (texts.empty() || texts.size() > 3) {
+    refuse(place, "one to three expressions are needed");
+  }
+  std::vector<BoundExpression> bound;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    bound.push_back(bind(texts[i], place + "/" + std::to_string(i)));
+  }
+  return bound;
+}
+
+void PlanProgram::bind_launch(std::size_t index) {
+  const LaunchTemplate& from = template_.launches[index];
+  BoundLaunch bound;
+  bound.place = template_.place + "/launches/" + std::to_string(index);
+  bound.grid = bind_axes(from.grid, bound.place + "/grid");
+  bound.block = bind_axes(from.block, bound.place + "/block");
+  bound.shared_bytes.push_back(bind(from.shared_bytes, bound.place + "/shared_bytes"));
+  for (const ParameterTemplate& parameter : from.parameters) {
+    const bool buffer = is_buffer(parameter.source);
+    BoundParameter to;
+    to.place = "/arguments/" + parameter.name + (buffer ? "/extent" : "/expr");
+    if (parameter.source != ParameterSource::Caller) {
+      to.expression = bind(buffer ? parameter.extent : parameter.value, to.place);
+    }
+    to.shape_place = "/arguments/" + parameter.name + "/shape";
+    for (std::size_t i = 0; i < parameter.shape.size(); ++i) {
+      to.shape.push_back(bind(parameter.shape[i], to.shape_place + "/" + std::to_string(i)));
+    }
+    bound.parameters.push_back(std::move(to));
+  }
+  launches_.push_back(std::move(bound));
+}
+
+void PlanProgram::add_launch_checks(std::size_t launch) {
+  const BoundLaunch& bound = launches_[launch];
+  add_check(Check::Kind::Shape, launch, 0, {bound.grid, bound.block});
+  add_check(Check::Kind::Shared, launch, 0, {bound.grid, bound.shared_bytes});
+  for (std::size_t i = 0; i < bound.parameters.size(); ++i) {
+    const auto& [expression, shape, place, shape_place] = bound.parameters[i];
+    if (expression) {
+      add_check(Check::Kind::Parameter, launch, i, {std::span(&*expression, 1), shape});
+    }
+  }
+}
+
+void PlanProgram::add_check(Check::Kind kind, std::size_t launch, std::size_t index,
+                            std::initializer_list<std::span<const BoundExpression>> expressions) {
+  Check check{kind, launch, index, {}};
+  for (const auto& group : expressions) {
+    for (const BoundExpression& expression : group) {
+      check.slots.insert(check.slots.end(), expression.slots().begin(), expression.slots().end());
+    }
+  }
+  std::ranges::sort(check.slots);
+  const auto doubled = std::ranges::unique(check.slots);
+  check.slots.erase(doubled.begin(), doubled.end());
+  checks_.push_back(std::move(check));
+}
+
+void PlanProgram::set_problem(const Problem& problem, std::vector<std::int64_t>& values) const {
+  if (problem.types != types_) {
+    refuse("problem.types", "the plan was made for other types");
+  }
+  copy_values(problem.dims, symbols_, 0, first_flag_, "problem.dims", values);
+  copy_values(problem.flags, symbols_, first_flag_, first_tunable_ - first_flag_, "problem.flags", values);
+}
+
+void PlanProgram::set_configuration(const Configuration& configuration,
+                                    std::vector<std::int64_t>& values) const {
+  copy_values(configuration.values, symbols_, first_tunable_, tunable_count_, "configuration", values);
+}
+
+void PlanProgram::fix(Values values, const std::vector<bool>& varying) {
+  for (std::size_t i = 0; i < launches_.size(); ++i) {
+    BoundLaunch& bound = launches_[i];
+    for (auto* axes : {&bound.grid, &bound.block, &bound.shared_bytes}) {
+      for (BoundExpression& expression : *axes) {
+        fix(expression, values, varying);
+      }
+    }
+    for (BoundParameter& parameter : bound.parameters) {
+      if (parameter.expression) {
+        fix(*parameter.expression, values, varying);
+      }
+    }
+    bound.shared_fits = bound.shared_bytes[0].slots().empty() &&
+                        !has_zero(evaluate_axes(bound.grid, bound.place, "/grid", values)) &&
+                        shared_holds(i, values, nullptr);
+  }
+}
+
+// What a launch that is left out does not need may have no value.
+void PlanProgram::fix(BoundExpression& expression, Values values, const std::vector<bool>& varying) const {
+  if (std::ranges::any_of(expression.slots(), [&](std::uint32_t slot) { return varying[slot]; })) {
+    return;
+  }
+  try {
+    expression = bind(std::to_string(expression.evaluate(values)), "");
+  } catch (const ExpressionError&) {
+    // It stays as it is, and fails when it is needed.
+  }
+}
+
+std::int64_t PlanProgram::parameter_number(std::size_t launch, std::size_t index, Values values) const {
+  const BoundParameter& bound = launches_[launch].parameters[index];
+  if (!bound.expression) {
+    return 0;
+  }
+  const ParameterTemplate& from = template_.launches[launch].parameters[index];
+  const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
+  return is_buffer(from.source) ? checked_bytes(value, from.type, bound.place) : value;
+}
+
+Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values values) const {
+  const ParameterTemplate& from = template_.launches[launch].parameters[index];
+  const BoundParameter& bound = launches_[launch].parameters[index];
+  Parameter to{from.name, from.source, from.type, from.role, 0, from.align_bytes, 0};
+  const std::int64_t number = parameter_number(launch, index, values);
+  to.variable = from.variable;
+  to.symbol = from.symbol;
+  if (is_buffer(from.source)) {
+    to.extent_bytes = static_cast<std::uint64_t>(number);
+    to.shape = evaluate_shape(bound.shape, bound.shape_place, values);
+  } else {
+    to.value = number;
+  }
+  return to;
+}
+
+LaunchShape PlanProgram::shape(std::size_t launch, Values values, bool left_out_too) const {
+  const BoundLaunch& bound = launches_[launch];
+  const Axes grid = evaluate_axes(bound.grid, bound.place, "/grid", values);
+  if (has_zero(grid) && !left_out_too) {
+    return {dim3(grid), {}, 0};
+  }
+  return {dim3(grid), dim3(evaluate_axes(bound.block, bound.place, "/block", values)),
+          static_cast<std::uint64_t>(
+              evaluate(bound.shared_bytes[0], ExpressionPlace{bound.place, "/shared_bytes"}, values))};
+}
+
+LaunchPlan PlanProgram::plan(Values values) const { return make_plan(values, false); }
+
+LaunchPlan PlanProgram::plan_of_all(Values values) const { return make_plan(values, true); }
+
+LaunchPlan PlanProgram::make_plan(Values values, bool all) const {
+  LaunchPlan plan;
+  for (std::size_t i = 0; i < launches_.size(); ++i) {
+    const LaunchShape numbers = shape(i, values, all);
+    if (numbers.left_out() && !all) {
+      continue;
+    }
+    const LaunchTemplate& from = template_.launches[i];
+    Launch launch{from.entry, from.entry_symbol, numbers.grid, numbers.block, numbers.shared_bytes, {}};
+    for (std::size_t p = 0; p < from.parameters.size(); ++p) {
+      launch.parameters.push_back(parameter(i, p, values));
+    }
+    plan.launches.push_back(std::move(launch));
+  }
+  return plan;
+}
+
+}  // namespace cubind

@@ -1,0 +1,286 @@
+#include "plan/wire.hpp"
+
+#include <string>
+#include <utility>
+
+#include "base/refuse.hpp"
+#include "base/text.hpp"
+#include "plan/wire_fields.hpp"
+
+namespace cubind {
+namespace {
+
+using WireValues = google::protobuf::RepeatedPtrField<v1::NamedValue>;
+
+void values_to_wire(const std::vector<NamedValue>& from, WireValues& to) {
+  to.Clear();
+  for (const NamedValue& value : from) {
+    v1::NamedValue& added = *to.Add();
+    added.set_name(value.name);
+    added.set_value(value.value);
+  }
+}
+
+std::vector<NamedValue> values_from_wire(const WireValues& from, std::string_view field,
+                                         std::string_view name) {
+  std::vector<NamedValue> values;
+  for (int i = 0; i < from.size(); ++i) {
+    if (from[i].name().empty()) {
+      refuse(element_field(field, name, i) + ".name", "must not be empty");
+    }
+    for (const NamedValue& earlier : values) {
+      if (earlier.name == from[i].name()) {
+        refuse(element_field(field, name, i) + ".name", quoted(earlier.name) + " is given twice");
+      }
+    }
+    values.push_back({from[i].name(), from[i].value()});
+  }
+  return values;
+}
+
+Role role_from_wire(v1::Role role, const std::string& field) {
+  switch (role) {
+    case v1::ROLE_NONE:
+      return Role::None;
+    case v1::IN:
+      return Role::In;
+    case v1::OUT:
+      return Role::Out;
+    case v1::INOUT:
+      return Role::InOut;
+    case v1::ZERO:
+      return Role::Zero;
+    case v1::SCRATCH:
+      return Role::Scratch;
+    default:
+      refuse_unknown(field, "role", static_cast<int>(role));
+  }
+}
+
+v1::Parameter::Source source_to_wire(ParameterSource source) {
+  switch (source) {
+    case ParameterSource::Buffer:
+      return v1::Parameter::BUFFER;
+    case ParameterSource::Value:
+      return v1::Parameter::VALUE;
+    case ParameterSource::Caller:
+      return v1::Parameter::CALLER;
+    case ParameterSource::Symbol:
+      return v1::Parameter::SYMBOL;
+  }
+  throw Error(ErrorCode::Internal, "source", "unknown value");
+}
+
+ParameterSource source_from_wire(v1::Parameter::Source source, const std::string& field) {
+  switch (source) {
+    case v1::Parameter::BUFFER:
+      return ParameterSource::Buffer;
+    case v1::Parameter::VALUE:
+      return ParameterSource::Value;
+    case v1::Parameter::CALLER:
+      return ParameterSource::Caller;
+    case v1::Parameter::SYMBOL:
+      return ParameterSource::Symbol;
+    default:
+      refuse_unknown(field, "source", static_cast<int>(source));
+  }
+}
+
+void dim3_to_wire(const Dim3& from, v1::Dim3& to) {
+  to.set_x(from.x);
+  to.set_y(from.y);
+  to.set_z(from.z);
+}
+
+// A missing axis is 1, as in CUDA.
+Dim3 dim3_from_wire(const v1::Dim3& from) {
+  const auto axis = [](std::uint32_t value) { return value == 0 ? 1u : value; };
+  return {axis(from.x()), axis(from.y()), axis(from.z())};
+}
+
+DType scalar_type_from_wire(std::string_view from, std::string_view field) {
+  const auto type = parse_scalar_type(from);
+  return type ? *type : dtype_from_wire(from, field);
+}
+
+Parameter parameter_from_wire(const v1::Parameter& from, const std::string& field) {
+  Parameter to;
+  to.name = from.name();
+  to.source = source_from_wire(from.source(), field + ".source");
+  to.type = scalar_type_from_wire(from.type(), field + ".type");
+  to.role = role_from_wire(from.role(), field + ".role");
+  to.extent_bytes = from.extent_bytes();
+  to.align_bytes = from.align_bytes();
+  to.value = from.value();
+  to.shape.assign(from.shape().begin(), from.shape().end());
+  to.variable = from.variable();
+  to.symbol = from.symbol();
+  return to;
+}
+
+void parameter_to_wire(const Parameter& from, v1::Parameter& to) {
+  to.set_name(from.name);
+  to.set_source(source_to_wire(from.source));
+  to.set_type(std::string(to_string(from.type)));
+  to.set_role(to_wire(from.role));
+  to.set_extent_bytes(from.extent_bytes);
+  to.set_align_bytes(from.align_bytes);
+  to.set_value(from.value);
+  to.mutable_shape()->Assign(from.shape.begin(), from.shape.end());
+  to.set_variable(from.variable);
+  to.set_symbol(from.symbol);
+}
+
+void parameter_template_to_wire(const ParameterTemplate& from, v1::ParameterTemplate& to) {
+  to.set_name(from.name);
+  to.set_source(source_to_wire(from.source));
+  to.set_type(std::string(to_string(from.type)));
+  to.set_role(to_wire(from.role));
+  to.set_extent(from.extent);
+  to.set_align_bytes(from.align_bytes);
+  to.set_value(from.value);
+  to.mutable_shape()->Assign(from.shape.begin(), from.shape.end());
+  to.set_variable(from.variable);
+  to.set_symbol(from.symbol);
+}
+
+}  // namespace
+
+DType dtype_from_wire(std::string_view from, std::string_view field) {
+  if (const auto type = parse_dtype(from)) {
+    return *type;
+  }
+  refuse(std::string(field), quoted(from) + " is not a type" + dtype_suggestion(from));
+}
+
+v1::Role to_wire(Role role) {
+  switch (role) {
+    case Role::None:
+      return v1::ROLE_NONE;
+    case Role::In:
+      return v1::IN;
+    case Role::Out:
+      return v1::OUT;
+    case Role::InOut:
+      return v1::INOUT;
+    case Role::Zero:
+      return v1::ZERO;
+    case Role::Scratch:
+      return v1::SCRATCH;
+  }
+  throw Error(ErrorCode::Internal, "role", "unknown value");
+}
+
+void to_wire(const Problem& from, v1::Problem& to) {
+  to.Clear();
+  values_to_wire(from.dims, *to.mutable_dims());
+  for (const TypeBinding& type : from.types) {
+    v1::TypeBinding& added = *to.add_types();
+    added.set_name(type.name);
+    added.set_type(std::string(to_string(type.type)));
+  }
+  values_to_wire(from.flags, *to.mutable_flags());
+  to.set_scenario(from.scenario);
+}
+
+Problem problem_from_wire(const v1::Problem& from, std::string_view field) {
+  Problem to;
+  to.dims = values_from_wire(from.dims(), field, "dims");
+  for (int i = 0; i < from.types_size(); ++i) {
+    const std::string place = element_field(field, "types", i);
+    const v1::TypeBinding& type = from.types(i);
+    if (type.name().empty()) {
+      refuse(place + ".name", "must not be empty");
+    }
+    if (to.type(type.name())) {
+      refuse(place + ".name", quoted(type.name()) + " is given twice");
+    }
+    to.types.push_back({type.name(), dtype_from_wire(type.type(), place + ".type")});
+  }
+  to.flags = values_from_wire(from.flags(), field, "flags");
+  to.scenario = from.scenario();
+  return to;
+}
+
+void to_wire(const Configuration& from, v1::Configuration& to) {
+  values_to_wire(from.values, *to.mutable_values());
+}
+
+Configuration configuration_from_wire(const v1::Configuration& from, std::string_view field) {
+  return {values_from_wire(from.values(), field, "values")};
+}
+
+void to_wire(const LaunchPlan& from, v1::LaunchPlan& to) {
+  to.Clear();
+  for (const Launch& launch : from.launches) {
+    v1::Launch& added = *to.add_launches();
+    added.set_entry(launch.entry);
+    added.set_entry_symbol(launch.entry_symbol);
+    dim3_to_wire(launch.grid, *added.mutable_grid());
+    dim3_to_wire(launch.block, *added.mutable_block());
+    added.set_shared_bytes(launch.shared_bytes);
+    for (const Parameter& parameter : launch.parameters) {
+      parameter_to_wire(parameter, *added.add_parameters());
+    }
+  }
+}
+
+LaunchPlan plan_from_wire(const v1::LaunchPlan& from, std::string_view field) {
+  LaunchPlan to;
+  for (int i = 0; i < from.launches_size(); ++i) {
+    const v1::Launch& launch = from.launches(i);
+    const std::string place = element_field(field, "launches", i);
+    Launch added{launch.entry(),
+                 launch.entry_symbol(),
+                 dim3_from_wire(launch.grid()),
+                 dim3_from_wire(launch.block()),
+                 launch.shared_bytes(),
+                 {}};
+    for (int p = 0; p < launch.parameters_size(); ++p) {
+      added.parameters.push_back(
+          parameter_from_wire(launch.parameters(p), element_field(place, "parameters", p)));
+    }
+    to.launches.push_back(std::move(added));
+  }
+  return to;
+}
+
+void to_wire(const LaunchTemplate& from, v1::LaunchTemplate& to) {
+  to.Clear();
+  to.set_entry(from.entry);
+  to.set_entry_symbol(from.entry_symbol);
+  to.mutable_grid()->Assign(from.grid.begin(), from.grid.end());
+  to.mutable_block()->Assign(from.block.begin(), from.block.end());
+  to.set_shared_bytes(from.shared_bytes);
+  for (const ParameterTemplate& parameter : from.parameters) {
+    parameter_template_to_wire(parameter, *to.add_parameters());
+  }
+}
+
+void to_wire(const PlanTemplate& from, const DeviceConstants& device, v1::Rule& to) {
+  to.mutable_constraints()->Assign(from.constraints.begin(), from.constraints.end());
+  to.clear_launches();
+  for (const LaunchTemplate& launch : from.launches) {
+    to_wire(launch, *to.add_launches());
+  }
+  to_wire(device, *to.mutable_device_constants());
+  to.set_max_threads_per_block(kMaxThreadsPerBlock);
+  to.set_max_shared_bytes(static_cast<std::uint64_t>(device.shared_optin));
+  to.set_static_shared_bytes(from.static_shared_bytes);
+}
+
+void to_wire(const DeviceConstants& from, DeviceConstantsWire& to) {
+  to.Clear();
+  for (const auto& [name, value] : kDeviceConstants) {
+    v1::NamedValue& added = *to.Add();
+    added.set_name(name);
+    added.set_value(from.*value);
+  }
+}
+
+DeviceConstants device_constants_from_wire(const DeviceConstantsWire& from, std::string_view field) {
+  return device_constants_of(values_from_wire(from, field, "device_constants"),
+                             member_field(field, "device_constants"));
+}
+
+}  // namespace cubind
