@@ -175,7 +175,7 @@ class Client:
         reply.artifact.ClearField("zstd_cubin")
         asked, told = request.SerializeToString(), reply.SerializeToString()
         is_unsettled = _core.check_reply(asked, told)
-        cubin = self._cubin_of(reply.artifact, frame, held)
+        cubin = self.cubin_of(reply.artifact, frame, held)
         if self._trust:
             _core.check_signed(self._trust, asked, told, cubin)
         answer = make_answer(reply, cubin)
@@ -450,8 +450,15 @@ class Client:
         device.driver.cuda = facts["driver"]["cuda"]
         device.driver.version = facts["driver"]["version"]
 
-    # From the reply, from an earlier answer, or by a call of its own, in this order.
-    def _cubin_of(self, artifact: Any, frame: bytes, held: Mapping[str, bytes]) -> bytes:
+    def cubin_of(self, artifact: Any, frame: bytes = b"", held: Mapping[str, bytes] | None = None) -> bytes:
+        """The machine code that the artifact of a reply names.
+
+        frame: the compressed code, if the reply had it. held: code of earlier replies by digest. With neither
+            the daemon is asked.
+
+        Raises ResourceExhaustedError for code that is too large, CubindError if the daemon has none.
+        """
+        held = held or {}
         if not frame and artifact.digest.hex() in held:
             return held[artifact.digest.hex()]
         if not frame:

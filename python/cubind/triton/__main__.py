@@ -65,9 +65,11 @@ def _record(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(add_help=False, usage=_USAGE.removeprefix("usage: "), allow_abbrev=False)
     parser.add_argument("--target")
     parser.add_argument("-o", dest="file", required=True)
-    parser.add_argument("program", nargs=argparse.REMAINDER)
-    options = parser.parse_args(arguments)
-    program = _checked(options.program)
+    own = 0
+    while arguments[own : own + 1] and arguments[own].startswith(("-o", "--target")):
+        own += 1 if "=" in arguments[own] else 2
+    options = parser.parse_args(arguments[:own])
+    program = _checked(arguments[own:])
     # A kernel that is in Triton's cache already would not be asked for.
     with tempfile.TemporaryDirectory(prefix="cubind-record-") as cache:
         os.environ["TRITON_CACHE_DIR"] = cache

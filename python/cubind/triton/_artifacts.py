@@ -165,9 +165,7 @@ class _Asking:
             reply = ask(client)
             if reply is None:
                 return _UNKNOWN
-            return _checked(
-                reply, self._kernel, client._cubin_of(reply.artifact, reply.artifact.zstd_cubin, {})
-            )
+            return _checked(reply, self._kernel, client.cubin_of(reply.artifact, reply.artifact.zstd_cubin))
         except UnavailableError as error:
             if not error.field:
                 return _COMPILES

@@ -69,7 +69,7 @@ class Case(unittest.TestCase):
 
     def fake(self, found, **others):
         self.daemon = self.enterContext(FakeDaemon(found))
-        self.enterContext(unittest.mock.patch.object(cubind.Client, "_cubin_of", lambda *_: CUBIN))
+        self.enterContext(unittest.mock.patch.object(cubind.Client, "cubin_of", lambda *_: CUBIN))
         return self.connect(self.daemon.address, **others)
 
 

@@ -1,13 +1,10 @@
-"""Triton's autotuner with a cubind daemon: what it is asked and told, what runs meanwhile, and that a daemon
-that is absent, dies, stops or refuses costs a program nothing but the choice."""
+"""Triton's autotuner with a cubind daemon: what it is asked and told, and what runs meanwhile."""
 
 import gc
-import signal
 import threading
 import time
 import unittest
 import unittest.mock
-import warnings
 
 import python_found
 
@@ -22,67 +19,15 @@ import running  # noqa: E402
 import triton_stub as stub  # noqa: E402
 from fake_daemon import FakeDaemon, chosen, pb, tuning, untuned  # noqa: E402
 from triton.backends.nvidia.compiler import CUDABackend  # noqa: E402
-from triton.compiler.errors import CompilationError  # noqa: E402
 from triton.runtime.errors import OutOfResources  # noqa: E402
-from triton_stub import blocks, grid, tuned  # noqa: E402
-
-PATIENCE = 5.0  # seconds for an answer that is there: a busy machine may need them
+from triton_asking import PATIENCE, Case  # noqa: E402
+from triton_stub import blocks, tuned  # noqa: E402
 
 
 def questions():
     """How many of the process are held."""
     gc.collect()
     return sum(type(each).__name__ == "Question" for each in gc.get_objects())
-
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        stub.start()
-        stub.forget()
-        running.forget_warnings()
-        self.x, self.y = stub.Tensor((1000,)), stub.Tensor((1000,))
-        self.enterContext(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-
-    def install(self, address, waits=False, timeout=running.PATIENCE, patience=PATIENCE):
-        client = self.enterContext(cubind.connect(address))
-        self.asking = stub.install_client(client, waits, timeout, patience)
-        self.addCleanup(cubind.triton.uninstall)  # before the daemon ends
-
-    def fake(self, answer, **others):
-        daemon = self.enterContext(FakeDaemon(answer))
-        self.install(daemon.address, **others)
-        return daemon
-
-    def call(self, kernel, n=1000):
-        kernel[grid](self.x, self.y, n, 2.0)
-
-    def waiting(self, kernel):
-        """A daemon, a thread whose call waits for a tuning, and the event that ends that."""
-        begun, ends = threading.Event(), threading.Event()
-
-        def answer(request):
-            if not request.on_miss:
-                return tuning()
-            begun.set()
-            ends.wait(running.PATIENCE)
-            return chosen(1)
-
-        daemon = self.fake(answer, waits=True)
-        self.addCleanup(ends.set)
-        thread = threading.Thread(target=self.call, args=(kernel,), daemon=True)
-        thread.start()
-        self.assertTrue(begun.wait(running.PATIENCE))
-        return daemon, thread, ends
-
-    def is_served(self, kernel):
-        """Whether a call runs what the daemon chose, sooner or later."""
-
-        def served():
-            self.call(kernel)
-            return "served 1" in cubind.triton.report()
-
-        return running.eventually(served)
 
 
 class Answers(Case):
@@ -348,138 +293,6 @@ class Answers(Case):
         self.call(kernel)
         self.assertEqual((len(kernel.cache.asked), blocks()), (1, [8, 8]))
         self.assertIn("asked 1, served 0, tuning 1", cubind.triton.report())
-
-
-class NoAnswer(Case):
-    """Triton's own autotuner chooses."""
-
-    def check(self, reason):
-        kernel = tuned()
-
-        def settled():
-            self.call(kernel)
-            return stub.Driver.benchmarked
-
-        self.assertTrue(running.eventually(settled))
-        self.assertEqual(stub.Driver.benchmarked, 2)
-        self.assertIn(reason, cubind.triton.report())
-
-    def test_without_a_job(self):
-        self.fake(untuned("no agent has Triton 3.6.0"))
-        self.check("Triton's own: it is not tuned: no agent has Triton 3.6.0")
-
-    def test_if_no_agent_measures(self):
-        for waits in (False, True):
-            with self.subTest(waits=waits):
-                stub.forget()
-                self.fake(tuning("no_device", "no agent offers this GPU"), waits=waits)
-                self.check("Triton's own: it is not tuned: no agent offers this GPU")
-
-    def test_if_too_many_wait_already(self):
-        self.fake(tuning(), patience=0.05)
-        kernel = tuned()
-        with stub.limit("_MOST_PENDING", 2):
-            for n in (1000, 2000, 3000):
-                self.call(kernel, n)
-        self.assertEqual(stub.Driver.benchmarked, 2)
-        report = cubind.triton.report()
-        self.assertIn("1 times Triton's own: it is one of more than 2 that wait for their tuning", report)
-
-    def test_if_there_is_nothing_to_wait_for(self):
-        daemon = self.fake(grpc.StatusCode.UNAVAILABLE, waits=True)  # as of a daemon without an agent
-        self.check("Triton's own: it is not tuned: as the test wants it")
-        self.assertEqual(daemon.questions().count("wait"), 5)
-
-    def test_after_an_error(self):
-        self.fake(grpc.StatusCode.FAILED_PRECONDITION)
-        self.check("Triton's own: it has no answer of the daemon: as the test wants it")
-
-    def test_if_the_configuration_is_none_of_the_kernel(self):
-        self.fake(chosen(7))
-        self.check("configuration 7 is none of the kernel's")
-
-    def test_without_a_daemon(self):
-        self.install("unix:///tmp/no-such-socket")
-        with self.assertWarnsRegex(
-            RuntimeWarning, "Triton's own autotuner chooses.*no daemon answers there"
-        ) as warned:
-            warnings.simplefilter("always")
-            self.check("no daemon answers there")
-            self.call(tuned())
-        said = [each for each in warned.warnings if "no daemon answers there" in str(each.message)]
-        self.assertEqual(len(said), 1)
-
-    def test_what_cannot_be_specified(self):
-        self.fake(chosen(1))
-        self.y = self.x
-        self.check("Triton's own: it writes memory that x and y share")
-
-    def test_what_triton_cannot_compile_is_told_in_a_line_and_raised_by_triton(self):
-        self.fake(chosen(1))
-        with self.assertRaises(CompilationError):
-            tuned()[grid](self.x, self.y, 1000, None)
-        self.assertRegex(
-            cubind.triton.report(),
-            "(?m)^.*scale: 1 times .* has no TTIR: CompilationError: Attribute.*'type'.*$",
-        )
-
-    def test_without_a_definition(self):
-        self.fake(chosen(1))
-        with stub.limit("spec_of", unittest.mock.Mock(side_effect=ZeroDivisionError("a fault"))):
-            self.check("has no definition: ZeroDivisionError: a fault")
-
-
-class RealDaemon(Case):
-    """Its agent has no Triton."""
-
-    def setUp(self):
-        super().setUp()
-        self.daemon = self.enterContext(running.Daemon())
-
-    def test_it_keeps_the_definition(self):
-        self.install(self.daemon.address)
-        kernel = tuned()
-        self.call(kernel)
-        with cubind.connect(self.daemon.address) as client:
-            names = lambda: [each["name"] for each in client.kernels(defined=True)]  # noqa: E731
-            known = lambda: any(name.startswith("scale_") for name in names())  # noqa: E731
-            self.assertTrue(running.eventually(known))
-
-    def test_one_that_dies_costs_nothing_but_the_choice(self):
-        self.install(self.daemon.address, patience=0.05)
-        self.call(tuned())
-        self.daemon.process.kill()
-        self.daemon.process.wait()
-        self.check_calls()
-
-    def test_one_that_is_stopped_costs_nothing_but_the_choice(self):
-        self.install(self.daemon.address, patience=0.05)
-        self.daemon.process.send_signal(signal.SIGSTOP)
-        self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
-        self.check_calls()
-
-    def test_a_call_that_waits_notices_that_it_is_stopped(self):
-        self.install(self.daemon.address, waits=True)
-        self.daemon.process.send_signal(signal.SIGSTOP)
-        self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
-        self.call(tuned())
-        self.assertEqual(stub.Driver.benchmarked, 2)
-        self.assertIn("Triton's own: it has no answer of the daemon", cubind.triton.report())
-
-    def check_calls(self):
-        """Triton chooses in the end, and no call waits for longer than the patience."""
-        kernel = tuned()
-
-        def settled():
-            self.call(kernel)
-            return stub.Driver.benchmarked >= 2
-
-        with running.waits(self.asking._asker) as waits:
-            self.assertTrue(running.eventually(settled))
-            for n in range(100, 110):
-                self.call(kernel, n)
-        self.assertLess(sum(waits), 2.1 * 0.05)
-        self.assertIn("Triton's own: it has no answer of the daemon", cubind.triton.report())
 
 
 class Report(Case):

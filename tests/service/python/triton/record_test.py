@@ -116,6 +116,11 @@ class Baked(unittest.TestCase):
         self.assertEqual(sorted(names), ["add"] * 2 + ["scale"] * 4 + ["total"])
         self.check_baked(7)
 
+    def test_a_module_is_run_with_options_of_its_own(self):
+        module = ("-m", "timeit", "-n", "1", "-r", "1")
+        ran = self.command("record", "--target", "sm_90", "-o", self.file, *module)
+        self.assertIn("1 loop, best of 1", ran.stdout)
+
     def refused(self, text, *options):
         """What is said of a program that cannot be recorded here."""
         self.program.write_text(text)
