@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 
 namespace cubind {
 
@@ -34,8 +35,8 @@ std::uint64_t bytes_of(const SpecBundle& bundle) {
 std::uint64_t bytes_below(const fs::path& folder) {
   std::uint64_t bytes = 0;
   std::error_code failed;
-  for (const fs::directory_entry& item : fs::directory_iterator(folder, failed)) {
-    const std::uint64_t size = item.file_size(failed);
+  for (const fs::directory_entry& item : fs::recursive_directory_iterator(folder, failed)) {
+    const std::uint64_t size = item.is_regular_file(failed) ? item.file_size(failed) : 0;
     bytes += failed ? 0 : size;
   }
   return bytes;
@@ -68,9 +69,35 @@ DefinedKernels::DefinedKernels(fs::path folder, DefinitionLimits limits)
   }
 }
 
+bool DefinedKernels::may_hold(const fs::path& file) {
+  return std::ranges::none_of(file, [](const fs::path& part) {
+    return part.native().starts_with('.') || part.extension() == ".json" || part == kHints ||
+           part == kForeign;
+  });
+}
+
+bool DefinedKernels::is_known(const KernelSpec& spec, bool is_foreign) const {
+  const fs::path folder = folder_ / spec.name;
+  if (!fs::exists(folder / file_of(spec.name))) {
+    return false;
+  }
+  const auto has = [&](const std::string& path, const std::string& content) {
+    return fs::exists(folder / path) && read_file(folder / path) == content;
+  };
+  const bool is_same = spec.triton || (has(file_of(spec.name), spec.bundle.spec_json) &&
+                                       std::ranges::all_of(spec.bundle.files, [&](const SourceFile& file) {
+                                         return has(file.path, file.content);
+                                       }));
+  if (!is_same && is_foreign) {
+    throw Error(ErrorCode::AlreadyExists, "DefineKernel /name",
+                quoted(spec.name) + " is defined with other files: only the daemon's user replaces it");
+  }
+  return is_same;
+}
+
 bool DefinedKernels::add(const KernelSpec& spec, bool is_foreign) {
   const std::lock_guard changing(changing_);
-  if (fs::exists(folder_ / spec.name / file_of(spec.name))) {
+  if (is_known(spec, is_foreign)) {
     if (!is_foreign) {
       vouch_for(spec.name);
     }
@@ -202,6 +229,7 @@ void DefinedKernels::write(const KernelSpec& spec, bool is_foreign) const {
   fs::remove_all(unfinished);
   create_folders(unfinished, 0700);
   for (const SourceFile& file : spec.bundle.files) {
+    create_folders((unfinished / file.path).parent_path(), 0700);
     write_file_atomic(unfinished / file.path, file.content, 0600);
   }
   if (is_foreign) {

@@ -31,7 +31,10 @@ class DefinedKernels {
   const std::filesystem::path& folder() const { return folder_; }
   /// Whether a spec file is one of these.
   bool holds(const std::filesystem::path& file) const { return file.parent_path().parent_path() == folder_; }
-  /// False: it was there, and counts as asked for. Above a limit those definitions go that callers have not
+  /// Whether a definition may have a file of this name: no other spec, and none that is noted here.
+  static bool may_hold(const std::filesystem::path& file);
+  /// False: it was there, and counts as asked for. A CUDA kernel with other files replaces the one that was
+  /// there; another user's does not: AlreadyExists. Above a limit those definitions go that callers have not
   /// asked for longest. Throws the errors of writing files.
   /// `is_foreign`: another user than the daemon's sends it. The daemon's own user vouches for it by sending
   /// it too.
@@ -64,6 +67,8 @@ class DefinedKernels {
   void forget(const std::string& name);       // with mutex_ held
   void write_hints(const std::string& name);  // with changing_ held
   void vouch_for(const std::string& name);    // with changing_ held
+  /// Whether it is there. A Triton kernel's name has a digest of what counts.
+  bool is_known(const KernelSpec& spec, bool is_foreign) const;
   void write(const KernelSpec& spec, bool is_foreign) const;
 
   const std::filesystem::path folder_;

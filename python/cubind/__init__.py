@@ -33,6 +33,7 @@ from .errors import (
     UnimplementedError,
 )
 from .kernel import BoundKernel, Kernel
+from .kernel_tuning import TunedKernel, tune_kernel
 from .question import Question
 from .tuning import TuneResult
 
@@ -57,10 +58,12 @@ __all__ = [
     "ResourceExhaustedError",
     "SealedError",
     "TuneResult",
+    "TunedKernel",
     "UnavailableError",
     "UnimplementedError",
     "connect",
     "seal",
+    "tune_kernel",
 ]
 
 __version__ = _core.version  # of the package, its programs and its extension

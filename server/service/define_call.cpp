@@ -1,6 +1,7 @@
 #include "server/service/define_call.hpp"
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "server/defined_kernels.hpp"
 #include "tuner/spec/wire.hpp"
 
@@ -19,6 +20,20 @@ void check_data(const KernelSpec& spec) {
   }
 }
 
+// In the definition's folder another spec would be read too.
+void check_files(const KernelSpec& spec) {
+  if (!spec.headers.empty()) {
+    throw Error(ErrorCode::InvalidArgument, std::string(kFile) + " /headers",
+                "a kernel that is defined by a call has no other folders: send the files with it");
+  }
+  for (const SourceFile& file : spec.bundle.files) {
+    if (!DefinedKernels::may_hold(file.path)) {
+      throw Error(ErrorCode::InvalidArgument, std::string(kFile) + " file " + quoted(file.path),
+                  "a kernel that is defined by a call has no file of this name");
+    }
+  }
+}
+
 }  // namespace
 
 void DefineCall::take(const v1::DefineKernelPart& part) {
@@ -32,23 +47,40 @@ void DefineCall::take(const v1::DefineKernelPart& part) {
     bundle_.set_file(kFile);
     bundle_.set_spec_json(part.spec_json());
   }
-  bundle_.mutable_files()->MergeFrom(part.files());
+  for (const v1::SourceFile& file : part.files()) {
+    // A file that is larger than a message comes in pieces, one after the other.
+    const bool continues = bundle_.files_size() > 0 && bundle_.files().rbegin()->path() == file.path();
+    if (continues) {
+      bundle_.mutable_files()->rbegin()->mutable_content()->append(file.content());
+    } else {
+      *bundle_.add_files() = file;
+    }
+  }
 }
 
 void DefineCall::work(v1::DefineKernelReply& reply) {
   refuse_to_go_on(context_, cancelled_);
   const std::shared_ptr<const KernelSpec> spec = parse_kernel_spec(bundle_from_wire(bundle_));
-  if (!spec->triton) {
-    throw Error(ErrorCode::InvalidArgument, std::string(kFile) + " /language",
-                "only Triton kernels are defined by a call: put a CUDA kernel's files into a folder of "
-                "--kernels");
+  if (spec->triton) {
+    check_data(*spec);  // its extents are numbers
+  } else {
+    check_files(*spec);
+    refuse_name_of_folder(spec->name);
   }
-  check_data(*spec);
   refuse_without_sandbox(*spec);
   if (context_.defined.add(*spec, open_->is_foreign())) {
     context_.kernels.reload();
   }
   reply.set_name(spec->name);
+}
+
+void DefineCall::refuse_name_of_folder(const std::string& name) const {
+  for (const auto& entry : *context_.kernels.kernels()) {
+    if (entry->name == name && !context_.defined.holds(entry->file)) {
+      throw Error(ErrorCode::AlreadyExists, std::string(kFile) + " /name",
+                  quoted(name) + " is the name of " + entry->file);
+    }
+  }
 }
 
 void DefineCall::refuse_without_sandbox(const KernelSpec& spec) const {

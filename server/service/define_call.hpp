@@ -23,6 +23,8 @@ class DefineCall final : public Upload<v1::DefineKernelPart, v1::DefineKernelRep
   void take(const v1::DefineKernelPart& part) override;
   void work(v1::DefineKernelReply& reply) override;
 
+  /// Definitions do not stand in for the kernels of the daemon's folders.
+  void refuse_name_of_folder(const std::string& name) const;
   /// A caller learns at once that no agent will compile what it sends.
   void refuse_without_sandbox(const KernelSpec& spec) const;
 

@@ -17,11 +17,12 @@ from .. import _fork, _wire
 from .. import question as asking
 from .._asking import PATIENCE, Asker, Lookup
 from .._connected import Connected
+from .._defining import trials
 from ..client import Client
 from ..errors import CubindError, DataLossError, DeadlineExceededError, UnavailableError
 from . import _triton_private as private
 from ._contents import may_go_to
-from ._defining import Target, defined_variant, hinted_variant, trials, variant
+from ._defining import Target, defined_variant, hinted_variant, variant
 from ._own import Known, Own, StaysOwnError
 from ._question import Question
 from ._recording import Record

@@ -15,11 +15,12 @@ from typing import Any
 
 from .. import _wire
 from .. import question as asking
+from .._defining import trials
 from ..client import Client
 from ..errors import CubindError, DeadlineExceededError
 from . import _triton_private as private
 from ._contents import may_go_to
-from ._defining import Target, defined_variant, trials
+from ._defining import Target, defined_variant
 from ._own import StaysOwnError
 from ._question import Question
 from ._row_questions import questions

@@ -13,6 +13,9 @@ import math
 import re
 from typing import Any
 
+from .. import arrays
+from .._defining import MAX_MESSAGE_BYTES, TOLERANCES
+from .._host_arrays import HostArray
 from . import definition as d
 from ._own import StaysOwnError
 
@@ -23,7 +26,6 @@ _MAX_DIMS = 16
 _MAX_DIM = 1 << 48
 _MAX_NAME = 64
 _MAX_SPEC_BYTES = 1 << 20
-MAX_MESSAGE_BYTES = 4 << 20
 _MAX_TEXT_BYTES = MAX_MESSAGE_BYTES - 1024  # of TTIR, in a message of its own
 _INT64 = range(-(1 << 63), 1 << 63)
 _EXACT = 1 << 53  # doubles hold every integer up to it
@@ -63,19 +65,8 @@ SCALARS = {name: name for name in ("i64", "u64", "i32", "u32", "i16", "u16", "i8
     "fp16": "f16",
     "bf16": "bf16",
 }
-# The elements of a tensor: their type for Python's arrays and in NumPy's files.
-_VALUES = {"i64": ("q", "<i8"), "i32": ("i", "<i4"), "i8": ("b", "|i1"), "u8": ("B", "|u1")}
-# Configurations add in different orders, and inputs are normally distributed: relative, then absolute.
-_TOLERANCES = {
-    "f64": (1e-9, 1e-9),
-    "f32": (1e-3, 1e-3),
-    "f16": (1e-2, 1e-2),
-    "bf16": (4e-2, 4e-2),
-    "e4m3": (0.13, 0.1),
-    "e5m2": (0.26, 0.1),
-    "i8": (0, 1),  # rounded from sums
-    "u8": (0, 1),
-}
+# The elements of a tensor: their type for Python's arrays.
+_VALUES = {"i64": "q", "i32": "i", "i8": "b", "u8": "B"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -319,13 +310,12 @@ def _fill(pointer: d.Pointer, type_: str) -> d.Plain:
 
 def _exact_fill(pointer: d.Pointer, type_: str) -> d.Plain:
     """The integers of the call: by a rule that says the same as all of them, or in a file."""
-    code, _ = _VALUES[type_]
-    elements = array.array(code, pointer.values or b"")
+    elements = array.array(_VALUES[type_], pointer.values or b"")
     first, last = elements[0], elements[-1]
     if abs(first) <= _EXACT and elements.count(first) == len(elements):
         return {"constant": first}
     is_range = max(-first, last) <= _EXACT and last - first == len(elements) - 1
-    if is_range and elements == array.array(code, range(first, last + 1)):
+    if is_range and elements == array.array(_VALUES[type_], range(first, last + 1)):
         return {"iota": {"start": first, "step": 1}}
     return {"npy": _file_of(pointer)}
 
@@ -333,7 +323,7 @@ def _exact_fill(pointer: d.Pointer, type_: str) -> d.Plain:
 def _data_files(definition: d.Definition, arguments: dict[str, dict[str, Any]]) -> dict[str, bytes]:
     """The files that fills name."""
     return {
-        _file_of(pointer): _npy(pointer.values, arguments[pointer.name]["buffer"])
+        _file_of(pointer): _array(pointer.values, arguments[pointer.name]["buffer"]).npy()
         for pointer in definition.arguments
         if isinstance(pointer, d.Pointer)
         and pointer.values is not None
@@ -345,12 +335,8 @@ def _file_of(pointer: d.Pointer) -> str:
     return f"{pointer.name}.npy"
 
 
-def _npy(values: bytes, type_: str) -> bytes:
-    """As numpy.save() writes an array of one dimension, in format 1.0."""
-    code, name = _VALUES[type_]
-    shape = f"({len(values) // array.array(code).itemsize},)"
-    header = f"{{'descr': '{name}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
-    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + values
+def _array(values: bytes, type_: str) -> HostArray:
+    return HostArray(type_, (len(values) // arrays.ITEM_BYTES[type_],), memoryview(values))
 
 
 def _without_values(definition: d.Definition) -> d.Definition:
@@ -384,7 +370,7 @@ def _tolerances(definition: d.Definition, arguments: dict[str, dict[str, Any]]) 
     found: dict[str, Any] = {}
     for pointer in written:
         type_ = arguments[pointer.name]["buffer"]
-        relative, absolute = _TOLERANCES.get(type_, (0, 0))
+        relative, absolute = TOLERANCES.get(type_, (0, 0))
         found[type_] = {"rtol": relative, "atol": absolute}
     truths = [pointer.name for pointer in written if pointer.type in ("i1", "u1")]
     if truths:

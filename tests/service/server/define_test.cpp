@@ -136,10 +136,63 @@ TEST_CASE("a defined kernel is found by the hint that came with its name, after 
   CHECK(caller.get(by_hint).status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_CASE("a CUDA kernel is not defined by a call") {
+/// The spec of a shipped kernel under another name, its source in two files.
+SpecBundle cuda_kernel(const std::string& text = "// text\n") {
+  OrderedJson spec = OrderedJson::parse(read_file(source_dir() / "variants/vector_add/vector_add.json"));
+  spec["name"] = "add_sent";
+  spec.erase("headers");
+  spec["reference"] = "default";
+  return {"", spec.dump(), {{"parts/add.cuh", text}, {"vector_add.cu", "#include \"parts/add.cuh\"\n"}}};
+}
+
+TEST_CASE("a defined CUDA kernel is kept with its files, after a restart too") {
   DefiningCaller caller;
-  const grpc::Status status = caller.define({"", R"({"name": "k"})", {}});
-  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  v1::DefineKernelReply reply;
+  REQUIRE(caller.define(cuda_kernel(), &reply).ok());
+  CHECK(reply.name() == "add_sent");
+  caller.restart();
+  CHECK(caller.knows("add_sent"));
+}
+
+TEST_CASE("a CUDA kernel that is defined again has the new files") {
+  DefiningCaller caller;
+  REQUIRE(caller.define(cuda_kernel()).ok());
+  REQUIRE(caller.define(cuda_kernel("// another\n")).ok());
+  const std::filesystem::path folder = caller.config().database.string() + ".kernels";
+  CHECK(read_file(folder / "add_sent" / "parts" / "add.cuh").starts_with("// another"));
+}
+
+TEST_CASE("a CUDA kernel is defined with no file that the daemon would take for its own") {
+  DefiningCaller caller;
+  for (const char* path : {"smuggled.json", "hints", "foreign", ".hidden", "parts/.x", "x.json/y.cuh"}) {
+    SpecBundle bundle = cuda_kernel();
+    bundle.files.push_back({path, "{}"});
+    const grpc::Status status = caller.define(bundle);
+    INFO(path);
+    CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+    CHECK(status.error_message().find(path) != std::string::npos);
+  }
+  SpecBundle bundle = cuda_kernel();
+  OrderedJson spec = OrderedJson::parse(bundle.spec_json);
+  spec["headers"] = {".."};
+  bundle.spec_json = spec.dump();
+  bundle.files.push_back({"../escaped.cuh", ""});
+  CHECK(caller.define(bundle).error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_FALSE(std::filesystem::exists(caller.config().database.string() + ".kernels"));
+}
+
+TEST_CASE("a definition does not take the name of a kernel of the daemon's folders") {
+  DefiningCaller caller;
+  SpecBundle bundle = cuda_kernel();
+  OrderedJson spec = OrderedJson::parse(bundle.spec_json);
+  spec["name"] = "vector_add";
+  bundle.spec_json = spec.dump();
+  CHECK(caller.define(bundle).error_code() == grpc::StatusCode::ALREADY_EXISTS);
+}
+
+TEST_CASE("what is no spec is not defined") {
+  DefiningCaller caller;
+  CHECK(caller.define({"", R"({"name": "k"})", {}}).error_code() == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK(caller.define({}).error_code() == grpc::StatusCode::INVALID_ARGUMENT);
 }
 

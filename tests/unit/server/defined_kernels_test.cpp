@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "base/file.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/triton_spec.hpp"
 
 namespace cubind::test {
@@ -45,6 +46,23 @@ TEST_CASE("another user's definition is foreign until the daemon's own user send
     CHECK_FALSE(defined.is_foreign(spec->name));
   }
   CHECK_FALSE(DefinedKernels(folder.path()).is_foreign(spec->name));
+}
+
+TEST_CASE("another user does not replace a CUDA kernel, the daemon's own does") {
+  const TempDir folder;
+  DefinedKernels defined(folder.path());
+  OrderedJson json = OrderedJson::parse(read_file(source_dir() / "variants/vector_add/vector_add.json"));
+  json.erase("headers");
+  json["reference"] = "default";
+  const auto kernel = [&](const std::string& text) {
+    return parse_kernel_spec({"", json.dump(), {{"vector_add.cu", text}}});
+  };
+  CHECK(defined.add(*kernel("// first")));
+  CHECK_FALSE(defined.add(*kernel("// first"), true));
+  CHECK_THROWS_WITH(defined.add(*kernel("// other"), true),
+                    Catch::Contains("only the daemon's user replaces it"));
+  CHECK(defined.add(*kernel("// other")));
+  CHECK_FALSE(defined.add(*kernel("// other"), true));
 }
 
 /// A folder with the definitions "a" and "b", which were asked for hours ago, "a" before "b".

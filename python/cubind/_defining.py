@@ -1,0 +1,67 @@
+"""Giving a daemon a kernel that is in none of its folders, and reading what it has measured of one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from . import _wire
+from ._connection import Connection
+from .client import Client
+
+MAX_MESSAGE_BYTES = 4 << 20
+_TIMEOUT = 60.0  # seconds for up to 64 MiB
+_FRAME_BYTES = 256  # at most, for the names and sizes around a file
+
+# Configurations add in different orders, and inputs are normally distributed: relative, then absolute.
+TOLERANCES = {
+    "f64": (1e-9, 1e-9),
+    "f32": (1e-3, 1e-3),
+    "f16": (1e-2, 1e-2),
+    "bf16": (4e-2, 4e-2),
+    "e4m3": (0.13, 0.1),
+    "e5m2": (0.26, 0.1),
+    "i8": (0, 1),  # rounded from sums
+    "u8": (0, 1),
+}
+
+
+def define(connection: Connection, spec_json: bytes, files: Mapping[str, bytes]) -> None:
+    """The daemon keeps the spec with its files. Raises CubindError."""
+    reply = _wire.messages().DefineKernelReply
+    connection.upload("DefineKernel", _parts(spec_json, files), reply, _TIMEOUT)
+
+
+def trials(
+    client: Client, kernel: str, timeout: float, include_samples: bool = False
+) -> list[dict[str, Any]]:
+    """What the daemon knows of a kernel's configurations: the trials of its table. Raises CubindError."""
+    messages = _wire.messages()
+    request = messages.ExportTableRequest(
+        kernels=[kernel],
+        all_trials=True,
+        include_samples=include_samples,
+        include_replayed=True,
+        include_provisional=True,
+    )
+    chunks = client._connection.stream("ExportTable", request, messages.TableChunk, timeout)
+    found: list[dict[str, Any]] = json.loads(b"".join(chunk.json for chunk in chunks)).get("trials", [])
+    return found
+
+
+def _parts(spec_json: bytes, files: Mapping[str, bytes]) -> Iterator[Any]:
+    """Messages as large as the daemon takes them. A file may go on in the next one. Texts go uncompressed."""
+    message = _wire.messages().DefineKernelPart
+    part, room = message(spec_json=spec_json.decode()), MAX_MESSAGE_BYTES - _FRAME_BYTES - len(spec_json)
+    for path, content in files.items():
+        at = 0
+        while at < len(content) or not at:
+            if room <= 2 * _FRAME_BYTES:
+                yield part
+                part, room = message(), MAX_MESSAGE_BYTES - _FRAME_BYTES
+            piece = content[at : at + room - _FRAME_BYTES]
+            part.files.add(path=path, content=piece)
+            room -= len(piece) + _FRAME_BYTES
+            at += max(len(piece), 1)
+    yield part

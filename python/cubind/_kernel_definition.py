@@ -1,0 +1,554 @@
+"""From what a caller of tune_kernel() gives to a kernel spec with its files."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from . import _limits
+from ._cuda_source import Parameter, read_source
+from ._defining import TOLERANCES
+from ._expressions import Condition, condition, expression, run
+from ._host_arrays import HostArray, host_array, is_number, scalar
+from ._interface import Interface
+from .arrays import ITEM_BYTES
+from .errors import InvalidArgumentError
+
+_BLOCK_SIZE_NAMES = ("block_size_x", "block_size_y", "block_size_z")
+_MAX_THREADS = 1024
+_MOST_TRIED = 1_000_000  # combinations, for one that meets the restrictions
+_MAX_NAME = 64
+_NAME_DIGITS = 12
+_LINE = 110  # characters of a spec as a file
+_ANSWER = "cubind_answer"  # the kernel that writes what a caller expects
+_ANSWER_THREADS = 256
+_ANSWER_SOURCE = f"""
+template <typename Bits, long long count>
+__global__ void {_ANSWER}(const Bits* answer, Bits* out) {{
+  const long long i = static_cast<long long>(blockIdx.x) * {_ANSWER_THREADS} + threadIdx.x;
+  if (i < count) out[i] = answer[i];
+}}
+"""
+_BITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What tune_kernel() was given, by its names there."""
+
+    kernel_name: str
+    kernel_source: Any
+    problem_size: Any
+    arguments: Any
+    tune_params: Mapping[str, Sequence[Any]]
+    restrictions: Any = None
+    answer: Any = None
+    reference: Any = None
+    tolerance: Any = None
+    block_size_names: Sequence[str] | None = None
+    grid_divs: Sequence[Any] = (None, None, None)
+    grid: Any = None
+    block: Any = None
+    shared_bytes: Any = 0
+    cmem_args: Mapping[str, Any] | None = None
+    compiler_options: Sequence[str] = ()
+    default: Mapping[str, Any] | None = None
+    writes: Sequence[str] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Definition:
+    """name: the kernel's, with a digest of everything else. stem: the name without it. choices: the values
+    that the spec numbers, by the tunable's name. notes: what was assumed, a line each."""
+
+    name: str
+    stem: str
+    spec: dict[str, Any]
+    files: dict[str, bytes]
+    problem: dict[str, int]
+    choices: dict[str, list[Any]]
+    notes: tuple[str, ...]
+
+    def json(self) -> bytes:
+        """The spec as a file."""
+        return _printed(self.spec).encode() + b"\n"
+
+    def interface(self) -> Interface:
+        """What a launch is given."""
+        arguments: dict[str, dict[str, Any]] = self.spec["arguments"]
+        buffers = {name: each for name, each in arguments.items() if "buffer" in each}
+        return Interface(
+            dims=tuple(self.problem),
+            types=(),
+            flags=(),
+            buffer_types={name: each["buffer"] for name, each in buffers.items()},
+            shapes={},
+        )
+
+    def named(self, name: str) -> Definition:
+        """The same kernel under another name."""
+        return dataclasses.replace(self, name=name, stem=name, spec={**self.spec, "name": name})
+
+    def values(self, configuration: Mapping[str, int]) -> dict[str, Any]:
+        """A configuration in the caller's values."""
+        return {
+            name: self.choices[name][value] if name in self.choices else value
+            for name, value in configuration.items()
+        }
+
+
+def define(asked: Asked) -> Definition:
+    """Raises InvalidArgumentError with the name of the parameter at fault, OSError for a source's file."""
+    return _Definer(asked).define()
+
+
+class _Definer:
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._stem = asked.kernel_name.partition("<")[0].strip().rpartition("::")[2]
+        self._source = read_source(asked.kernel_source, self._stem, "kernel_source")
+        self._parameters = self._source.parameters(asked.kernel_name, "kernel_name")
+        self._problem = _problem(asked.problem_size)
+        self._values = _values(asked.tune_params)
+        self._choices = {
+            name: values
+            for name, values in self._values.items()
+            if not all(isinstance(value, int) for value in values)
+        }
+        self._domains: dict[str, Sequence[Any]] = {
+            **self._values,
+            **{name: [value] for name, value in self._problem.items()},
+        }
+        self._arguments: dict[str, dict[str, Any]] = {}
+        self._files: dict[str, bytes] = {}
+        self._notes: list[str] = []
+
+    def define(self) -> Definition:
+        restrictions = self._restrictions()
+        block, grid, shared = (
+            self._block(),
+            self._grid(),
+            self._expression(self._asked.shared_bytes, "shared_bytes"),
+        )
+        default = self._default(restrictions)
+        passed = self._add_arguments()
+        constants = self._add_constants()
+        launch = {
+            "entry": self._asked.kernel_name,
+            "arguments": [*passed, *constants],
+            "grid": grid,
+            "block": block,
+        }
+        if shared != "0":
+            launch["shared_bytes"] = shared
+        answers = self._add_answers(passed)
+        reference = self._reference(launch, answers, default)
+        options, defines = _options(self._asked.compiler_options)
+        self._files.update({path: text.encode() for path, text in self._source.files.items()})
+        self._files[self._source.path] = (_prelude(self._choices) + self._source.text).encode()
+        spec: dict[str, Any] = {
+            "description": "made by cubind.tune_kernel()",
+            "source": self._source.path,
+            "problem": {"dims": dict.fromkeys(self._problem, "of the tuned problem")},
+            "tunables": {name: self._numbers(name) for name in self._values},
+            # Arrays and integers are those of one problem.
+            "constraints": [f"{name} == {value}" for name, value in self._problem.items()]
+            + [expression(each, self._domains, place) for place, each in restrictions],
+            "default": [default],
+            "arguments": self._arguments,
+            "launches": [launch],
+            "reference": reference,
+            "tolerance": self._tolerance(),
+            "defines": [*defines, *(f"{self._macro(name)}={{{name}}}" for name in self._values)],
+        }
+        if options:
+            spec["options"] = options
+        self._tell(passed)
+        name = self._name(spec)
+        return Definition(
+            name,
+            self._stem,
+            {"name": name, **spec},
+            self._files,
+            self._problem,
+            self._choices,
+            tuple(self._notes),
+        )
+
+    def _name(self, spec: dict[str, Any]) -> str:
+        """Of everything that the daemon is given, so that its results are those of this kernel alone."""
+        digests = {path: hashlib.sha256(content).hexdigest() for path, content in self._files.items()}
+        text = json.dumps([spec, digests], sort_keys=True, allow_nan=False)
+        digits = hashlib.sha256(text.encode()).hexdigest()[:_NAME_DIGITS]
+        return f"{self._stem[: _MAX_NAME - _NAME_DIGITS - 1]}_{digits}"
+
+    # ---- Values ----
+
+    def _numbers(self, name: str) -> list[int]:
+        values = self._values[name]
+        return list(range(len(values))) if name in self._choices else [int(value) for value in values]
+
+    def _macro(self, name: str) -> str:
+        return f"cubind_{name}" if name in self._choices else name
+
+    def _expression(self, given: Any, place: str) -> str:
+        return expression(condition(given, [*self._domains], place), self._domains, place)
+
+    def _restrictions(self) -> list[tuple[str, Condition]]:
+        given = self._asked.restrictions
+        several = isinstance(given, (list, tuple))
+        places = [
+            (f"restrictions[{i}]" if several else "restrictions") for i in range(len(given) if several else 1)
+        ]
+        conditions = list(given) if several else [] if given is None else [given]
+        return [(place, condition(each, [*self._domains], place)) for place, each in zip(places, conditions)]
+
+    def _default(self, restrictions: list[tuple[str, Condition]]) -> dict[str, int]:
+        """The caller's, or the first combination that meets the restrictions and fits a block."""
+        given = self._asked.default
+        block = [condition(axis, [*self._domains], "block") for axis in self._block_axes()]
+
+        def is_valid(values: Mapping[str, Any]) -> bool:
+            all_values = {**values, **self._problem}
+            if not all(run(each, place, all_values) for place, each in restrictions):
+                return False
+            threads = 1
+            for axis in block:
+                threads *= int(run(axis, "block", all_values))
+            return threads <= _MAX_THREADS
+
+        if given is not None:
+            return {name: self._number(name, value) for name, value in given.items()}
+        tried = itertools.islice(itertools.product(*self._values.values()), _MOST_TRIED)
+        for combination in tried:
+            values = dict(zip(self._values, combination))
+            if is_valid(values):
+                return {name: self._number(name, value) for name, value in values.items()}
+        raise InvalidArgumentError(
+            f"no combination of the values meets them with a block of at most {_MAX_THREADS} threads",
+            "restrictions",
+        )
+
+    def _number(self, name: str, value: Any) -> int:
+        if name not in self._values or value not in self._values[name]:
+            raise InvalidArgumentError(f"{name} = {value!r} is not one of the values", "default")
+        return self._values[name].index(value) if name in self._choices else int(value)
+
+    # ---- Launches ----
+
+    def _block_axes(self) -> list[Any]:
+        if self._asked.block is not None:
+            return _listed(self._asked.block)
+        names = self._asked.block_size_names or _BLOCK_SIZE_NAMES
+        axes = [name if name in self._values else 1 for name in names]
+        if all(axis == 1 for axis in axes):
+            raise InvalidArgumentError(
+                f"tune_params has none of {', '.join(names)}: name those that are the block's size by "
+                'block_size_names, or pass block=["threads"]',
+                "block_size_names",
+            )
+        while axes[-1] == 1:
+            axes.pop()
+        return axes
+
+    def _block(self) -> list[str]:
+        return [self._expression(axis, "block") for axis in self._block_axes()]
+
+    def _grid(self) -> list[str]:
+        if self._asked.grid is not None:
+            return [self._expression(axis, "grid") for axis in _listed(self._asked.grid)]
+        if len(self._problem) > 3:
+            raise InvalidArgumentError("pass grid=[...] for a problem of more than three sizes", "grid")
+        names = [*(self._asked.block_size_names or _BLOCK_SIZE_NAMES), "", "", ""]
+        grid = []
+        for axis, size in enumerate(self._problem):
+            divisors = self._asked.grid_divs[axis]
+            if divisors is None:
+                divisors = [names[axis]] if names[axis] in self._values else []
+            place = f"grid_div_{'xyz'[axis]}"
+            factors = [self._expression(each, place) for each in _listed(divisors)]
+            divisor = " * ".join(f if re.fullmatch(r"\w+", f) else f"({f})" for f in factors)
+            grid.append(f"cdiv({size}, {divisor})" if divisor else size)
+        return grid
+
+    # ---- Arguments ----
+
+    def _named_arguments(self) -> Iterator[tuple[str, Any, Parameter | None]]:
+        """In the order of the kernel's parameters."""
+        given, parameters = self._asked.arguments, self._parameters
+        count = len(given)
+        if parameters is not None and count != len(parameters):
+            names = ", ".join(each.name or "(unnamed)" for each in parameters)
+            raise InvalidArgumentError(
+                f"there are {count}, {self._stem} has {len(parameters)} parameters: {names}", "arguments"
+            )
+        if isinstance(given, Mapping):
+            by_name = {each.name: each for each in parameters or ()}
+            order = [each.name for each in parameters or ()] if parameters else list(given)
+            for name in order:
+                if name not in given:
+                    raise InvalidArgumentError(f"has no {name} (there are {', '.join(given)})", "arguments")
+                yield name, given[name], by_name.get(name)
+            return
+        for index, value in enumerate(given):
+            parameter = parameters[index] if parameters is not None else None
+            yield (parameter.name if parameter else "") or f"argument_{index}", value, parameter
+
+    def _add_arguments(self) -> list[str]:
+        passed = []
+        for name, value, parameter in self._named_arguments():
+            place = f"argument {name}"
+            number = is_number(value)
+            if parameter is not None and parameter.is_pointer == number:
+                kind, other = ("a number", "a pointer") if number else ("no number", "one")
+                raise InvalidArgumentError(f"is {kind}, the kernel's parameter is {other}", place)
+            if number:
+                self._arguments[name] = scalar(value, parameter, place)
+            else:
+                self._add_buffer(name, host_array(value, parameter, place), self._role(name, parameter))
+            passed.append(name)
+        if self._asked.writes is not None and (unknown := {*self._asked.writes} - {*passed}):
+            raise InvalidArgumentError(f"{', '.join(sorted(unknown))} is no argument", "writes")
+        if not self._outputs():
+            raise InvalidArgumentError(
+                "the kernel writes none of the arrays, so there is nothing to compare: name those that it writes "
+                "by writes=[...]",
+                "arguments",
+            )
+        return passed
+
+    def _role(self, name: str, parameter: Parameter | None) -> str:
+        writes = self._asked.writes
+        is_read = (
+            name not in writes if writes is not None else parameter is not None and parameter.is_read_only
+        )
+        return "in" if is_read else "inout"
+
+    def _add_buffer(self, name: str, array: HostArray, role: str, **more: Any) -> str:
+        """Its name, which another argument must not have."""
+        while name in self._arguments:
+            name += "_"
+        file = f"{name}.npy"
+        self._files[file] = array.npy()
+        self._arguments[name] = {
+            "buffer": array.type, "extent": str(array.elements), "role": role, "fill": {"npy": file}, **more,
+        }  # fmt: skip
+        return name
+
+    def _outputs(self) -> list[str]:
+        return [name for name, each in self._arguments.items() if each.get("role") == "inout"]
+
+    def _add_constants(self) -> list[str]:
+        names = []
+        for symbol, value in (self._asked.cmem_args or {}).items():
+            array = host_array(value, None, f"cmem_args {symbol}")
+            names.append(self._add_buffer(symbol, array, "in", symbol=symbol))
+        return names
+
+    # ---- What is correct ----
+
+    def _add_answers(self, passed: list[str]) -> dict[str, str]:
+        """The buffers of the answers, by the outputs that they are for."""
+        given = self._asked.answer
+        if given is None:
+            return {}
+        if not isinstance(given, Mapping):
+            given = [given] if hasattr(given, "dtype") else given
+            if len(given) > len(passed):
+                raise InvalidArgumentError(f"has {len(given)} arrays for {len(passed)} arguments", "answer")
+            given = {name: each for name, each in zip(passed, given) if each is not None}
+        found = {}
+        for name, value in given.items():
+            place = f"answer {name}"
+            if name not in self._outputs():
+                raise InvalidArgumentError(
+                    f"the kernel writes {', '.join(self._outputs())}, and not this", place
+                )
+            argument = self._arguments[name]
+            expected = Parameter(name, argument["buffer"], True, True)
+            array = host_array(value, expected, place)
+            if str(array.elements) != argument["extent"]:
+                raise InvalidArgumentError(
+                    f"has {array.elements} elements, the argument {argument['extent']}", place
+                )
+            found[name] = self._add_buffer(f"answer_{name}", array, "in")
+        return found
+
+    def _reference(self, launch: dict[str, Any], answers: dict[str, str], default: dict[str, int]) -> Any:
+        """The outputs that have no answer are those of the default configuration, or of the caller's
+        reference."""
+        given = self._asked.reference
+        others = [name for name in self._outputs() if name not in answers]
+        if given is None and not answers:
+            self._notes.append(
+                "the outputs are compared with those of the default configuration alone: pass answer= or reference= to "
+                "know that they are correct"
+            )
+            return "default"
+        launches, text = [], ""
+        if given is not None:
+            launches, text = (
+                [self._reference_launch(given, launch["arguments"])],
+                self._reference_text(given, default),
+            )
+        elif others:
+            self._notes.append(f"{', '.join(others)}: compared with the default configuration alone")
+            launches, text = [_with_values(launch, default)], self._default_text(self._source.text, default)
+        launches += [self._answer_launch(name, answer) for name, answer in answers.items()]
+        path = f"{self._stem}_reference.cu"
+        self._files[path] = (text + (_ANSWER_SOURCE if answers else "")).encode()
+        return {"source": path, "launches": launches}
+
+    def _default_text(self, text: str, default: Mapping[str, int]) -> str:
+        macros = [f"#define {self._macro(name)} {value}\n" for name, value in default.items()]
+        return "".join(macros) + _prelude(self._choices) + text
+
+    def _reference_text(self, given: Mapping[str, Any], default: Mapping[str, int]) -> str:
+        source = self._source
+        if given.get("kernel_source") is not None:
+            source = read_source(given["kernel_source"], f"{self._stem}_reference", "reference kernel_source")
+            self._files.update({path: text.encode() for path, text in source.files.items()})
+        source.parameters(_entry(given), "reference kernel_name")
+        return self._default_text(source.text, default)
+
+    def _reference_launch(self, given: Mapping[str, Any], arguments: list[str]) -> dict[str, Any]:
+        launch = {"entry": _entry(given), "arguments": arguments}
+        for axes in ("grid", "block"):
+            if axes not in given:
+                raise InvalidArgumentError(f'has no "{axes}": a list of expressions of the size', "reference")
+            launch[axes] = [self._expression(axis, f"reference {axes}") for axis in _listed(given[axes])]
+        return launch
+
+    def _answer_launch(self, name: str, answer: str) -> dict[str, Any]:
+        argument = self._arguments[name]
+        count, bits = int(argument["extent"]), _BITS[ITEM_BYTES[argument["buffer"]]]
+        return {
+            "entry": f"{_ANSWER}<{bits}, {count}>",
+            "arguments": [answer, name],
+            "grid": [str(-(-count // _ANSWER_THREADS))],
+            "block": [str(_ANSWER_THREADS)],
+        }
+
+    def _tolerance(self) -> dict[str, Any]:
+        given = self._asked.tolerance
+        found = {}
+        for name in self._outputs():
+            type_ = self._arguments[name]["buffer"]
+            relative, absolute = TOLERANCES.get(type_, (0, 0))
+            found[type_] = {"rtol": relative, "atol": absolute}
+            if isinstance(given, Mapping):
+                found[type_].update(given)
+            elif given is not None:
+                found[type_] = {"rtol": given, "atol": given}
+        return found
+
+    def _tell(self, passed: list[str]) -> None:
+        outputs = self._outputs()
+        read = [name for name in passed if name not in outputs]
+        told = f"{', '.join(outputs)}: read and written" + (f"; {', '.join(read)}: read" if read else "")
+        self._notes.insert(0, told)
+
+
+def _problem(size: Any) -> dict[str, int]:
+    if isinstance(size, Mapping):
+        named = dict(size)
+    elif isinstance(size, (list, tuple)):
+        if len(size) > 3:
+            raise InvalidArgumentError("name more than three sizes: {...}", "problem_size")
+        named = {f"size_{axis}": each for axis, each in zip("xyz", size)}
+    else:
+        named = {"size": size}
+    try:
+        return {name: _limits.integer(value, f"problem_size {name}") for name, value in named.items()}
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidArgumentError):
+            raise
+        raise InvalidArgumentError(
+            f"{size!r} is no size: a number, up to three, or a dict", "problem_size"
+        ) from None
+
+
+def _values(given: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"is a {type(given).__name__}: a dict of lists is meant", "tune_params")
+    found = {}
+    for name, values in given.items():
+        if isinstance(values, (str, int, float)) or not hasattr(values, "__iter__"):
+            raise InvalidArgumentError(f"{values!r} is no list of values", f"tune_params {name}")
+        found[name] = [value.item() if hasattr(value, "item") else value for value in values]
+        for value in found[name]:
+            if not isinstance(value, (int, float, str)):
+                raise InvalidArgumentError(f"{value!r} is neither a number nor a text", f"tune_params {name}")
+    return found
+
+
+def _prelude(choices: Mapping[str, Sequence[Any]]) -> str:
+    """Macros for the values that a spec numbers."""
+    lines = []
+    for name, values in choices.items():
+        for index, value in enumerate(values):
+            lines.append(f"#{'el' if index else ''}if cubind_{name} == {index}\n#define {name} {value}\n")
+        lines.append("#endif\n")
+    return "".join(lines) + ("#line 1\n" if lines else "")
+
+
+def _with_values(launch: Mapping[str, Any], values: Mapping[str, int]) -> dict[str, Any]:
+    """A launch of one configuration."""
+
+    def replaced(text: str) -> str:
+        for name, value in values.items():
+            text = re.sub(rf"\b{name}\b", str(value), text)
+        return text
+
+    entry: str = launch["entry"]
+    for name, value in values.items():
+        entry = entry.replace(f"{{{name}}}", str(value))
+    found = {**launch, "entry": entry}
+    for axes in ("grid", "block"):
+        found[axes] = [replaced(axis) for axis in launch[axes]]
+    if "shared_bytes" in launch:
+        found["shared_bytes"] = replaced(launch["shared_bytes"])
+    return found
+
+
+def _options(given: Sequence[str]) -> tuple[list[str], list[str]]:
+    """NVRTC's options, and macros. It always optimizes, and names its options with two hyphens."""
+    options, defines = [], []
+    for option in given:
+        if option.startswith("-D"):
+            name, equals, value = option[2:].partition("=")
+            defines.append(f"{name}={value if equals else 1}")
+        elif not re.fullmatch(r"-O[0-3]", option):
+            options.append(f"-{option}" if re.match(r"-[a-z]{2}", option) else option)
+    return options, defines
+
+
+def _entry(reference: Any) -> str:
+    if not isinstance(reference, Mapping) or "kernel_name" not in reference:
+        raise InvalidArgumentError(
+            'a dict is meant: {"kernel_name": ..., "grid": [...], "block": [...]}', "reference"
+        )
+    return str(reference["kernel_name"])
+
+
+def _printed(value: Any, indent: int = 0) -> str:
+    """JSON; what fits stays on one line."""
+    flat = json.dumps(value, allow_nan=False)
+    if len(flat) + indent <= _LINE or not isinstance(value, (dict, list)):
+        return flat
+    inner = " " * (indent + 2)
+    if isinstance(value, list):
+        parts = [f"{inner}{_printed(each, indent + 2)}" for each in value]
+    else:
+        parts = [f"{inner}{json.dumps(name)}: {_printed(each, indent + 2)}" for name, each in value.items()]
+    opened, closed = "[]" if isinstance(value, list) else "{}"
+    return f"{opened}\n" + ",\n".join(parts) + f"\n{' ' * indent}{closed}"
+
+
+def _listed(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, (list, tuple)) else [given]

@@ -1,0 +1,284 @@
+"""Tuning a kernel from Python: a source, arrays and values."""
+
+from __future__ import annotations
+
+import functools
+import html
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _defining, _kernel_definition, _wire, programs
+from ._kernel_definition import Asked, Definition
+from .client import Client
+from .errors import CubindError, FailedPreconditionError, InvalidArgumentError
+from .kernel import Kernel
+from .question import Question
+from .tuning import TuneResult
+
+_MOST_BYTES_SENT = 32 << 20  # of arrays
+_PROGRAM_TIMEOUT = 300.0  # seconds
+_PAGE_HEIGHT = 720  # pixels of a notebook
+
+
+class TunedKernel:
+    """A kernel with the measurements of its configurations, as tune_kernel() returns it. A notebook shows its
+    report.
+
+    name: by which the daemon knows the kernel. problem: its sizes. device: label of the device class.
+    winner: the values of the fastest correct configuration. time_us: its median in microseconds. notes: what
+    was assumed of the arguments, and what the results were compared with. fresh: everything was measured by
+    an earlier call. client: of the daemon that has it. tune_kernel() makes one.
+    """
+
+    def __init__(self, client: Client, definition: Definition, result: TuneResult) -> None:
+        self.client = client
+        self.name = definition.name
+        self.problem = definition.problem
+        self.device = result.device
+        self.winner = definition.values(result.configuration)
+        self.time_us = result.time_us
+        self.notes = definition.notes
+        self.fresh = result.fresh
+        self._definition = definition
+
+    @functools.cached_property
+    def trials(self) -> list[dict[str, Any]]:
+        """A dict for each configuration that was tried: its values, time_us (None if it was not timed),
+        outcome ("correct", "compile", "launch", "wrong_result", ...), samples, and detail, the reason of a
+        failure. The fastest first. Raises CubindError."""
+        found = _defining.trials(self.client, self.name, self.client.timeout)
+        return sorted(map(self._row, found), key=lambda row: (row["time_us"] is None, row["time_us"] or 0.0))
+
+    @property
+    def speedup(self) -> float | None:
+        """The default configuration's time over the winner's; None if it was not timed."""
+        default = self._definition.values(self._definition.spec["default"][0])
+        times = [row["time_us"] for row in self.trials if default.items() <= row.items()]
+        return times[0] / self.time_us if times and times[0] and self.time_us else None
+
+    @functools.cached_property
+    def kernel(self) -> Kernel:
+        """Launches the winner on arrays in GPU memory, by the arguments' names; fractions are passed with
+        each call. Raises CubindError at a call."""
+        interface, problem = self._definition.interface(), dict(self.problem)
+        return Kernel(self.client, self.name, interface, problem, Question(device=self.device))
+
+    def to_pandas(self) -> Any:
+        """The trials as a frame. Raises ImportError without pandas."""
+        import pandas as pd  # only for who asks for a frame
+
+        return pd.DataFrame(self.trials)
+
+    def explain(self) -> str:
+        """Why the winner won: the finalists with their intervals, and the failures by reason, as
+        `cubindctl explain` prints them. Raises CubindError."""
+        problem = _wire.listed(self.problem)
+        return self._run("explain", self.name, "--problem", problem, "--device", self.device)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page of `cubindctl report` to the file `path`. Raises CubindError, OSError."""
+        self._run("report", self.name, "--output", str(pathlib.Path(path).absolute()))
+
+    def save(self, folder: str | os.PathLike[str], name: str | None = None) -> pathlib.Path:
+        """Writes the kernel to `folder`/`name`: the spec with its sources and arrays, and in `tables` every
+        trial. A daemon that is started with --kernels and the folder serves it; files of these names are
+        replaced.
+
+        name: the kernel's from then on; None: that of its function.
+
+        Returns the spec's path. Raises InvalidArgumentError for the name of another kernel, CubindError,
+        OSError.
+        """
+        definition = self._definition.named(name or self._definition.stem)
+        target = pathlib.Path(folder, definition.name).absolute()
+        spec = target / f"{definition.name}.json"
+        self._check_name(definition.name, spec)
+        (target / "tables").mkdir(parents=True, exist_ok=True)
+        for path, content in definition.files.items():
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            (target / path).write_bytes(content)
+        table = self._table(definition.name)
+        (target / "tables" / f"{definition.name}.json").write_text(table, encoding="utf-8")
+        spec.write_bytes(definition.json())
+        return spec
+
+    def __repr__(self) -> str:
+        time = "" if self.time_us is None else f", {self.time_us:.2f} us"
+        return f"cubind.TunedKernel({self.name}, {_wire.listed(self.problem)}: {_wire.listed(self.winner)}{time})"
+
+    def _repr_html_(self) -> str:
+        """The report's page in a frame of its own, without network."""
+        try:
+            with tempfile.TemporaryDirectory(prefix="cubind-report-") as folder:
+                path = pathlib.Path(folder, "report.html")
+                self.report(path)
+                page = path.read_text(encoding="utf-8")
+        except (CubindError, OSError) as error:
+            return "<pre>{}</pre>".format(html.escape(f"{self!r}: no report: {error}"))
+        return (
+            f'<iframe srcdoc="{html.escape(page)}" style="width: 100%; height: {_PAGE_HEIGHT}px; border: 0" '
+            f'title="{html.escape(repr(self))}"></iframe>'
+        )
+
+    def _check_name(self, name: str, spec: pathlib.Path) -> None:
+        for kernel in self.client.kernels():
+            if kernel["name"] == name and pathlib.Path(kernel["file"]).resolve() != spec.resolve():
+                raise InvalidArgumentError(f'"{name}" is the name of {kernel["file"]}: pass another', "name")
+
+    def _row(self, trial: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            **self._definition.values(trial["configuration"]),
+            "time_us": trial.get("time_us"),
+            "outcome": trial["outcome"],
+            "samples": trial.get("samples", 0),
+            "detail": trial.get("detail", ""),
+        }
+
+    def _table(self, name: str) -> str:
+        """All that was measured, as a table of the kernel under another name."""
+        path = "--all-trials", "--samples", "--replayed", "--provisional"
+        table = json.loads(self._run("export", "--kernel", self.name, *path))
+        for each in (*table.get("records", []), *table.get("trials", [])):
+            each["kernel"] = name
+        return json.dumps(table, indent=1)
+
+    def _run(self, command: str, *arguments: str) -> str:
+        """What cubindctl prints."""
+        program = [programs.program("cubindctl"), "--address", self.client.address, command, *arguments]
+        try:
+            done = subprocess.run(
+                program, env=programs.environment(), capture_output=True, text=True, timeout=_PROGRAM_TIMEOUT
+            )
+        except subprocess.TimeoutExpired:
+            raise FailedPreconditionError("cubindctl did not end in time", command) from None
+        if done.returncode:
+            raise FailedPreconditionError(done.stderr.strip(), f"cubindctl {command}")
+        return done.stdout
+
+
+def tune_kernel(
+    kernel_name: str,
+    kernel_source: str | os.PathLike[str],
+    problem_size: int | Sequence[int] | Mapping[str, int],
+    arguments: Sequence[Any] | Mapping[str, Any],
+    tune_params: Mapping[str, Sequence[Any]],
+    *,
+    restrictions: Any = None,
+    answer: Any = None,
+    reference: Mapping[str, Any] | None = None,
+    tolerance: float | Mapping[str, float] | None = None,
+    grid_div_x: Any = None,
+    grid_div_y: Any = None,
+    grid_div_z: Any = None,
+    block_size_names: Sequence[str] | None = None,
+    grid: Any = None,
+    block: Any = None,
+    shared_bytes: Any = 0,
+    cmem_args: Mapping[str, Any] | None = None,
+    compiler_options: Sequence[str] = (),
+    default: Mapping[str, Any] | None = None,
+    writes: Sequence[str] | None = None,
+    max_trials: int | None = None,
+    max_seconds: float | None = None,
+    device: str | None = None,
+    lend: bool | None = None,
+    send_arrays: bool = False,
+    progress: bool = True,
+    client: Client | None = None,
+) -> TunedKernel:
+    """Finds the fastest values of a CUDA kernel for given arrays. Waits for the measurements.
+
+    kernel_name: a __global__ function of the source, perhaps with template arguments: "scale<float>".
+    kernel_source: the text, or the path of a file, which may include files of its folder.
+    problem_size: a number, up to three, or a dict of them. Expressions name them size; size_x, size_y,
+        size_z; or by the dict's names.
+    arguments: arrays and numbers in the order of the kernel's parameters, or by their names. Arrays are
+        C-contiguous, below 8 GiB, together at most 32 MiB, of NumPy, CuPy, torch or with a buffer, and have
+        the type of the parameter's elements.
+    tune_params: the values of each tunable. The source has them as macros; "{NAME}" in kernel_name is
+        replaced.
+    restrictions: one or a list of conditions, as texts or functions of the tunables and sizes. See also
+        docs/python.md.
+    answer: what the kernel is to write: a list in the order of the arguments with None for the others, or a
+        dict by name.
+    reference: instead, a kernel with the same parameters that writes it: a dict of kernel_name, grid, block
+        and perhaps kernel_source. With neither, the default's outputs are the measure.
+    tolerance: the relative and absolute bound, or a dict of "rtol" and "atol"; None: those of the type.
+    grid_div_x, grid_div_y, grid_div_z: what a size is divided by for the grid, rounded up: an expression or a
+        list of factors; None: the block's size on that axis.
+    block_size_names: the tunables that are the block's size; None: block_size_x, block_size_y, block_size_z.
+    grid, block: instead, one to three expressions of tunables and sizes.
+    shared_bytes: dynamic shared memory of a block in bytes, a number or an expression.
+    cmem_args: arrays for __constant__ and __device__ variables by their names.
+    compiler_options: of NVRTC, those that docs/kernel-spec.md lists, and -DNAME=VALUE.
+    default: the values of the first configuration; None: the first that meet the restrictions.
+    writes: the names of the arrays that the kernel writes; None: those whose parameters are not const.
+    max_trials: the number of configurations to try; None: all of up to 600, else 300. max_seconds: the time
+        after which no further one is started.
+    device: label of a device class; None: the only class that agents offer. lend: as in Client.tune().
+    send_arrays: sends the arrays to a daemon on another machine too.
+    progress: prints what was assumed, and shows the progress.
+    client: of the daemon to ask; None: cubind.connect().
+
+    Raises InvalidArgumentError with the parameter's name, FailedPreconditionError if nothing could be
+    measured (the message says why), and the errors of Client.tune().
+    """
+    asked = Asked(
+        kernel_name=kernel_name,
+        kernel_source=kernel_source,
+        problem_size=problem_size,
+        arguments=arguments,
+        tune_params=tune_params,
+        restrictions=restrictions,
+        answer=answer,
+        reference=reference,
+        tolerance=tolerance,
+        block_size_names=block_size_names,
+        grid_divs=(grid_div_x, grid_div_y, grid_div_z),
+        grid=grid,
+        block=block,
+        shared_bytes=shared_bytes,
+        cmem_args=cmem_args,
+        compiler_options=compiler_options,
+        default=default,
+        writes=writes,
+    )
+    definition = _kernel_definition.define(asked)
+    _check_size(definition)
+    if client is None:
+        from . import connect
+
+        client = connect()
+    if not send_arrays and not client.address.startswith("unix:"):
+        raise InvalidArgumentError(
+            f"the daemon {client.address} may be on another machine: send_arrays=True sends the arrays there",
+            "arguments",
+        )
+    if progress:
+        print("\n".join(definition.notes))
+    _defining.define(client._connection, definition.json(), definition.files)
+    (result,) = client.tune(
+        [{"kernel": definition.name, **definition.problem}],
+        max_trials=max_trials,
+        max_seconds=max_seconds,
+        device=device,
+        lend=lend,
+        progress=progress,
+    )
+    if result.state != "done":
+        raise FailedPreconditionError(result.error or f"the job is {result.state}", definition.name)
+    return TunedKernel(client, definition, result)
+
+
+def _check_size(definition: Definition) -> None:
+    size = sum(len(content) for path, content in definition.files.items() if path.endswith(".npy"))
+    if size > _MOST_BYTES_SENT:
+        raise InvalidArgumentError(
+            f"the arrays have {size / (1 << 20):.0f} MiB together with the answers, at most 32 are taken",
+            "arguments",
+        )

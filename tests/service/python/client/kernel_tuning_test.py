@@ -1,0 +1,337 @@
+"""tune_kernel() against a real daemon, which replays a table for it."""
+
+import contextlib
+import io
+import json
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+import cubind
+import numpy as np
+import running
+import tuned_here
+from cubind import _defining
+from fake_daemon import FakeDaemon
+from tuned_here import N, call, definition
+
+NUMBERED = {
+    "tune_params": {**tuned_here.VALUES, "T": ["float", "double"]},
+    "restrictions": [lambda block_size_x, per_thread: block_size_x * per_thread <= 512, "T == 'float'"],
+    "answer": None,
+}
+
+
+def tuned(client, **changed):
+    return cubind.tune_kernel(**call(**changed), client=client, progress=False)
+
+
+class Tuned(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        defined = definition(), definition(**NUMBERED)
+        cls.daemon = cls.enterClassContext(tuned_here.Daemon(*defined))
+        cls.client = cls.enterClassContext(cubind.connect(cls.daemon.address, timeout=running.PATIENCE))
+        cls.result = tuned(cls.client)
+
+    def test_the_fastest_values_win(self):
+        self.assertEqual(self.result.winner, {"block_size_x": 256, "per_thread": 2})
+        self.assertAlmostEqual(self.result.time_us, 10, places=1)
+        self.assertAlmostEqual(self.result.speedup, 1.4, places=1)
+        self.assertFalse(self.result.fresh)
+        self.assertIn("block_size_x=256,per_thread=2, 10.00 us", repr(self.result))
+
+    def test_every_configuration_that_meets_the_restrictions_is_a_row(self):
+        rows = self.result.trials
+        self.assertEqual(len(rows), 8)
+        self.assertEqual([row["time_us"] for row in rows], sorted(row["time_us"] for row in rows))
+        self.assertEqual(rows[0]["outcome"], "correct")
+        self.assertLess(
+            {"block_size_x", "per_thread", "time_us", "outcome", "samples", "detail"}, {*rows[0], ""}
+        )
+
+    def test_a_second_call_measures_nothing(self):
+        again = tuned(self.client)
+        self.assertTrue(again.fresh)
+        self.assertEqual((again.name, again.winner), (self.result.name, self.result.winner))
+
+    def test_it_is_explained(self):
+        text = self.result.explain()
+        self.assertIn("winner block_size_x=256,per_thread=2", text)
+        self.assertIn("8 trials", text)
+
+    def test_its_page_and_its_picture_in_a_notebook_need_no_network(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "page.html")
+            self.result.report(path)
+            page = path.read_text()
+        self.assertIn(self.result.name, page)
+        self.assertEqual(re.findall(r'(?:src|href)="(.*?)"', page), ["data:,"])
+        frame = self.result._repr_html_()
+        self.assertTrue(frame.startswith('<iframe srcdoc="&lt;!doctype html&gt;'))
+        self.assertEqual(frame.count("<"), 2)  # of the frame alone
+
+    def test_the_winner_is_launched(self):
+        driver = running.FakeDriver(4)
+        arrays = {name: running.FakeArray(0x10000 * at, (N,)) for at, name in enumerate("cab", 1)}
+        self.result.kernel(**arrays)
+        (launch,) = driver.launches()
+        self.assertEqual((launch.grid[0], launch.block[0]), (-(-N // 512), 256))
+        self.assertEqual([*launch.parameters[:4]], [0x10000, 0x20000, 0x30000, N])
+
+    def test_what_is_saved_is_served_under_its_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            spec = self.result.save(folder)
+            self.assertEqual(spec, pathlib.Path(folder, "add_arrays", "add_arrays.json"))
+            ctl = [running.PROGRAMS / "cubindctl", "--address", self.daemon.address]
+            checked = subprocess.run(
+                [*ctl, "kernels", "check", spec, "--problem", f"size={N}"], capture_output=True, text=True
+            )
+            self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+            with (
+                Serving(folder) as daemon,
+                cubind.connect(daemon.address, timeout=running.PATIENCE) as client,
+            ):
+                client.import_table(spec.parent / "tables" / spec.name)
+                answer = client.get("add_arrays", size=N, device=self.result.device)
+                self.assertEqual((answer.match, answer.configuration), ("exact", self.result.winner))
+
+    def test_it_is_not_saved_under_the_name_of_another_kernel(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(
+                cubind.InvalidArgumentError, 'name: "scale" is the name of .*scale.json'
+            ):
+                self.result.save(folder, "scale")
+            self.assertEqual([*pathlib.Path(folder).iterdir()], [])
+
+    def test_texts_are_values_and_functions_restrictions(self):
+        result = tuned(self.client, **NUMBERED)
+        self.assertEqual(result.winner, {"block_size_x": 256, "per_thread": 2, "T": "float"})
+        self.assertEqual({row["T"] for row in result.trials}, {"float"})
+        self.assertIn("compared with those of the default configuration alone", result.notes[-1])
+
+    def test_what_is_assumed_is_printed(self):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
+            cubind.tune_kernel(**call(), client=self.client)
+        self.assertEqual(said.getvalue(), "c: read and written; a, b, n: read\n")
+
+    def test_a_source_that_does_not_compile_is_told_with_the_compilers_words(self):
+        with self.assertRaisesRegex(cubind.FailedPreconditionError, "undefined_name"):
+            tuned(self.client, kernel_source=tuned_here.SOURCE.replace("a[i]", "undefined_name"))
+        self.assertEqual(self.jobs_left(), 0)
+
+    def test_files_larger_than_a_message_are_defined(self):
+        large = np.zeros(2_000_000, np.float32)
+        defined = definition(arguments=[large, large, large, np.int32(N)], answer=None)
+        _defining.define(self.client._connection, defined.json(), defined.files)
+        names = [kernel["name"] for kernel in self.client.kernels(defined=True)]
+        self.assertIn(defined.name, names)
+
+    def jobs_left(self):
+        status = self.client.status()
+        return status["jobs_queued"] + status["jobs_running"]
+
+
+class Serving(running.Daemon):
+    """With the kernels of a folder."""
+
+    def __init__(self, folder):
+        self._served = folder
+        super().__init__()
+
+    def _tiny_arguments(self):
+        return [*super()._tiny_arguments(), "--kernels", self._served]
+
+
+class Refused(unittest.TestCase):
+    """Before anything is sent."""
+
+    def refused(self, told, error=cubind.InvalidArgumentError, **changed):
+        with self.subTest(told), self.assertRaisesRegex(error, re.escape(told)):
+            definition(**changed)
+
+    def argument(self, told, value, **changed):
+        self.refused(told, arguments=[value, *call()["arguments"][1:]], answer=None, **changed)
+
+    def test_arrays_that_are_none(self):
+        self.argument("argument c: has elements of objects", np.array([object()] * N))
+        self.argument("argument c: a list is no array of numbers", [0.0] * N)
+        self.argument("argument c: has elements of f64, the kernel's parameter f32", np.zeros(N))
+        self.argument("argument c: is not C-contiguous (shape [1000])", np.zeros(2 * N, np.float32)[::2])
+        self.argument('argument c: has elements of the type "Zf"', np.zeros(N, np.complex64))
+        self.argument('argument c: has elements of the type ">f"', np.zeros(N, ">f4"))
+        self.argument("argument c: is a number, the kernel's parameter is a pointer", np.float32(1))
+
+    def test_an_array_of_eight_gibibytes(self):
+        huge = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (2 << 30,), (0,))
+        self.argument("argument c: has 8.0 GiB, an array may have less than 8", huge)
+
+    def test_more_than_is_sent(self):
+        large = np.zeros(9 << 20, np.float32)
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, "arguments: the arrays have 36 MiB"):
+            cubind.tune_kernel(**call(arguments=[large, *call()["arguments"][1:]], answer=None))
+
+    def test_numbers_that_do_not_fit(self):
+        arrays = call()["arguments"][:3]
+        self.refused(
+            "argument n: is a number of i64, the kernel's parameter i32", arguments=[*arrays, np.int64(1)]
+        )
+        self.refused("argument n: is 1.5, the kernel's parameter takes i32", arguments=[*arrays, 1.5])
+        self.refused(
+            "argument n: is no number, the kernel's parameter is one", arguments=[*arrays, tuned_here.A]
+        )
+        self.refused("arguments: there are 3, add_arrays has 4 parameters: c, a, b, n", arguments=arrays)
+        self.refused(
+            "arguments: has no b", arguments={"c": arrays[0], "a": arrays[1], "x": arrays[2], "n": 1}
+        )
+
+    def test_restrictions_that_raise_or_leave_nothing(self):
+        self.refused("restrictions[0]: raises NameError: name 'block'", restrictions=["block > 1"])
+        self.refused("restrictions: raises ZeroDivisionError", restrictions=lambda p: 1 // 0)
+        self.refused(
+            "restrictions: no combination of the values meets them", restrictions="block_size_x > 512"
+        )
+
+    def test_sources_without_the_kernel(self):
+        self.refused(
+            'kernel_name: "add" is no __global__ function of the source (it has add_arrays)',
+            kernel_name="add",
+        )
+        self.refused('kernel_source: "no.cu" is no file', kernel_source="no.cu")
+        self.refused("kernel_source: is a int", kernel_source=1)
+
+    def test_values_that_are_none(self):
+        self.refused("tune_params block_size_x: 64 is no list of values", tune_params={"block_size_x": 64})
+        self.refused("tune_params has none of block_size_x", tune_params={"threads": [64]}, restrictions=None)
+        self.refused("default: block_size_x = 100 is not one of the values", default={"block_size_x": 100})
+        self.refused("problem_size: 'x' is no size", problem_size="x")
+
+    def test_answers_for_no_output(self):
+        self.refused("answer a: the kernel writes c, and not this", answer={"a": tuned_here.A})
+        self.refused("answer c: has 10 elements, the argument 1000", answer=[tuned_here.A[:10]])
+        self.refused('reference: has no "grid"', answer=None, reference={"kernel_name": "add_arrays"})
+        self.refused("arguments: the kernel writes none of the arrays", writes=[], answer=None)
+        self.refused("writes: d is no argument", writes=["c", "d"])
+
+    def test_names_that_are_no_identifiers(self):
+        with running.Daemon() as daemon, cubind.connect(daemon.address, timeout=running.PATIENCE) as client:
+            for told, changed in {
+                "per thread": {"tune_params": {"block_size_x": [64], "per thread": [1]}},
+                "/problem/dims": {"problem_size": {"a-b": N}},
+            }.items():
+                with self.subTest(told), self.assertRaisesRegex(cubind.InvalidArgumentError, re.escape(told)):
+                    tuned(client, **{"restrictions": None, "grid_div_x": None, **changed})
+            self.assertEqual(client.status()["jobs_queued"], 0)
+
+    def test_arrays_leave_the_machine_on_request_alone(self):
+        with FakeDaemon(tcp=True) as daemon, cubind.connect(daemon.address) as client:
+            with self.assertRaisesRegex(cubind.InvalidArgumentError, "send_arrays=True"):
+                tuned(client)
+            self.assertEqual(daemon.defined, {})
+
+
+class Definitions(unittest.TestCase):
+    def test_each_difference_makes_another_kernel(self):
+        names = [
+            definition().name,
+            definition(answer=[tuned_here.A, None, None, None]).name,
+            definition(restrictions=None).name,
+            definition(kernel_source=tuned_here.SOURCE + "// changed").name,
+            definition(tolerance=1e-6).name,
+        ]
+        self.assertEqual(len({*names}), len(names))
+        self.assertEqual(definition().name, names[0])
+
+    def test_outputs_without_an_answer_are_those_of_the_default(self):
+        source = tuned_here.SOURCE.replace("const float* b", "float* b")
+        made = definition(kernel_source=source)
+        default, answer = made.spec["reference"]["launches"]
+        self.assertEqual((default["entry"], default["grid"]), ("add_arrays", ["cdiv(size, 64 * 1)"]))
+        self.assertEqual(answer["arguments"], ["answer_c", "c"])
+        text = made.files["add_arrays_reference.cu"].decode()
+        self.assertTrue(text.startswith("#define block_size_x 64\n#define per_thread 1\n"))
+        self.assertIn("b: compared with the default configuration alone", made.notes)
+
+    def test_a_plain_kernel_is_the_reference(self):
+        plain = 'extern "C" __global__ void plain(float* c, const float* a, const float* b, int n) {}'
+        given = {"kernel_name": "plain", "kernel_source": plain, "grid": ["cdiv(size, 256)"], "block": [256]}
+        made = definition(answer=None, reference=given)
+        (launch,) = made.spec["reference"]["launches"]
+        self.assertEqual((launch["grid"], launch["block"]), (["cdiv(size, 256)"], ["256"]))
+        self.assertIn(plain, made.files["add_arrays_reference.cu"].decode())
+
+    def test_a_file_comes_with_what_it_includes_of_its_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "add.cu")
+            (path.parent / "parts").mkdir()
+            (path.parent / "parts/outer.cuh").write_text('#include "inner.cuh"\n' + tuned_here.SOURCE)
+            (path.parent / "parts/inner.cuh").write_text('#include "../../elsewhere.cuh"\n')
+            path.write_text('#include "parts/outer.cuh"\n#include <cuda_fp16.h>\n// #include "no.cuh"\n')
+            made = definition(kernel_source=path)
+        sources = {name for name in made.files if not name.endswith(".npy")} - {"add_arrays_reference.cu"}
+        self.assertEqual(sources, {"add.cu", "parts/outer.cuh", "parts/inner.cuh"})
+
+    def test_sizes_grids_and_options(self):
+        made = definition(
+            problem_size=(64, N),
+            tune_params={**tuned_here.VALUES, "block_size_y": [1, 2]},
+            block_size_names=["block_size_x", "block_size_y"],
+            grid_div_y=lambda p: p["block_size_y"] * p["per_thread"],
+            shared_bytes="4 * block_size_x",
+            compiler_options=["-std=c++20", "-O3", "-DFAST", "--use_fast_math"],
+            cmem_args={"table": tuned_here.A},
+        )
+        (launch,) = made.spec["launches"]
+        self.assertEqual(launch["block"], ["block_size_x", "block_size_y"])
+        self.assertEqual(
+            launch["grid"],
+            ["cdiv(size_x, block_size_x * per_thread)", "cdiv(size_y, (block_size_y * per_thread))"],
+        )
+        self.assertEqual(launch["shared_bytes"], "block_size_x * 4")
+        self.assertEqual(launch["arguments"], ["c", "a", "b", "n", "table"])
+        self.assertEqual(made.spec["options"], ["--std=c++20", "--use_fast_math"])
+        self.assertEqual(made.spec["defines"][0], "FAST=1")
+
+    def test_bits_of_types_that_numpy_lacks(self):
+        source = tuned_here.SOURCE.replace("float", "__nv_bfloat16")
+        bits = np.zeros(N, np.uint16)
+        made = definition(kernel_source=source, arguments=[bits, bits, bits, N], answer=None)
+        self.assertEqual(made.spec["arguments"]["c"]["buffer"], "bf16")
+        self.assertIn(b"'descr': '<u2'", made.files["c.npy"])
+
+    def test_files_of_arrays_are_numpys(self):
+        array = np.arange(6, dtype=np.int32).reshape(2, 3)
+        source = tuned_here.SOURCE.replace("const float* b", "const int* b")
+        made = definition(kernel_source=source, arguments=[*call()["arguments"][:2], array, N])
+        self.assertTrue((np.load(io.BytesIO(made.files["b.npy"])) == array).all())
+
+    def test_parameters_are_read_from_the_source(self):
+        source = """
+        // __global__ void hidden(int a)
+        template <typename T> __global__ void __launch_bounds__(256, 2)
+        scale(T *y, const T *__restrict__ x, float const *w, unsigned long long n, const float4* q, double eps = 1, int) {}
+        """
+        found = cubind._cuda_source.read_source(source, "scale", "").parameters("ns::scale<float>", "")
+        self.assertEqual(
+            [(each.name, each.type, each.is_pointer, each.is_read_only) for each in found],
+            [
+                ("y", "", True, False),
+                ("x", "", True, True),
+                ("w", "f32", True, True),
+                ("n", "u64", False, False),
+                ("q", "f32", True, True),
+                ("eps", "f64", False, False),
+                ("", "i32", False, False),
+            ],
+        )
+
+    def test_a_spec_is_json(self):
+        made = definition()
+        self.assertEqual(json.loads(made.json()), made.spec)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,79 @@
+"""A kernel with its arrays, like those of a notebook, and a daemon that replays a table for it."""
+
+import itertools
+import json
+import pathlib
+
+import numpy as np
+import running
+from cubind import _kernel_definition
+
+SOURCE = """
+extern "C" __global__ void add_arrays(float* c, const float* a, const float* b, int n) {
+  const int first = (blockIdx.x * block_size_x + threadIdx.x) * per_thread;
+  for (int i = first; i < first + per_thread && i < n; ++i) c[i] = a[i] + b[i];
+}
+"""
+N = 1000
+A, B = (np.random.default_rng(seed).standard_normal(N, dtype=np.float32) for seed in (1, 2))
+VALUES = {"block_size_x": [64, 128, 256], "per_thread": [1, 2, 4]}
+
+
+def call(**changed):
+    """The arguments of tune_kernel() for it."""
+    return {
+        "kernel_name": "add_arrays",
+        "kernel_source": SOURCE,
+        "problem_size": N,
+        "arguments": [np.zeros_like(A), A, B, np.int32(N)],
+        "tune_params": VALUES,
+        "grid_div_x": ["block_size_x", "per_thread"],
+        "restrictions": ["block_size_x * per_thread <= 512"],
+        "answer": [A + B, None, None, None],
+        **changed,
+    }
+
+
+def definition(**changed):
+    """What the call defines."""
+    asked = call(**changed)
+    divisors = tuple(asked.pop(f"grid_div_{axis}", None) for axis in "xyz")
+    return _kernel_definition.define(_kernel_definition.Asked(**asked, grid_divs=divisors))
+
+
+def time_us(values):
+    """256 threads that add two elements each are the fastest."""
+    return 10 + abs(values["block_size_x"] - 256) / 64 + abs(values["per_thread"] - 2)
+
+
+class Daemon(running.Daemon):
+    """Replays time_us() for the kernels of `definitions`, for all combinations of their values."""
+
+    def __init__(self, *definitions):
+        self._definitions = definitions
+        super().__init__()
+
+    def _tiny_arguments(self):
+        arguments = super()._tiny_arguments()
+        path = pathlib.Path(self.folder, "table.json")
+        table = json.loads(path.read_text())
+        pattern = table["trials"][0]
+        table["trials"] += [trial for each in self._definitions for trial in _trials(each, pattern)]
+        path.write_text(json.dumps(table))
+        return arguments
+
+
+def _trials(definition, pattern):
+    tunables = definition.spec["tunables"]
+    for number, values in enumerate(itertools.product(*tunables.values())):
+        configuration = dict(zip(tunables, values, strict=True))
+        time = time_us(configuration)
+        yield {
+            **pattern,
+            "kernel": definition.name,
+            "problem": {"dims": definition.problem, "types": {}},
+            "configuration": configuration,
+            "trial": f"{number:064x}",
+            "screening": [{"samples_us": [time, time * 1.001, time * 0.999], "sm_mhz": 1980}],
+            "finals": [{"samples_us": [time * (1 + 0.0001 * (i % 7)) for i in range(400)], "sm_mhz": 1980}],
+        }
