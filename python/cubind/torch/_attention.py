@@ -77,6 +77,7 @@ _operator = Dispatched(
 _operator.differentiate((0, 1, 2, 3, 4), _backward_operator, needs_kernels=True)
 
 
+@functools.cache
 def masked_call(causal: bool, left: int = 0, right: int = 0, soft_cap: int = 0) -> Call:
     """Attention of heads with these flags of the kernel."""
     return _operator.call(causal, left, right, soft_cap)
