@@ -15,6 +15,7 @@ from torch.compiler import is_compiling
 from torch.nn import functional as torch_functions
 
 from ._choices import CHUNKED, is_torchs
+from ._copies import with_names
 from ._cross_entropy import cross_entropy
 from ._linear_cross_entropy import linear_cross_entropy
 from ._model_attention import FUNCTIONS, implementations
@@ -63,17 +64,6 @@ def attention_forward(cls: type, only: str = "") -> tuple[Callable[..., Any] | N
 def turns(forward: Callable[..., Any]) -> bool:
     """Whether a forward() of attention_forward() has cubind's rotary embedding."""
     return cast(Any, forward).__globals__.get(_ROTARY) is rotary
-
-
-def with_names(function: types.FunctionType, own: dict[str, Any]) -> types.FunctionType:
-    """A copy of a function that finds these under the names of its module's own."""
-    names = {**function.__globals__, **own}
-    del names["__name__"]  # by which torch.compile would take the module's own functions
-    ours = types.FunctionType(
-        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
-    )
-    ours.__kwdefaults__ = function.__kwdefaults__
-    return ours
 
 
 def _computes_the_same(theirs: Any) -> bool:

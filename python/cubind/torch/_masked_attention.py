@@ -90,9 +90,8 @@ def _proven(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
     if not is_mask or not (is_whole or is_causal or has_window):
         raise UnsupportedError("a mask of no form that the kernels have")
     given = {"batch_size": B, "q_length": S, "kv_length": K, "q_offset": K - S, "device": seen.device}
-    mask = Mask(tensor, {**given, "attention_mask": None if is_full else real})
-    mask.pattern = Pattern(not is_whole, 0 if is_whole or is_causal else size)
-    return mask
+    pattern = Pattern(not is_whole, 0 if is_whole or is_causal else size)
+    return Mask(tensor, {**given, "attention_mask": None if is_full else real}, lambda: pattern)
 
 
 # A float mask says more than which keys are seen if it has other values, or a query without a key: torch

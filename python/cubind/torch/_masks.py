@@ -1,21 +1,24 @@
-"""Models of `transformers` that make no attention mask in a compiled graph where nothing is masked: attention
-is causal, or not, by a flag then. transformers makes one for every graph, since it cannot look into tensors
-there."""
+"""The mask builder of `transformers`: its masks are marked with what they were built from, and a compiled
+graph has no mask where nothing is masked: attention is causal, or not, by a flag then. transformers makes one
+for every graph, since it cannot look into tensors there."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch.compiler import is_compiling
 
 from ._choices import is_torchs
-from ._decoder import is_decoders, with_names
+from ._copies import rewrapped
+from ._model_masks import MARK, Mask, Pattern, UnsupportedError
 
+_BUILDER = "transformers.masking_utils"
 _MAKERS = ("create_causal_mask", "create_sliding_window_causal_mask", "create_bidirectional_mask")
 # Arguments of a maker that change the mask, and those that want one always.
 _OTHERS = ("attention_mask", "or_mask_function", "and_mask_function", "block_sequence_ids")
@@ -24,10 +27,67 @@ _SKIPS = ("allow_is_causal_skip", "allow_is_bidirectional_skip")
 _Method = Callable[..., Any]
 
 
-def knows_windows(model: torch.nn.Module) -> bool:
-    """Whether all its attention layers make up for a mask that is missing (_graph_attention)."""
-    layers = [type(one) for one in model.modules() if type(one).__name__.endswith("Attention")]
-    return bool(layers) and all(map(is_decoders, layers))
+# ---- What was built ----
+
+
+def watch_builder() -> None:
+    """From now on the mask builders of "sdpa" and "eager" mark what they build."""
+    interface = getattr(sys.modules.get(_BUILDER), "AttentionMaskInterface", None)
+    known = getattr(interface, "_global_mapping", {})
+    for name in ("sdpa", "eager"):
+        builder = known.get(name)
+        if getattr(builder, "__module__", None) == _BUILDER and not hasattr(builder, MARK):
+            interface.register(name, _marking(builder))  # type: ignore[union-attr]
+
+
+def _marking(builder: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(builder)
+    def build(*inputs: Any, **given: Any) -> Any:
+        mask = builder(*inputs, **given)
+        if not inputs and isinstance(mask, torch.Tensor) and not torch.compiler.is_compiling():
+            setattr(mask, MARK, Mask(mask, given, functools.partial(_pattern_of, given)))
+        return mask
+
+    setattr(build, MARK, True)
+    return build
+
+
+def _pattern_of(given: dict[str, Any]) -> Pattern:
+    """Raises UnsupportedError."""
+    if given.get("use_vmap"):
+        raise UnsupportedError("the mask has a function of its own")
+    pattern = Pattern()
+    _read(given["mask_function"], pattern)
+    if pattern.is_by_sequence and pattern.sequences is None:
+        raise UnsupportedError("the mask has positions of its own")
+    return pattern
+
+
+# Functions of masking_utils by their qualified names: what they are made of lies in their closures.
+def _read(function: Callable[..., Any], into: Pattern) -> None:
+    name = getattr(function, "__qualname__", "")
+    code = getattr(function, "__code__", None)
+    if code is None or function.__module__ != _BUILDER:
+        raise UnsupportedError("the mask has a function of its own")
+    cells = function.__closure__ or ()  # type: ignore[attr-defined]
+    own = dict(zip(code.co_freevars, (cell.cell_contents for cell in cells)))
+    if name == "and_masks.<locals>.and_mask":
+        for one in own["mask_functions"]:
+            _read(one, into)
+    elif name == "causal_mask_function":
+        into.causal = True
+    elif name == "sliding_window_overlay.<locals>.inner_mask":
+        into.left = own["sliding_window"]
+    elif name == "packed_sequence_mask_function.<locals>.inner_mask":
+        into.sequences = own["packed_sequence_mask"]
+    elif name == "remap_positions_for_packed_sequence.<locals>.inner_mask":
+        into.is_by_sequence = True
+        _read(own["mask_function"], into)
+    elif name != "bidirectional_mask_function":
+        raise UnsupportedError(f"the kernels have no mask of {name.partition('.')[0]}")
+
+
+# ---- Graphs without masks ----
 
 
 @functools.cache
@@ -42,7 +102,7 @@ def mask_members(cls: type, windows: bool) -> dict[str, Any]:
             makers = {one: innermost.__globals__[one] for one in called}
             if makers:
                 plain, known = (
-                    _rewrapped(method, {one: make(maker, "sliding" in one) for one, maker in makers.items()})
+                    rewrapped(method, {one: make(maker, "sliding" in one) for one, maker in makers.items()})
                     for make in (_unless_plain, _unless_known)
                 )
                 members[name] = _unless_placed(method, plain, known if windows else plain, innermost)
@@ -109,19 +169,3 @@ def _unless_placed(theirs: _Method, plain: _Method, known: _Method, innermost: t
         return (plain if is_torchs(self, "attention") else known)(self, *inputs, **named)
 
     return method
-
-
-# The same of a decorated function, with its decorators.
-def _rewrapped(method: Any, own: dict[str, Any]) -> types.FunctionType:
-    wrapped = getattr(method, "__wrapped__", None)
-    if wrapped is None:
-        return with_names(method, own)
-    inner = _rewrapped(wrapped, own)
-    cells = tuple(
-        types.CellType(inner) if cell.cell_contents is wrapped else cell for cell in method.__closure__ or ()
-    )
-    ours = types.FunctionType(
-        method.__code__, method.__globals__, method.__name__, method.__defaults__, cells
-    )
-    ours.__kwdefaults__ = cast(Any, method).__kwdefaults__
-    return ours

@@ -14,7 +14,8 @@ from ._access import PLAIN
 from ._attention import attend, kept
 from ._graph_attention import attend_in_graph, missing_mask
 from ._masked_attention import attend_masked
-from ._model_masks import UnsupportedError, mask_of, watch_builder
+from ._masks import watch_builder
+from ._model_masks import UnsupportedError, mask_of
 
 FUNCTIONS = "ALL_ATTENTION_FUNCTIONS"  # what an attention layer looks it up in
 _SDPA = "transformers.integrations.sdpa_attention"

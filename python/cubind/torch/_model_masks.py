@@ -1,11 +1,9 @@
-"""Masks of `transformers` that attention has kernels for: recognized by what its mask builder was given, the
-2-D mask, positions and window, and found again by the tensor that it built."""
+"""Masks that attention has kernels for: what each was built from, found again by its tensor."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +14,6 @@ from ._attention_formula import Packed
 from ._gpu import is_capturing
 from ._tensors import power_of_two
 
-_BUILDER = "transformers.masking_utils"
 MARK = "_cubind_mask"  # of a tensor: its Mask
 
 
@@ -36,9 +33,11 @@ class UnsupportedError(Exception):
 
 
 class Mask:
-    """What a mask was built from. What the kernels need is computed once, by the first layer."""
+    """What a mask was built from: given is what transformers' builder was called with; find() gives the
+    pattern, or raises UnsupportedError. What the kernels need is computed once, by the first layer."""
 
-    def __init__(self, tensor: torch.Tensor, given: dict[str, Any]) -> None:
+    def __init__(self, tensor: torch.Tensor, given: dict[str, Any], find: Callable[[], Pattern]) -> None:
+        self._find = find
         self._version = version_of(tensor)
         start = given.get("q_offset", 0)  # a static cache counts in this very tensor
         self._given = {**given, "q_offset": start.clone() if isinstance(start, torch.Tensor) else start}
@@ -71,12 +70,7 @@ class Mask:
     @functools.cached_property
     def pattern(self) -> Pattern:
         """Raises UnsupportedError."""
-        if self._given.get("use_vmap"):
-            raise UnsupportedError("the mask has a function of its own")
-        pattern = Pattern()
-        _read(self._given["mask_function"], pattern)
-        if pattern.is_by_sequence and pattern.sequences is None:
-            raise UnsupportedError("the mask has positions of its own")
+        pattern = self._find()
         pattern.left *= pattern.left < self.keys  # else no key lies outside
         return pattern
 
@@ -178,55 +172,6 @@ def _bounds(
 def version_of(tensor: torch.Tensor) -> int:
     """What changes with the tensor's values, but for inference tensors."""
     return -1 if tensor.is_inference() else tensor._version
-
-
-# Functions of masking_utils by their qualified names: what they are made of lies in their closures.
-def _read(function: Callable[..., Any], into: Pattern) -> None:
-    name = getattr(function, "__qualname__", "")
-    code = getattr(function, "__code__", None)
-    if code is None or function.__module__ != _BUILDER:
-        raise UnsupportedError("the mask has a function of its own")
-    cells = function.__closure__ or ()  # type: ignore[attr-defined]
-    own = dict(zip(code.co_freevars, (cell.cell_contents for cell in cells)))
-    if name == "and_masks.<locals>.and_mask":
-        for one in own["mask_functions"]:
-            _read(one, into)
-    elif name == "causal_mask_function":
-        into.causal = True
-    elif name == "sliding_window_overlay.<locals>.inner_mask":
-        into.left = own["sliding_window"]
-    elif name == "packed_sequence_mask_function.<locals>.inner_mask":
-        into.sequences = own["packed_sequence_mask"]
-    elif name == "remap_positions_for_packed_sequence.<locals>.inner_mask":
-        into.is_by_sequence = True
-        _read(own["mask_function"], into)
-    elif name != "bidirectional_mask_function":
-        raise UnsupportedError(f"the kernels have no mask of {name.partition('.')[0]}")
-
-
-# ---- The builder ----
-
-
-def watch_builder() -> None:
-    """From now on the mask builders of "sdpa" and "eager" mark what they build."""
-    interface = getattr(sys.modules.get(_BUILDER), "AttentionMaskInterface", None)
-    known = getattr(interface, "_global_mapping", {})
-    for name in ("sdpa", "eager"):
-        builder = known.get(name)
-        if getattr(builder, "__module__", None) == _BUILDER and not hasattr(builder, MARK):
-            interface.register(name, _marking(builder))  # type: ignore[union-attr]
-
-
-def _marking(builder: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(builder)
-    def build(*inputs: Any, **given: Any) -> Any:
-        mask = builder(*inputs, **given)
-        if not inputs and isinstance(mask, torch.Tensor) and not torch.compiler.is_compiling():
-            setattr(mask, MARK, Mask(mask, given))
-        return mask
-
-    setattr(build, MARK, True)
-    return build
 
 
 def mask_of(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:

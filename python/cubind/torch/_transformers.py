@@ -15,7 +15,7 @@ from ._activation import geglu, gelu, swiglu
 from ._choices import IN_GRAPH, is_torchs, members
 from ._decoder import attention_forward, is_decoders, loss_members, turns
 from ._embedding import EMBEDDING, is_large
-from ._masks import knows_windows, mask_members
+from ._masks import mask_members
 from ._model_attention import other_attention
 from ._rms_norm import rms_norm
 
@@ -96,8 +96,14 @@ def class_in_graphs(module: torch.nn.Module) -> type | None:
         return _embedding()
     if not cls.__module__.startswith("transformers.") or hasattr(cls, _MARK):
         return None
-    own = mask_members(cls, knows_windows(module))
+    own = mask_members(cls, _knows_windows(module))
     return _with_members(cls, {**own, **members("attention")}) if own else None
+
+
+# Whether all its attention layers make up for a mask that is missing (_graph_attention).
+def _knows_windows(model: torch.nn.Module) -> bool:
+    layers = [type(one) for one in model.modules() if type(one).__name__.endswith("Attention")]
+    return bool(layers) and all(map(is_decoders, layers))
 
 
 @functools.cache
