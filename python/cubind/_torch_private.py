@@ -1,8 +1,8 @@
 """What cubind uses of torch beyond its documented interface: all of it is here.
 
-torch may change any of it without notice. If a piece is missing, or torch is newer than the versions that
-cubind was tested with, is_known is False: then operators go by torch's dispatcher, which costs host time, and
-where that would not be safe by torch's own functions. Import this only after torch.
+torch may change any of it without notice. If a piece is missing, or does not see what it is there to see,
+is_known is False: then operators go by torch's dispatcher, which costs host time, and where that would not be
+safe by torch's own functions. Import this only after torch.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any
 
 import torch
 from torch.autograd import forward_ad
-
-_OLDEST, _NEWEST = (2, 5), (2, 13)  # versions of torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 Watcher = Callable[[], Any]
 
@@ -25,10 +24,6 @@ def _found(path: str) -> Any:
     for name in path.split("."):
         found = getattr(found, name, None)
     return found
-
-
-def _version() -> tuple[int, ...]:
-    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in torch.__version__.split(".")[:2])
 
 
 # ---- What takes part in a call besides the operator; each takes a tenth of a microsecond or less ----
@@ -51,7 +46,29 @@ forward_levels: Any = (
     forward_ad if hasattr(forward_ad, "_current_level") else types.SimpleNamespace(_current_level=0)
 )
 
-is_known = _OLDEST <= _version() <= _NEWEST and not _missing
+
+# Whether the watchers see what they watch, which a piece may stop to do that keeps its name.
+def _react() -> bool:
+    modes, transforms, _ = _watchers
+    seen: list[Any] = []
+    with TorchDispatchMode():
+        seen.append(modes())  # type: ignore[misc]
+    with torch.autocast("cpu", torch.bfloat16):
+        seen.append(_autocast())  # type: ignore[misc]
+    with forward_ad.dual_level():
+        seen.append(forward_levels._current_level >= 0)
+    torch.func.vmap(lambda x: seen.append(transforms()) or x)(torch.zeros(1, device="cpu"))  # type: ignore[misc]
+    return all(seen)
+
+
+def _is_known() -> bool:
+    try:
+        return not _missing and _react()
+    except Exception:
+        return False
+
+
+is_known = _is_known()
 
 
 def watchers(autocast: bool) -> tuple[Watcher, ...]:

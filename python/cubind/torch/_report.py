@@ -6,6 +6,9 @@ import atexit
 import os
 import sys
 
+import torch
+
+from .. import _torch_private
 from .._switch import IS_OFF, WHY_OFF
 from .._text import printable
 from . import _compiled
@@ -27,6 +30,10 @@ def report() -> str:
         return f"cubind: {WHY_OFF}"
     address = settings.client.address if settings.client is not None else "no daemon"
     lines = [f"cubind: {address}; calls waited {1e3 * asker.waited:.0f} ms for answers"]
+    if not _torch_private.is_known:
+        lines.append(
+            f"cubind: PyTorch {torch.__version__} lacks what short calls are made of: each goes through its dispatcher"
+        )
     for operator in sorted(operators(), key=lambda operator: operator.name):
         launches, fallbacks = operator.counts()
         if operator.asked or fallbacks:

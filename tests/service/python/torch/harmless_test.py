@@ -19,7 +19,7 @@ import torch
 from cubind import _connected, _core
 from cubind.torch import _operator, _steps, _variants
 from torch.nn import functional
-from torch_launches import kernel
+from torch_launches import graph_on_gpu, kernel
 from torch_serving import KEY, SIZE, Serving
 
 sys.path.append(str(running.SOURCE / "bench/common"))
@@ -61,10 +61,13 @@ operators.softmax(torch.randn(4, 8))
 print("done", flush=True)
 """
 
-# A version of torch that the tests have not met.
+# A version of torch that the tests have not met: a piece is gone, or says nothing any more.
 NEWER = """
-import torch
-torch.__version__ = "99.0.0"
+import sys, torch
+if sys.argv[1] == "gone":
+    del torch._C._is_any_autocast_enabled
+else:
+    torch._C._len_torch_dispatch_stack = lambda: 0
 from cubind import _torch_private
 import cubind.torch as operators
 from cubind.torch import _dispatch
@@ -80,6 +83,7 @@ from cubind.torch import _softmax
 z, dz = x.softmax(-1), torch.randn(4, 8)
 torch.testing.assert_close(_softmax._backward_formula(dz, z), torch.autograd.grad(z, x, dz)[0])
 operators.rms_norm(x, (8,), w)
+assert "goes through its dispatcher" in operators.report(), operators.report()
 print(_torch_private.stream_of(0))
 """
 
@@ -124,6 +128,31 @@ class Harmless(Serving):
             self.daemon.process.wait(running.PATIENCE)
 
         self.lose(kill)
+
+    def test_a_compiled_program_whose_daemon_is_killed(self):
+        operator = torch.ops.cubind.rms_norm
+        backend = graph_on_gpu
+        compiled = torch.compile(lambda x, w: operator(x, w, 1e-6), backend=backend, fullgraph=True)
+
+        def launches(size):
+            x, w = (tensor.detach() for tensor in self.tensors(size))
+            before, y = len(self.driver.launches()), compiled(x, w)
+            launched = len(self.driver.launches()) - before
+            if not launched:
+                torch.testing.assert_close(y, torch.nn.functional.rms_norm(x, (size,), w, 1e-6))
+            return launched
+
+        self.serve()
+        self.assertEqual(launches(SIZE), 1)
+        self.daemon.process.kill()
+        self.daemon.process.wait(running.PATIENCE)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.assertEqual([launches(size) for size in (SIZE, 8, 16, 24, SIZE)], [1, 0, 0, 0, 1])
+            told = "torch's own operators are used"
+            self.assertTrue(running.eventually(lambda: any(told in str(one.message) for one in caught)))
+            self.assertFalse(operators.wait(2 * TIMEOUT))
+        self.assertEqual(sum(told in str(one.message) for one in caught), 1)
 
     def test_a_daemon_that_is_stopped(self):
         self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
@@ -359,7 +388,8 @@ class Alone(unittest.TestCase):
         )
 
     def test_a_torch_that_is_not_known_goes_the_slow_way(self):
-        self.assertEqual(running.run_python(NEWER).strip(), "0")
+        for change in ("gone", "silent"):
+            self.assertEqual(running.run_python(NEWER, change).strip(), "0")
 
 
 if __name__ == "__main__":
