@@ -1,8 +1,11 @@
-"""One model in a process of its own: `tune MODEL SIDE...` or `measure MODEL STEPS SIDE...`; the last line
-that it prints is JSON."""
+"""`tune MODEL,... SIDE...` or `measure MODEL STEPS SIDE...`; the last line that it prints is JSON. A process
+that measures prints "ready" once all sides are compiled, and goes on when it reads a line."""
 
+import fcntl
+import gc
 import json
 import math
+import os
 import pathlib
 import re
 import statistics
@@ -11,16 +14,35 @@ import time
 
 import cubind.torch
 import torch
-from subjects import SUBJECTS, Side, made
+from subjects import FLOAT32, SUBJECTS, Float32Side, Side, made
+from torch._dynamo.callback import callback_handler
 from torch.profiler import ProfilerActivity, profile
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 from machine import toolchain
 
-WARM_UP = 5
+WARM_UP = 10
 PROFILED = 3  # steps
 KERNELS = "activation|cross_entropy|flash_attention|layernorm|matmul|normalize_rows|rmsnorm|rotary|softmax|weighted_sum"
 OWN = re.compile(rf"^(void |_Z\d+)?({KERNELS})")  # as a profiler names them
+
+
+class Turn:
+    """The GPU is one process's at a time. While torch.compile compiles, others have it."""
+
+    def __init__(self):
+        self._file = os.open(os.environ["CUBIND_BENCH_TURN"], os.O_CREAT | os.O_RDWR, 0o600)
+        callback_handler.register_start_callback(lambda _: self.give())
+        callback_handler.register_end_callback(lambda _: self.take())
+        self.take()
+
+    def take(self):
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def give(self):
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
 def tune(name, wanted):
@@ -35,6 +57,8 @@ def tune(name, wanted):
         failed = [f"{result.kernel} {result.problem}: {result.error}" for result in results if result.error]
         found[side] = {"tune_s": seconds, "problems": len(results), "failed": failed}
         del model
+        gc.collect()
+        torch.cuda.empty_cache()
     return found
 
 
@@ -49,8 +73,9 @@ class Measured:
     """A side and its samples."""
 
     def __init__(self, subject, name):
-        self.running = Side(made(subject, name))
-        self.times, self.losses, self.peaks, self.profile = [], [], [], {}
+        self.running = (Float32Side if name == FLOAT32 else Side)(made(subject, name))
+        self.times, self.losses, self.peaks, self.profile = [], [], [], {"share": 0.0}
+        torch.manual_seed(1)  # the same batch for all sides
         batch = subject.batch()
         for _ in range(WARM_UP):
             self.running.step(batch)
@@ -91,26 +116,39 @@ class Measured:
         }
 
 
-def measure(name, steps, wanted):
-    subject, sides, errors = SUBJECTS[name], {}, {}
+def measure(model, steps, wanted):
+    turn, subject, sides, errors = Turn(), SUBJECTS[model], {}, {}
+    again = tune(model, [side for side in wanted if side in ("cubind", "cubind_chunked")])
     for side in wanted:
         try:
             sides[side] = Measured(subject, side)
         except Exception as error:
             errors[side] = f"{type(error).__name__}: {error}"[:2000]
+    turn.give()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    turn.take()
     for _ in range(steps):
         batch = subject.batch()
         for side in sides.values():
             side.step(batch)
     batches = [subject.batch() for _ in range(PROFILED)]
-    for side in sides.values():
-        side.profiled(batches)
+    for name, side in sides.items():
+        if name != FLOAT32:
+            side.profiled(batches)
     found = {side: measured.result() for side, measured in sides.items()}
+    fastest = min(found, key=lambda side: found[side]["median_ms"])
     return {
-        "model": name,
+        "model": model,
         "toolchain": toolchain(None),
+        "tuned_again": again,
         "sides": found,
-        "over_torch_compiled": paired(found, "torch_compiled", "cubind_compiled"),
+        "over_fastest": {side: paired(found, side, fastest) for side in found},
+        "over_torch_compiled": {
+            side: paired(found, "torch_compiled", side)
+            for side in found
+            if "torch_compiled" in found and side.startswith("cubind")
+        },
         "errors": errors,
         "report": cubind.torch.report(),
     }
@@ -118,12 +156,13 @@ def measure(name, steps, wanted):
 
 def paired(found, base, side):
     """The median, and its interval, of the first side's times over the second's, step by step."""
-    if not {base, side} <= found.keys():
-        return None
     ratios = [a / b for a, b in zip(found[base]["times_ms"], found[side]["times_ms"], strict=True)]
     return statistics.median(ratios), *interval(ratios)
 
 
 if __name__ == "__main__":
-    what, model, *rest = sys.argv[1:]
-    print(json.dumps(tune(model, rest) if what == "tune" else measure(model, int(rest[0]), rest[1:])))
+    what, models, *rest = sys.argv[1:]
+    if what == "tune":
+        print(json.dumps({model: tune(model, rest) for model in models.split(",")}))
+    else:
+        print(json.dumps(measure(models, int(rest[0]), rest[1:])))

@@ -125,7 +125,8 @@ def main():
     same = [measured(models, is_padded, times) for is_padded in (True, False)]
     for name, seconds in times.items():
         print(f"{name}: {', '.join(f'{one:.3f}' for one in seconds)} s")
-    output.write_text(json.dumps({"toolchain": toolchain(None), "seconds": times, "same": same}, indent=1))
+    found = {"toolchain": toolchain(None), "seconds": times, "same": same, "report": cubind.torch.report()}
+    output.write_text(json.dumps(found, indent=1))
     if not all(same):
         sys.exit("a graph's tokens are not those of the same calls without it")
 

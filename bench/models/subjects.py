@@ -213,6 +213,22 @@ class Side:
         return loss
 
 
+class Float32Side(Side):
+    """In float32 with products in TF32. The weights stay values of bf16."""
+
+    @torch.no_grad()
+    def _round(self):
+        for parameter in self.model.parameters():
+            parameter.copy_(parameter.bfloat16())
+
+    def step(self, batch):
+        torch.set_float32_matmul_precision("high")
+        loss = super().step(batch)
+        torch.set_float32_matmul_precision("highest")
+        self._round()
+        return loss
+
+
 def apply_liger(model):
     """Gives Liger's kernels to this model alone. Liger also puts some into the module of transformers, where
     every Llama of the process would find them; here they are there during the model's forward pass alone."""
@@ -236,6 +252,7 @@ def apply_liger(model):
     liger_forward, model.forward = model.forward, forward
 
 
+FLOAT32 = "torch_float32"
 IMPLEMENTATIONS = {"torch_eager": "eager", "torch_flex": "flex_attention"}
 
 
@@ -246,6 +263,8 @@ def made(subject, name):
         attention = IMPLEMENTATIONS.get(name, subject.attention)
         given = {} if attention is None else {"attn_implementation": attention}
         model = subject.make(**given).to(torch.bfloat16).train()
+    if name == FLOAT32:
+        model.float()
     if name.startswith("cubind"):
         options = {"chunked_loss": "chunked" in name, "detached_logits": "detached" in name}
         cubind.torch.replace(model, verbose=False, **options)
