@@ -113,6 +113,19 @@ def step(model, **options):
     return loss, torch.autograd.grad(loss, parameters, allow_unused=True), graphs
 
 
+def losses(model):
+    """Of twenty steps."""
+    optimizer, found = torch.optim.AdamW(model.parameters(), lr=1e-4), []
+    for number in range(20):
+        batch = (TOKENS * (2 * number + 1)) % 64
+        loss = model(input_ids=batch, labels=batch).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        found.append(loss.item())
+    return torch.tensor(found)
+
+
 class OfModels(unittest.TestCase):
     def setUp(self):
         if transformers is None:
@@ -182,6 +195,16 @@ class Operators(OfModels):
                 for ours, other in zip(gradients, theirs, strict=True):
                     if other is not None:
                         assert_close(ours, other)
+
+    def test_losses_are_as_near_to_torchs_as_the_compilers(self):
+        for name in ("LlamaForCausalLM", "GPT2LMHeadModel"):
+            with self.subTest(name):
+                expected, models = losses(made(name)), [made(name), made(name)]
+                replaced(models[1], OF_RULE)
+                torch._dynamo.reset()
+                compiled = (torch.compile(one, backend="aot_eager_decomp_partition") for one in models)
+                theirs, ours = ((losses(one) / expected - 1).norm() for one in compiled)
+                self.assertLess(ours, 2 * theirs)
 
 
 class Windows(OfModels):
