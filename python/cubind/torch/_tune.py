@@ -119,6 +119,8 @@ def _shapes(given: Any) -> Any:
 
 
 def _why_none(model: Callable[..., Any]) -> str:
+    if torch.is_autocast_enabled("cuda"):
+        return "under autocast all functions are PyTorch's"
     weights = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
     if weights and not any(weight.is_cuda for weight in weights):
         return 'its parameters are not on a GPU: call model.to("cuda") first, and give tune() inputs there'

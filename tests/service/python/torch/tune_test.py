@@ -3,6 +3,7 @@ torch."""
 
 import unittest
 import warnings
+from unittest import mock
 
 import torch_found  # first: it looks for a Python with torch
 
@@ -116,8 +117,11 @@ class Tune(unittest.TestCase):
             warnings.simplefilter("always")
             self.assertEqual(self.tune(torch.nn.Linear(2, 2), torch.ones(1, 2)), [])
             self.assertEqual(self.tune(torch.sin, torch.ones(1, 2)), [])
+            with mock.patch.object(torch, "is_autocast_enabled", return_value=True):
+                self.assertEqual(self.tune(torch.sin, torch.ones(1, 2)), [])
         self.assertIn("its parameters are not on a GPU", str(said[0].message))
         self.assertIn("call replace(model) first", str(said[1].message))
+        self.assertIn("under autocast all functions are PyTorch's", str(said[2].message))
 
     def test_a_run_without_labels_of_a_model_with_a_loss_is_warned_of(self):
         class Causal(Norm):
