@@ -91,6 +91,7 @@ class Measured:
         self.times.append((time.perf_counter() - start) * 1e3)
         self.peaks.append((torch.cuda.max_memory_allocated() - before) / 2**30)
         self.losses.append(loss.item())
+        self.loss_dtype = str(loss.dtype)
 
     def profiled(self, batches):
         """Of the GPU's time the share of cubind's kernels, and the kernels that take the most of it."""
@@ -112,6 +113,7 @@ class Measured:
             "peak_gib": max(self.peaks),
             **self.profile,
             "losses": self.losses,
+            "loss_dtype": self.loss_dtype,
             "times_ms": self.times,
         }
 
