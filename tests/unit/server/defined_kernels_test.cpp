@@ -186,7 +186,7 @@ TEST_CASE("what a killed daemon left of a definition is no definition and is rep
 TEST_CASE_METHOD(OldDefinitions,
                  "a definition that cannot be written leaves nothing and is counted as nothing") {
   KernelSpec spec = *specs[2];
-  spec.bundle.files.push_back({"no/folder.ttir", "a"});
+  spec.bundle.files.push_back({spec.bundle.files.front().path + "/within.ttir", "a"});  // which is a file
   DefinedKernels defined(folder.path(), {.count = 3});
   CHECK_THROWS_AS(defined.add(spec), Error);
   CHECK_FALSE(std::filesystem::exists(folder.path() / ".unfinished"));
