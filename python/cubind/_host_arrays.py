@@ -4,7 +4,11 @@ with a buffer."""
 from __future__ import annotations
 
 import dataclasses
+import fcntl
+import functools
+import hashlib
 import math
+import os
 import sys
 from typing import Any
 
@@ -26,6 +30,7 @@ _AS_ELEMENTS = {"u64": "i64", "u32": "i32", "bool": "u8"}  # of a parameter's ty
 # torch's types that NumPy lacks, and those that have the bits.
 _BITS = {"bf16": "int16", "e4m3": "uint8", "e5m2": "uint8"}
 _CODES = {"bf16": "hH", "e4m3": "B", "e5m2": "B"}
+_PIECE = 1 << 30  # bytes that one call writes
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -42,11 +47,36 @@ class HostArray:
         """The product of the shape."""
         return math.prod(self.shape)
 
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of the data, hexadecimal."""
+        return hashlib.sha256(self.data).hexdigest()
+
     def npy(self) -> bytes:
         """As numpy.save() writes it, in format 1.0."""
-        fields = f"{{'descr': '{_NPY[self.type]}', 'fortran_order': False, 'shape': {self.shape}, }}"
+        return self._header() + self.data
+
+    def in_memory(self) -> tuple[bytes, int]:
+        """A file that names the data instead of having them (tuner/spec/npy.hpp), and the descriptor of the
+        memory that has them as long as it is open."""
+        memory = os.memfd_create(f"cubind-{self.digest}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            written = 0
+            while written < len(self.data):
+                written += os.write(memory, self.data[written : written + _PIECE])
+            seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+            fcntl.fcntl(memory, fcntl.F_ADD_SEALS, seals)
+        except BaseException:
+            os.close(memory)
+            raise
+        return self._header(
+            f"'memory': '/proc/{os.getpid()}/fd/{memory}', 'sha256': '{self.digest}', "
+        ), memory
+
+    def _header(self, more: str = "") -> bytes:
+        fields = f"{{'descr': '{_NPY[self.type]}', 'fortran_order': False, 'shape': {self.shape}, {more}}}"
         header = fields.ljust((len(fields) + 11 + 63) // 64 * 64 - 11) + "\n"
-        return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + self.data
+        return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
 
 
 def is_number(value: Any) -> bool:

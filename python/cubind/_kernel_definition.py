@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -24,6 +25,9 @@ _MAX_THREADS = 1024
 _MOST_TRIED = 1_000_000  # combinations, for one that meets the restrictions
 _MAX_NAME = 64
 _NAME_DIGITS = 12
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_ANY = 1e300  # a tolerance that every number is within
+_NOT_COMPARED = "the outputs are not compared: nothing says that they are correct"
 _LINE = 110  # characters of a spec as a file
 _ANSWER = "cubind_answer"  # the kernel that writes what a caller expects
 _ANSWER_THREADS = 256
@@ -63,13 +67,15 @@ class Asked:
 
 @dataclasses.dataclass(frozen=True)
 class Definition:
-    """name: the kernel's, with a digest of everything else. stem: the name without it. choices: the values
-    that the spec numbers, by the tunable's name. notes: what was assumed, a line each."""
+    """name: the kernel's, with a digest of everything else. stem: the name without it. files: the sources.
+    arrays: by the paths of their files. choices: the values that the spec numbers, by the tunable's name.
+    notes: what was assumed, a line each."""
 
     name: str
     stem: str
     spec: dict[str, Any]
     files: dict[str, bytes]
+    arrays: dict[str, HostArray]
     problem: dict[str, int]
     choices: dict[str, list[Any]]
     notes: tuple[str, ...]
@@ -113,8 +119,12 @@ class _Definer:
         self._stem = asked.kernel_name.partition("<")[0].strip().rpartition("::")[2]
         self._source = read_source(asked.kernel_source, self._stem, "kernel_source")
         self._parameters = self._source.parameters(asked.kernel_name, "kernel_name")
-        self._problem = _problem(asked.problem_size)
+        self._problem, self._sizes = _sizes(asked.problem_size)
         self._values = _values(asked.tune_params)
+        for place, names in (("problem_size", self._problem), ("tune_params", self._values)):
+            for name in names:
+                if not _IDENTIFIER.fullmatch(name):
+                    raise InvalidArgumentError(f'"{name}" is no name: letters, digits and _', place)
         self._choices = {
             name: values
             for name, values in self._values.items()
@@ -126,6 +136,7 @@ class _Definer:
         }
         self._arguments: dict[str, dict[str, Any]] = {}
         self._files: dict[str, bytes] = {}
+        self._arrays: dict[str, HostArray] = {}
         self._notes: list[str] = []
 
     def define(self) -> Definition:
@@ -175,6 +186,7 @@ class _Definer:
             self._stem,
             {"name": name, **spec},
             self._files,
+            self._arrays,
             self._problem,
             self._choices,
             tuple(self._notes),
@@ -183,7 +195,8 @@ class _Definer:
     def _name(self, spec: dict[str, Any]) -> str:
         """Of everything that the daemon is given, so that its results are those of this kernel alone."""
         digests = {path: hashlib.sha256(content).hexdigest() for path, content in self._files.items()}
-        text = json.dumps([spec, digests], sort_keys=True, allow_nan=False)
+        arrays = [[path, each.shape, each.digest] for path, each in self._arrays.items()]
+        text = json.dumps([spec, digests, arrays], sort_keys=True, allow_nan=False)
         digits = hashlib.sha256(text.encode()).hexdigest()[:_NAME_DIGITS]
         return f"{self._stem[: _MAX_NAME - _NAME_DIGITS - 1]}_{digits}"
 
@@ -262,11 +275,12 @@ class _Definer:
     def _grid(self) -> list[str]:
         if self._asked.grid is not None:
             return [self._expression(axis, "grid") for axis in _listed(self._asked.grid)]
-        if len(self._problem) > 3:
+        if len(self._sizes) > 3:
             raise InvalidArgumentError("pass grid=[...] for a problem of more than three sizes", "grid")
         names = [*(self._asked.block_size_names or _BLOCK_SIZE_NAMES), "", "", ""]
         grid = []
-        for axis, size in enumerate(self._problem):
+        for axis, given in enumerate(self._sizes):
+            size = self._expression(given, "problem_size")
             divisors = self._asked.grid_divs[axis]
             if divisors is None:
                 divisors = [names[axis]] if names[axis] in self._values else []
@@ -334,7 +348,7 @@ class _Definer:
         while name in self._arguments:
             name += "_"
         file = f"{name}.npy"
-        self._files[file] = array.npy()
+        self._arrays[file] = array
         self._arguments[name] = {
             "buffer": array.type, "extent": str(array.elements), "role": role, "fill": {"npy": file}, **more,
         }  # fmt: skip
@@ -386,8 +400,10 @@ class _Definer:
         others = [name for name in self._outputs() if name not in answers]
         if given is None and not answers:
             self._notes.append(
-                "the outputs are compared with those of the default configuration alone: pass answer= or reference= to "
-                "know that they are correct"
+                _NOT_COMPARED
+                if self._asked.tolerance == math.inf
+                else "the outputs are compared with those of the default configuration alone: pass answer= or "
+                "reference= to know that they are correct"
             )
             return "default"
         launches, text = [], ""
@@ -444,7 +460,8 @@ class _Definer:
             if isinstance(given, Mapping):
                 found[type_].update(given)
             elif given is not None:
-                found[type_] = {"rtol": given, "atol": given}
+                bound = min(given, _ANY)
+                found[type_] = {"rtol": bound, "atol": bound}
         return found
 
     def _tell(self, passed: list[str]) -> None:
@@ -454,23 +471,26 @@ class _Definer:
         self._notes.insert(0, told)
 
 
-def _problem(size: Any) -> dict[str, int]:
-    if isinstance(size, Mapping):
-        named = dict(size)
-    elif isinstance(size, (list, tuple)):
-        if len(size) > 3:
+def _sizes(given: Any) -> tuple[dict[str, int], list[Any]]:
+    """The problem's dims, and what the axes of a grid divide: names of dims, or expressions of tunables."""
+    if isinstance(given, Mapping):
+        named = dict(given)
+    elif isinstance(given, (list, tuple)):
+        named = {f"size_{axis}": each for axis, each in zip("xyz", given)}
+        if len(given) > 3:
             raise InvalidArgumentError("name more than three sizes: {...}", "problem_size")
-        named = {f"size_{axis}": each for axis, each in zip("xyz", size)}
     else:
-        named = {"size": size}
-    try:
-        return {name: _limits.integer(value, f"problem_size {name}") for name, value in named.items()}
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidArgumentError):
-            raise
-        raise InvalidArgumentError(
-            f"{size!r} is no size: a number, up to three, or a dict", "problem_size"
-        ) from None
+        named = {"size": given}
+    dims, axes = {}, []
+    for name, value in named.items():
+        is_expression = isinstance(value, str) or callable(value)
+        axes.append(value if is_expression else name)
+        if not is_expression:
+            try:
+                dims[name] = _limits.integer(value, f"problem_size {name}")
+            except TypeError:
+                raise InvalidArgumentError(f"{value!r} is no size", f"problem_size {name}") from None
+    return dims or {"calls": 1}, axes
 
 
 def _values(given: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:

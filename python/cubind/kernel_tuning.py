@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import html
 import json
@@ -9,6 +10,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,9 +22,37 @@ from .kernel import Kernel
 from .question import Question
 from .tuning import TuneResult
 
-_MOST_BYTES_SENT = 32 << 20  # of arrays
+_MOST_BYTES_SENT = 32 << 20  # of arrays: the daemon's limit
+_LEAST_BYTES_SHARED = 1 << 20  # of an array that stays in memory
 _PROGRAM_TIMEOUT = 300.0  # seconds
 _PAGE_HEIGHT = 720  # pixels of a notebook
+
+
+class _Files:
+    """What a daemon is sent: contents, by their paths. memories: descriptors of the large arrays, which stay
+    in memory as long as this lives. Raises InvalidArgumentError if they may not, and are too large."""
+
+    def __init__(self, definition: Definition, may_share: bool) -> None:
+        self.contents = dict(definition.files)
+        self.memories: list[int] = []
+        weakref.finalize(self, _close, self.memories)
+        size = sum(len(array.data) for array in definition.arrays.values())
+        if size > _MOST_BYTES_SENT and not may_share:
+            raise InvalidArgumentError(
+                f"the arrays have {size / (1 << 20):.0f} MiB together with the answers, at most 32 are sent",
+                "arguments",
+            )
+        for path, array in definition.arrays.items():
+            if size > _MOST_BYTES_SENT and len(array.data) >= _LEAST_BYTES_SHARED:
+                self.contents[path], memory = array.in_memory()
+                self.memories.append(memory)
+            else:
+                self.contents[path] = array.npy()
+
+
+def _close(memories: list[int]) -> None:
+    for memory in memories:
+        os.close(memory)
 
 
 class TunedKernel:
@@ -35,7 +65,7 @@ class TunedKernel:
     an earlier call. client: of the daemon that has it. tune_kernel() makes one.
     """
 
-    def __init__(self, client: Client, definition: Definition, result: TuneResult) -> None:
+    def __init__(self, client: Client, definition: Definition, _files: _Files, result: TuneResult) -> None:
         self.client = client
         self.name = definition.name
         self.problem = definition.problem
@@ -44,7 +74,8 @@ class TunedKernel:
         self.time_us = result.time_us
         self.notes = definition.notes
         self.fresh = result.fresh
-        self._definition = definition
+        self._definition = dataclasses.replace(definition, arrays={})  # which are the caller's
+        self._files = _files
 
     @functools.cached_property
     def trials(self) -> list[dict[str, Any]]:
@@ -67,6 +98,10 @@ class TunedKernel:
         each call. Raises CubindError at a call."""
         interface, problem = self._definition.interface(), dict(self.problem)
         return Kernel(self.client, self.name, interface, problem, Question(device=self.device))
+
+    def values(self, configuration: Mapping[str, int]) -> dict[str, Any]:
+        """A configuration of the daemon's, in which texts are numbered, in the values that were given."""
+        return self._definition.values(configuration)
 
     def to_pandas(self) -> Any:
         """The trials as a frame. Raises ImportError without pandas."""
@@ -91,15 +126,20 @@ class TunedKernel:
 
         name: the kernel's from then on; None: that of its function.
 
-        Returns the spec's path. Raises InvalidArgumentError for the name of another kernel, CubindError,
-        OSError.
+        Returns the spec's path. Raises InvalidArgumentError for the name of another kernel,
+        FailedPreconditionError for arrays of together more than 32 MiB, CubindError, OSError.
         """
+        if self._files.memories:
+            raise FailedPreconditionError(
+                "the arrays have more than the 32 MiB of a kernel in a folder: tune it with smaller ones",
+                "folder",
+            )
         definition = self._definition.named(name or self._definition.stem)
         target = pathlib.Path(folder, definition.name).absolute()
         spec = target / f"{definition.name}.json"
         self._check_name(definition.name, spec)
         (target / "tables").mkdir(parents=True, exist_ok=True)
-        for path, content in definition.files.items():
+        for path, content in self._files.contents.items():
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             (target / path).write_bytes(content)
         table = self._table(definition.name)
@@ -164,7 +204,7 @@ class TunedKernel:
 def tune_kernel(
     kernel_name: str,
     kernel_source: str | os.PathLike[str],
-    problem_size: int | Sequence[int] | Mapping[str, int],
+    problem_size: Any,
     arguments: Sequence[Any] | Mapping[str, Any],
     tune_params: Mapping[str, Sequence[Any]],
     *,
@@ -195,11 +235,12 @@ def tune_kernel(
 
     kernel_name: a __global__ function of the source, perhaps with template arguments: "scale<float>".
     kernel_source: the text, or the path of a file, which may include files of its folder.
-    problem_size: a number, up to three, or a dict of them. Expressions name them size; size_x, size_y,
-        size_z; or by the dict's names.
+    problem_size: a number, up to three, or a dict of them; or expressions of the tunables. Expressions name
+        the numbers size; size_x, size_y, size_z; or by the dict's names.
     arguments: arrays and numbers in the order of the kernel's parameters, or by their names. Arrays are
-        C-contiguous, below 8 GiB, together at most 32 MiB, of NumPy, CuPy, torch or with a buffer, and have
-        the type of the parameter's elements.
+        C-contiguous, below 8 GiB, of NumPy, CuPy, torch or with a buffer, and have the type of the
+        parameter's elements. Above 32 MiB together they stay in this machine's memory, as long as the result
+        lives.
     tune_params: the values of each tunable. The source has them as macros; "{NAME}" in kernel_name is
         replaced.
     restrictions: one or a list of conditions, as texts or functions of the tunables and sizes. See also
@@ -208,7 +249,8 @@ def tune_kernel(
         dict by name.
     reference: instead, a kernel with the same parameters that writes it: a dict of kernel_name, grid, block
         and perhaps kernel_source. With neither, the default's outputs are the measure.
-    tolerance: the relative and absolute bound, or a dict of "rtol" and "atol"; None: those of the type.
+    tolerance: the relative and absolute bound, or a dict of "rtol" and "atol"; None: those of the type;
+        math.inf: nothing is compared, where configurations write different results by design.
     grid_div_x, grid_div_y, grid_div_z: what a size is divided by for the grid, rounded up: an expression or a
         list of factors; None: the block's size on that axis.
     block_size_names: the tunables that are the block's size; None: block_size_x, block_size_y, block_size_z.
@@ -249,19 +291,20 @@ def tune_kernel(
         writes=writes,
     )
     definition = _kernel_definition.define(asked)
-    _check_size(definition)
     if client is None:
         from . import connect
 
         client = connect()
-    if not send_arrays and not client.address.startswith("unix:"):
+    is_here = client.address.startswith("unix:")
+    if not send_arrays and not is_here:
         raise InvalidArgumentError(
             f"the daemon {client.address} may be on another machine: send_arrays=True sends the arrays there",
             "arguments",
         )
+    files = _Files(definition, is_here)
     if progress:
         print("\n".join(definition.notes))
-    _defining.define(client._connection, definition.json(), definition.files)
+    _defining.define(client._connection, definition.json(), files.contents)
     (result,) = client.tune(
         [{"kernel": definition.name, **definition.problem}],
         max_trials=max_trials,
@@ -272,13 +315,4 @@ def tune_kernel(
     )
     if result.state != "done":
         raise FailedPreconditionError(result.error or f"the job is {result.state}", definition.name)
-    return TunedKernel(client, definition, result)
-
-
-def _check_size(definition: Definition) -> None:
-    size = sum(len(content) for path, content in definition.files.items() if path.endswith(".npy"))
-    if size > _MOST_BYTES_SENT:
-        raise InvalidArgumentError(
-            f"the arrays have {size / (1 << 20):.0f} MiB together with the answers, at most 32 are taken",
-            "arguments",
-        )
+    return TunedKernel(client, definition, files, result)

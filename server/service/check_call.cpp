@@ -12,6 +12,7 @@
 #include "server/convert/replies.hpp"
 #include "server/service/raw_message.hpp"
 #include "server/service/status.hpp"
+#include "tuner/spec/npy.hpp"
 #include "tuner/spec/occupancy.hpp"
 #include "tuner/spec/space.hpp"
 #include "tuner/spec/space_thinning.hpp"

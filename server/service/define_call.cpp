@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "server/defined_kernels.hpp"
+#include "tuner/spec/npy.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -16,6 +17,17 @@ void check_data(const KernelSpec& spec) {
   for (const ArgumentSpec& argument : spec.arguments) {
     if (argument.fill.kind == Fill::Kind::File) {
       spec.file_data(argument, {});
+    }
+  }
+}
+
+// The agent reads what the daemon's user may read.
+void refuse_memory(const KernelSpec& spec) {
+  for (const ArgumentSpec& argument : spec.arguments) {
+    if (argument.fill.in_memory) {
+      throw Error(ErrorCode::PermissionDenied,
+                  std::string(kFile) + " /arguments/" + argument.name + "/fill/npy",
+                  "only the daemon's user leaves an array in memory: send it");
     }
   }
 }
@@ -61,6 +73,9 @@ void DefineCall::take(const v1::DefineKernelPart& part) {
 void DefineCall::work(v1::DefineKernelReply& reply) {
   refuse_to_go_on(context_, cancelled_);
   const std::shared_ptr<const KernelSpec> spec = parse_kernel_spec(bundle_from_wire(bundle_));
+  if (open_->is_foreign()) {
+    refuse_memory(*spec);
+  }
   if (spec->triton) {
     check_data(*spec);  // its extents are numbers
   } else {

@@ -347,7 +347,7 @@ void KernelSpec::check_file_type(const ArgumentSpec& argument, const Problem& pr
   }
 }
 
-std::string_view KernelSpec::file_data(const ArgumentSpec& argument, const Problem& problem) const {
+NpyArray KernelSpec::file_data(const ArgumentSpec& argument, const Problem& problem) const {
   check_file_type(argument, problem);
   const NpyArray array = read_data(*this, argument);
   const auto elements = static_cast<std::uint64_t>(evaluate_count(
@@ -359,7 +359,7 @@ std::string_view KernelSpec::file_data(const ArgumentSpec& argument, const Probl
                                                " elements; the buffer has " + std::to_string(elements) +
                                                (of.empty() ? "" : " for " + of));
   }
-  return array.data;
+  return array;
 }
 
 ToleranceBounds KernelSpec::bounds(const ArgumentSpec& output, const Problem& problem) const {

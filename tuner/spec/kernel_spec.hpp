@@ -23,6 +23,7 @@
 namespace cubind {
 
 struct IncludeSearch;  // tuner/includes/include_closure.hpp
+struct NpyArray;       // tuner/spec/npy.hpp
 
 struct SourceFile {
   /// Relative to the spec's folder, '/' separated, normalized, never absolute. ".." only at the front, and
@@ -89,7 +90,8 @@ struct Fill {
   std::vector<double> parameters;  // not the values of `expression` and `sigma`
   std::string expression;          // over dims and flags. Choice: the count; Offsets: the total; else empty
   std::string file = {};           // File: relative to the spec's folder
-  Digest content = {};             // File: digest of the whole file
+  Digest content = {};             // File: digest of the whole file, or of the bytes in memory
+  bool in_memory = false;          // File: the data are in another process (tuner/spec/npy.hpp)
   std::string sigma = {};          // Offsets: of the sigma, over dims and flags, if the parts have one
   bool operator==(const Fill&) const = default;
 };
@@ -253,9 +255,9 @@ class KernelSpec {
   /// The fill with its expressions evaluated: parameters are complete, in the order of Fill::Kind. Throws
   /// Error(InvalidArgument) at the spec's pointer if the evaluation fails or a count is below 1.
   Fill resolved_fill(const ArgumentSpec& argument, const Problem& problem) const;
-  /// The data of a fill of kind File, valid as long as the spec. Throws Error(InvalidArgument) if its type or
-  /// number of elements differs from the buffer's.
-  std::string_view file_data(const ArgumentSpec& argument, const Problem& problem) const;
+  /// The array of a fill of kind File, valid as long as the spec. Throws Error(InvalidArgument) if its type
+  /// or number of elements differs from the buffer's.
+  NpyArray file_data(const ArgumentSpec& argument, const Problem& problem) const;
   /// The part of file_data()'s check that needs only the problem's types: throws if the type differs.
   void check_file_type(const ArgumentSpec& argument, const Problem& problem) const;
   /// Throws Error(InvalidArgument) at the spec's pointer if an expression fails or is negative.

@@ -13,6 +13,19 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMaxAxes = 32;  // as NumPy has
 
+// "/proc/PID/fd/N": no other file is ever opened for a header.
+bool is_descriptor(std::string_view path) {
+  constexpr std::string_view kBefore = "/proc/", kBetween = "/fd/", kDigits = "0123456789";
+  if (!path.starts_with(kBefore)) {
+    return false;
+  }
+  path.remove_prefix(kBefore.size());
+  const std::size_t pid = std::min(path.find_first_not_of(kDigits), path.size());
+  const std::string_view rest = path.substr(pid);
+  return pid > 0 && rest.starts_with(kBetween) && rest.size() > kBetween.size() &&
+         rest.find_first_not_of(kDigits, kBetween.size()) == std::string_view::npos;
+}
+
 struct Npy {
   const std::string& where;
 
@@ -55,13 +68,19 @@ struct Npy {
     return rest;
   }
 
-  DType type_of(std::string_view header) const {
-    const std::string_view rest = value_of(header, "descr");
+  // Empty: it is no text.
+  std::string_view text_of(std::string_view header, const std::string& key) const {
+    const std::string_view rest = value_of(header, key);
     const std::size_t end = rest.find('\'', 1);
-    if (!rest.starts_with('\'') || end == std::string_view::npos) {
+    return rest.starts_with('\'') && end != std::string_view::npos ? rest.substr(1, end - 1)
+                                                                   : std::string_view();
+  }
+
+  DType type_of(std::string_view header) const {
+    const std::string_view descr = text_of(header, "descr");
+    if (descr.empty()) {
       fail("its elements are records: an array of numbers is meant");
     }
-    const std::string_view descr = rest.substr(1, end - 1);
     if (descr == "|b1") {
       return DType::U8;
     }
@@ -96,6 +115,15 @@ struct Npy {
     }
     return shape;
   }
+
+  void read_memory(std::string_view header, NpyArray& array) const {
+    array.memory = text_of(header, "memory");
+    const auto digest = Digest::from_hex(text_of(header, "sha256"));
+    if (!is_descriptor(array.memory) || !digest || !array.data.empty()) {
+      fail("its header names no memory of a process, or data follow");
+    }
+    array.memory_digest = *digest;
+  }
 };
 
 }  // namespace
@@ -106,12 +134,16 @@ NpyArray read_npy(std::string_view text, const std::string& where) {
   if (!npy.value_of(header, "fortran_order").starts_with("False")) {
     npy.fail("its order is column-major: save numpy.ascontiguousarray() of it");
   }
-  NpyArray array{npy.type_of(header), npy.shape_of(header), 1, data};
+  NpyArray array{.type = npy.type_of(header), .shape = npy.shape_of(header), .elements = 1, .data = data};
   for (const std::uint64_t axis : array.shape) {
     if (axis != 0 && array.elements > std::numeric_limits<std::uint32_t>::max() / axis) {
       npy.fail("its shape " + shape_text(array) + " has more elements than a file may");
     }
     array.elements *= axis;
+  }
+  if (header.find("'memory':") != std::string_view::npos) {
+    npy.read_memory(header, array);
+    return array;
   }
   if (const std::uint64_t bytes = array.elements * size_of(array.type); bytes != data.size()) {
     npy.fail("its shape " + shape_text(array) + " needs " + std::to_string(bytes) + " bytes, and " +

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/digest.hpp"
 #include "plan/dtype.hpp"
 
 namespace cubind {
@@ -15,10 +16,15 @@ struct NpyArray {
   std::vector<std::uint64_t> shape;  // outermost axis first
   std::uint64_t elements = 0;
   std::string_view data;  // of the text that was read: row-major, little-endian
+  // Instead of data: a sealed memfd of a process of this machine, "/proc/PID/fd/N", with the digest of its
+  // bytes as hexadecimal digits in its name, "cubind-DIGEST".
+  std::string memory = {};
+  Digest memory_digest = {};
 };
 
 /// A file of version 1.0 to 3.0 in row-major order, with numbers of an element type or bool (as u8). NumPy
-/// has no bfloat16: its bits are an array of uint16. Throws Error(InvalidArgument) at `where`.
+/// has no bfloat16: its bits are an array of uint16. Instead of data a header may have 'memory' and 'sha256',
+/// as python/cubind/_host_arrays.py writes them for large arrays. Throws Error(InvalidArgument) at `where`.
 NpyArray read_npy(std::string_view text, const std::string& where);
 
 /// "[3, 4]".

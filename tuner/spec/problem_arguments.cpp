@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/key_encoder.hpp"
+#include "tuner/spec/npy.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -55,7 +56,10 @@ void add_buffer(const KernelSpec& spec, const ArgumentSpec& argument, const Prob
     buffer.mutable_fill()->add_parameters(parameter);
   }
   if (fill.kind == Fill::Kind::File) {
-    buffer.mutable_fill()->set_file_content(std::string(spec.file_data(argument, problem)));
+    const NpyArray array = spec.file_data(argument, problem);
+    buffer.mutable_fill()->set_file_content(std::string(array.data));
+    buffer.mutable_fill()->set_memory(array.memory);
+    buffer.mutable_fill()->set_memory_name(array.memory.empty() ? "" : "cubind-" + array.memory_digest.hex());
   }
   buffer.set_seed(buffer_seed(key, argument.name));
   buffer.set_timed_zero(argument.timed_zero);

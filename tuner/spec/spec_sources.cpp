@@ -153,8 +153,9 @@ void add_data(KernelSpec& spec, const IncludeSearch& search) {
     if (bytes += text->size(); bytes > kMaxDataBytes) {
       throw Error(ErrorCode::ResourceExhausted, where, "the arrays of a kernel have at most 32 MiB");
     }
-    read_npy(*text, where + " (" + argument.fill.file + ")");
-    argument.fill.content = Digest::of(*text);
+    const NpyArray array = read_npy(*text, where + " (" + argument.fill.file + ")");
+    argument.fill.in_memory = !array.memory.empty();
+    argument.fill.content = argument.fill.in_memory ? array.memory_digest : Digest::of(*text);
   }
 }
 

@@ -1,13 +1,19 @@
 #include "tuner/worker/fill.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <numbers>
 #include <string>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "base/unique_fd.hpp"
 #include "tuner/verify/element.hpp"
 
 namespace cubind::worker {
@@ -80,10 +86,37 @@ FillWork plan_fill(const v1::FillSpec& fill, std::uint64_t seed) {
   return work;
 }
 
+// The name has the digest of the content, which seals keep as it was: neither is read twice.
+std::vector<std::byte> read_memory(const v1::FillSpec& fill, std::uint64_t size) {
+  constexpr int kSeals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
+  const UniqueFd memory(::open(fill.memory().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::error_code failed;
+  const auto name = std::filesystem::read_symlink(fill.memory(), failed);
+  struct stat status {};
+  if (!memory || name != "/memfd:" + fill.memory_name() + " (deleted)" ||
+      (::fcntl(memory.get(), F_GET_SEALS) & kSeals) != kSeals || ::fstat(memory.get(), &status) != 0 ||
+      static_cast<std::uint64_t>(status.st_size) != size) {
+    refuse_fill(fill, "the process that has the array (" + fill.memory() +
+                          ") has ended, or runs elsewhere: tune the kernel again where its arrays are");
+  }
+  std::vector<std::byte> bytes(size);
+  for (std::uint64_t at = 0; at < size;) {
+    const ssize_t count = ::pread(memory.get(), bytes.data() + at, size - at, static_cast<off_t>(at));
+    if (count <= 0) {
+      refuse_fill(fill, "the array in " + fill.memory() + " cannot be read");
+    }
+    at += static_cast<std::uint64_t>(count);
+  }
+  return bytes;
+}
+
 bool is_host_fill(const v1::FillSpec& fill) { return fill.kind() == "offsets" || fill.kind() == "file"; }
 
 std::vector<std::byte> fill_on_host(const v1::FillSpec& fill, DType type, std::uint64_t elements,
                                     std::uint64_t seed) {
+  if (!fill.memory().empty()) {
+    return read_memory(fill, elements * size_of(type));
+  }
   std::vector<std::byte> bytes(elements * size_of(type));
   if (fill.kind() == "file") {
     if (fill.file_content().size() != bytes.size()) {

@@ -9,7 +9,8 @@
 //                (Zipf; 0: even)
 //   offsets      {total, sigma = none}: the first element 0, the last one total, random steps up between: a
 //                total in ragged parts, of even draws, or of lognormal lengths; a sigma of 0 makes them equal
-//   file         the file's bytes, exactly as many as the buffer has, whatever the seed
+//   file         the file's bytes, exactly as many as the buffer has, whatever the seed; or those of a sealed
+//                memfd of another process of this user
 //
 // Element i is a function of kind, parameters, seed and i.
 #pragma once

@@ -1,9 +1,14 @@
 #include "tuner/worker/fill.hpp"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "base/unique_fd.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -76,6 +81,21 @@ TEST_CASE("a file must have the bytes of its buffer") {
   file.set_file_content("abcd");
   CHECK(fill_on_host(file, DType::U8, 4, 0).size() == 4);
   CHECK_THROWS_WITH(fill_on_host(file, DType::F32, 4, 0), Contains("the file has 4 bytes, the buffer 16"));
+}
+
+TEST_CASE("a file may lie in a sealed memfd of its name") {
+  const UniqueFd memory(::memfd_create("cubind-12", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  REQUIRE(::write(memory.get(), "abcd", 4) == 4);
+  v1::FillSpec file = fill("file");
+  file.set_memory("/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(memory.get()));
+  file.set_memory_name("cubind-12");
+  // It is not sealed.
+  CHECK_THROWS_WITH(fill_on_host(file, DType::U8, 4, 0), Contains("has ended, or runs elsewhere"));
+  REQUIRE(::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) == 0);
+  CHECK(fill_on_host(file, DType::U8, 4, 0)[3] == std::byte{'d'});
+  CHECK_THROWS_WITH(fill_on_host(file, DType::F32, 4, 0), Contains("has ended, or runs elsewhere"));
+  file.set_memory_name("cubind-13");
+  CHECK_THROWS_WITH(fill_on_host(file, DType::U8, 4, 0), Contains("has ended, or runs elsewhere"));
 }
 
 TEST_CASE("other inputs and other buffers have other seeds") {

@@ -60,7 +60,7 @@ struct OwnData {
     const auto spec = builder.parse();
     const ArgumentSpec& x = *spec->argument("x");
     const Problem asked = problem_of(*spec, problem);
-    return std::string(spec->file_data(x, asked));
+    return std::string(spec->file_data(x, asked).data);
   }
   Digest trial() const {
     const auto spec = builder.parse();
@@ -73,6 +73,31 @@ struct OwnData {
 };
 
 }  // namespace
+
+TEST_CASE("an array in another process's memory is named by its header, and keyed by its content") {
+  const auto header = [](const std::string& path, const std::string& digest) {
+    return npy("{'descr': '<f4', 'fortran_order': False, 'shape': (100, 64), 'memory': '" + path +
+                   "', 'sha256': '" + digest + "', }",
+               "");
+  };
+  const Digest content = Digest::of("content");
+  const std::string text = header("/proc/12/fd/3", content.hex());
+  const NpyArray array = read_npy(text, "x.npy");
+  CHECK((array.memory == "/proc/12/fd/3" && array.memory_digest == content && array.elements == 6400));
+  for (const char* path :
+       {"/etc/passwd", "/proc/12/fd/", "/proc//fd/3", "/proc/12/mem", "/proc/self/fd/3", ""}) {
+    INFO(path);
+    CHECK(refusal(header(path, content.hex())).find("names no memory") != std::string::npos);
+  }
+  CHECK(refusal(header("/proc/12/fd/3", "12")).find("names no memory") != std::string::npos);
+  OwnData data;
+  data.builder.files.back().content = text;
+  const Digest trial = data.trial();
+  data.builder.files.back().content = header("/proc/99/fd/7", content.hex());
+  CHECK(data.trial() == trial);
+  data.builder.files.back().content = header("/proc/12/fd/3", Digest::of("other").hex());
+  CHECK(data.trial() != trial);
+}
 
 TEST_CASE("arrays of numpy.save() are read with type, shape and data") {
   const std::string text = npy(header_of("'<f4'", "False", "(3, 4)"), floats(12));

@@ -5,6 +5,7 @@
 #include "tests/support/triton_spec.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 #include "tuner/spec/keys.hpp"
+#include "tuner/spec/npy.hpp"
 #include "tuner/spec/space.hpp"
 
 namespace cubind::test {
@@ -172,7 +173,7 @@ TEST_CASE("what lies in a file decides what a Triton kernel is verified with and
   give_integers(ones, std::string(4 * 4096, 1));
   give_integers(twos, std::string(4 * 4096, 2));
   const auto one = ones.parse(), two = twos.parse();
-  CHECK(one->file_data(one->arguments[0], kProblem) == std::string(4 * 4096, 1));
+  CHECK(one->file_data(one->arguments[0], kProblem).data == std::string(4 * 4096, 1));
   CHECK(one->name == two->name);
   CHECK(verification_digest(*one) != verification_digest(*two));
 }

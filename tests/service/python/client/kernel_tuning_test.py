@@ -1,8 +1,10 @@
 """tune_kernel() against a real daemon, which replays a table for it."""
 
 import contextlib
+import hashlib
 import io
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -13,7 +15,7 @@ import cubind
 import numpy as np
 import running
 import tuned_here
-from cubind import _defining
+from cubind import _defining, kernel_tuning
 from fake_daemon import FakeDaemon
 from tuned_here import N, call, definition
 
@@ -22,6 +24,8 @@ NUMBERED = {
     "restrictions": [lambda block_size_x, per_thread: block_size_x * per_thread <= 512, "T == 'float'"],
     "answer": None,
 }
+_ARRAY = np.arange(9 << 20, dtype=np.float32)
+LARGE = {"arguments": [_ARRAY, tuned_here.A, tuned_here.B, np.int32(N)], "answer": None}
 
 
 def tuned(client, **changed):
@@ -32,7 +36,7 @@ class Tuned(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         defined = definition(), definition(**NUMBERED)
-        cls.daemon = cls.enterClassContext(tuned_here.Daemon(*defined))
+        cls.daemon = cls.enterClassContext(tuned_here.Daemon(*defined, definition(**LARGE)))
         cls.client = cls.enterClassContext(cubind.connect(cls.daemon.address, timeout=running.PATIENCE))
         cls.result = tuned(cls.client)
 
@@ -126,9 +130,23 @@ class Tuned(unittest.TestCase):
     def test_files_larger_than_a_message_are_defined(self):
         large = np.zeros(2_000_000, np.float32)
         defined = definition(arguments=[large, large, large, np.int32(N)], answer=None)
-        _defining.define(self.client._connection, defined.json(), defined.files)
+        contents = kernel_tuning._Files(defined, may_share=False).contents
+        _defining.define(self.client._connection, defined.json(), contents)
         names = [kernel["name"] for kernel in self.client.kernels(defined=True)]
         self.assertIn(defined.name, names)
+
+    def test_large_arrays_stay_in_memory_as_long_as_the_result_lives(self):
+        result = tuned(self.client, **LARGE)
+        path = f"{self.daemon.folder}/store.db.kernels/{result.name}/c.npy"
+        with open(path, "rb") as file:
+            memory, digest = re.search(rb"'memory': '(.*?)', 'sha256': '(.*?)'", file.read()).groups()
+        self.assertEqual(os.readlink(memory), f"/memfd:cubind-{digest.decode()} (deleted)".encode())
+        with open(memory, "rb") as file:
+            self.assertEqual(hashlib.sha256(file.read()).hexdigest(), digest.decode())
+        with self.assertRaisesRegex(cubind.FailedPreconditionError, "more than the 32 MiB"):
+            result.save(self.daemon.folder)
+        del result
+        self.assertFalse(os.path.exists(memory))
 
     def jobs_left(self):
         status = self.client.status()
@@ -170,9 +188,10 @@ class Refused(unittest.TestCase):
         self.argument("argument c: has 8.0 GiB, an array may have less than 8", huge)
 
     def test_more_than_is_sent(self):
-        large = np.zeros(9 << 20, np.float32)
-        with self.assertRaisesRegex(cubind.InvalidArgumentError, "arguments: the arrays have 36 MiB"):
-            cubind.tune_kernel(**call(arguments=[large, *call()["arguments"][1:]], answer=None))
+        with FakeDaemon(tcp=True) as daemon, cubind.connect(daemon.address) as client:
+            with self.assertRaisesRegex(cubind.InvalidArgumentError, "arguments: the arrays have 36 MiB"):
+                tuned(client, **LARGE, send_arrays=True)
+            self.assertEqual(daemon.defined, {})
 
     def test_numbers_that_do_not_fit(self):
         arrays = call()["arguments"][:3]
@@ -207,7 +226,8 @@ class Refused(unittest.TestCase):
         self.refused("tune_params block_size_x: 64 is no list of values", tune_params={"block_size_x": 64})
         self.refused("tune_params has none of block_size_x", tune_params={"threads": [64]}, restrictions=None)
         self.refused("default: block_size_x = 100 is not one of the values", default={"block_size_x": 100})
-        self.refused("problem_size: 'x' is no size", problem_size="x")
+        self.refused("problem_size size: None is no size", problem_size=None)
+        self.refused("problem_size: raises NameError: name 'x'", problem_size="x")
 
     def test_answers_for_no_output(self):
         self.refused("answer a: the kernel writes c, and not this", answer={"a": tuned_here.A})
@@ -217,14 +237,10 @@ class Refused(unittest.TestCase):
         self.refused("writes: d is no argument", writes=["c", "d"])
 
     def test_names_that_are_no_identifiers(self):
-        with running.Daemon() as daemon, cubind.connect(daemon.address, timeout=running.PATIENCE) as client:
-            for told, changed in {
-                "per thread": {"tune_params": {"block_size_x": [64], "per thread": [1]}},
-                "/problem/dims": {"problem_size": {"a-b": N}},
-            }.items():
-                with self.subTest(told), self.assertRaisesRegex(cubind.InvalidArgumentError, re.escape(told)):
-                    tuned(client, **{"restrictions": None, "grid_div_x": None, **changed})
-            self.assertEqual(client.status()["jobs_queued"], 0)
+        self.refused(
+            'tune_params: "per thread" is no name', tune_params={"block_size_x": [64], "per thread": [1]}
+        )
+        self.refused('problem_size: "a-b" is no name', problem_size={"a-b": N})
 
     def test_arrays_leave_the_machine_on_request_alone(self):
         with FakeDaemon(tcp=True) as daemon, cubind.connect(daemon.address) as client:
@@ -271,7 +287,7 @@ class Definitions(unittest.TestCase):
             (path.parent / "parts/inner.cuh").write_text('#include "../../elsewhere.cuh"\n')
             path.write_text('#include "parts/outer.cuh"\n#include <cuda_fp16.h>\n// #include "no.cuh"\n')
             made = definition(kernel_source=path)
-        sources = {name for name in made.files if not name.endswith(".npy")} - {"add_arrays_reference.cu"}
+        sources = {*made.files} - {"add_arrays_reference.cu"}
         self.assertEqual(sources, {"add.cu", "parts/outer.cuh", "parts/inner.cuh"})
 
     def test_sizes_grids_and_options(self):
@@ -295,18 +311,31 @@ class Definitions(unittest.TestCase):
         self.assertEqual(made.spec["options"], ["--std=c++20", "--use_fast_math"])
         self.assertEqual(made.spec["defines"][0], "FAST=1")
 
+    def test_a_size_may_be_an_expression_of_the_values(self):
+        made = definition(problem_size=["per_thread * 1024", N], restrictions=None)
+        self.assertEqual(made.problem, {"size_y": N})
+        grid = made.spec["launches"][0]["grid"]
+        self.assertEqual(grid, ["cdiv(per_thread * 1024, block_size_x * per_thread)", "size_y"])
+        alone = definition(problem_size="per_thread", grid_div_x=[], restrictions=None)
+        self.assertEqual((alone.problem, alone.spec["launches"][0]["grid"]), ({"calls": 1}, ["per_thread"]))
+
+    def test_outputs_that_differ_by_design_are_not_compared(self):
+        made = definition(answer=None, tolerance=float("inf"))
+        self.assertEqual(made.spec["tolerance"], {"f32": {"rtol": 1e300, "atol": 1e300}})
+        self.assertIn("the outputs are not compared: nothing says that they are correct", made.notes)
+
     def test_bits_of_types_that_numpy_lacks(self):
         source = tuned_here.SOURCE.replace("float", "__nv_bfloat16")
         bits = np.zeros(N, np.uint16)
         made = definition(kernel_source=source, arguments=[bits, bits, bits, N], answer=None)
         self.assertEqual(made.spec["arguments"]["c"]["buffer"], "bf16")
-        self.assertIn(b"'descr': '<u2'", made.files["c.npy"])
+        self.assertIn(b"'descr': '<u2'", made.arrays["c.npy"].npy())
 
     def test_files_of_arrays_are_numpys(self):
         array = np.arange(6, dtype=np.int32).reshape(2, 3)
         source = tuned_here.SOURCE.replace("const float* b", "const int* b")
         made = definition(kernel_source=source, arguments=[*call()["arguments"][:2], array, N])
-        self.assertTrue((np.load(io.BytesIO(made.files["b.npy"])) == array).all())
+        self.assertTrue((np.load(io.BytesIO(made.arrays["b.npy"].npy())) == array).all())
 
     def test_parameters_are_read_from_the_source(self):
         source = """
