@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _limits
 from ._cuda_source import Parameter, read_source
 from ._defining import TOLERANCES
 from ._expressions import Condition, condition, expression, run
 from ._host_arrays import HostArray, host_array, is_number, scalar
 from ._interface import Interface
+from ._spec_parts import entry_of, listed, options_of, prelude, printed, sizes_of, values_of, with_values
 from .arrays import ITEM_BYTES
 from .errors import InvalidArgumentError
 
@@ -28,7 +28,6 @@ _NAME_DIGITS = 12
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _ANY = 1e300  # a tolerance that every number is within
 _NOT_COMPARED = "the outputs are not compared: nothing says that they are correct"
-_LINE = 110  # characters of a spec as a file
 _ANSWER = "cubind_answer"  # the kernel that writes what a caller expects
 _ANSWER_THREADS = 256
 _ANSWER_SOURCE = f"""
@@ -82,7 +81,7 @@ class Definition:
 
     def json(self) -> bytes:
         """The spec as a file."""
-        return _printed(self.spec).encode() + b"\n"
+        return printed(self.spec).encode() + b"\n"
 
     def interface(self) -> Interface:
         """What a launch is given."""
@@ -119,8 +118,8 @@ class _Definer:
         self._stem = asked.kernel_name.partition("<")[0].strip().rpartition("::")[2]
         self._source = read_source(asked.kernel_source, self._stem, "kernel_source")
         self._parameters = self._source.parameters(asked.kernel_name, "kernel_name")
-        self._problem, self._sizes = _sizes(asked.problem_size)
-        self._values = _values(asked.tune_params)
+        self._problem, self._sizes = sizes_of(asked.problem_size)
+        self._values = values_of(asked.tune_params)
         for place, names in (("problem_size", self._problem), ("tune_params", self._values)):
             for name in names:
                 if not _IDENTIFIER.fullmatch(name):
@@ -159,9 +158,9 @@ class _Definer:
             launch["shared_bytes"] = shared
         answers = self._add_answers(passed)
         reference = self._reference(launch, answers, default)
-        options, defines = _options(self._asked.compiler_options)
+        options, defines = options_of(self._asked.compiler_options)
         self._files.update({path: text.encode() for path, text in self._source.files.items()})
-        self._files[self._source.path] = (_prelude(self._choices) + self._source.text).encode()
+        self._files[self._source.path] = (prelude(self._choices) + self._source.text).encode()
         spec: dict[str, Any] = {
             "description": "made by cubind.tune_kernel()",
             "source": self._source.path,
@@ -256,7 +255,7 @@ class _Definer:
 
     def _block_axes(self) -> list[Any]:
         if self._asked.block is not None:
-            return _listed(self._asked.block)
+            return listed(self._asked.block)
         names = self._asked.block_size_names or _BLOCK_SIZE_NAMES
         axes = [name if name in self._values else 1 for name in names]
         if all(axis == 1 for axis in axes):
@@ -274,7 +273,7 @@ class _Definer:
 
     def _grid(self) -> list[str]:
         if self._asked.grid is not None:
-            return [self._expression(axis, "grid") for axis in _listed(self._asked.grid)]
+            return [self._expression(axis, "grid") for axis in listed(self._asked.grid)]
         if len(self._sizes) > 3:
             raise InvalidArgumentError("pass grid=[...] for a problem of more than three sizes", "grid")
         names = [*(self._asked.block_size_names or _BLOCK_SIZE_NAMES), "", "", ""]
@@ -285,7 +284,7 @@ class _Definer:
             if divisors is None:
                 divisors = [names[axis]] if names[axis] in self._values else []
             place = f"grid_div_{'xyz'[axis]}"
-            factors = [self._expression(each, place) for each in _listed(divisors)]
+            factors = [self._expression(each, place) for each in listed(divisors)]
             divisor = " * ".join(f if re.fullmatch(r"\w+", f) else f"({f})" for f in factors)
             grid.append(f"cdiv({size}, {divisor})" if divisor else size)
         return grid
@@ -414,7 +413,7 @@ class _Definer:
             )
         elif others:
             self._notes.append(f"{', '.join(others)}: compared with the default configuration alone")
-            launches, text = [_with_values(launch, default)], self._default_text(self._source.text, default)
+            launches, text = [with_values(launch, default)], self._default_text(self._source.text, default)
         launches += [self._answer_launch(name, answer) for name, answer in answers.items()]
         path = f"{self._stem}_reference.cu"
         self._files[path] = (text + (_ANSWER_SOURCE if answers else "")).encode()
@@ -422,22 +421,22 @@ class _Definer:
 
     def _default_text(self, text: str, default: Mapping[str, int]) -> str:
         macros = [f"#define {self._macro(name)} {value}\n" for name, value in default.items()]
-        return "".join(macros) + _prelude(self._choices) + text
+        return "".join(macros) + prelude(self._choices) + text
 
     def _reference_text(self, given: Mapping[str, Any], default: Mapping[str, int]) -> str:
         source = self._source
         if given.get("kernel_source") is not None:
             source = read_source(given["kernel_source"], f"{self._stem}_reference", "reference kernel_source")
             self._files.update({path: text.encode() for path, text in source.files.items()})
-        source.parameters(_entry(given), "reference kernel_name")
+        source.parameters(entry_of(given), "reference kernel_name")
         return self._default_text(source.text, default)
 
     def _reference_launch(self, given: Mapping[str, Any], arguments: list[str]) -> dict[str, Any]:
-        launch = {"entry": _entry(given), "arguments": arguments}
+        launch = {"entry": entry_of(given), "arguments": arguments}
         for axes in ("grid", "block"):
             if axes not in given:
                 raise InvalidArgumentError(f'has no "{axes}": a list of expressions of the size', "reference")
-            launch[axes] = [self._expression(axis, f"reference {axes}") for axis in _listed(given[axes])]
+            launch[axes] = [self._expression(axis, f"reference {axes}") for axis in listed(given[axes])]
         return launch
 
     def _answer_launch(self, name: str, answer: str) -> dict[str, Any]:
@@ -469,106 +468,3 @@ class _Definer:
         read = [name for name in passed if name not in outputs]
         told = f"{', '.join(outputs)}: read and written" + (f"; {', '.join(read)}: read" if read else "")
         self._notes.insert(0, told)
-
-
-def _sizes(given: Any) -> tuple[dict[str, int], list[Any]]:
-    """The problem's dims, and what the axes of a grid divide: names of dims, or expressions of tunables."""
-    if isinstance(given, Mapping):
-        named = dict(given)
-    elif isinstance(given, (list, tuple)):
-        named = {f"size_{axis}": each for axis, each in zip("xyz", given)}
-        if len(given) > 3:
-            raise InvalidArgumentError("name more than three sizes: {...}", "problem_size")
-    else:
-        named = {"size": given}
-    dims, axes = {}, []
-    for name, value in named.items():
-        is_expression = isinstance(value, str) or callable(value)
-        axes.append(value if is_expression else name)
-        if not is_expression:
-            try:
-                dims[name] = _limits.integer(value, f"problem_size {name}")
-            except TypeError:
-                raise InvalidArgumentError(f"{value!r} is no size", f"problem_size {name}") from None
-    return dims or {"calls": 1}, axes
-
-
-def _values(given: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
-    if not isinstance(given, Mapping):
-        raise InvalidArgumentError(f"is a {type(given).__name__}: a dict of lists is meant", "tune_params")
-    found = {}
-    for name, values in given.items():
-        if isinstance(values, (str, int, float)) or not hasattr(values, "__iter__"):
-            raise InvalidArgumentError(f"{values!r} is no list of values", f"tune_params {name}")
-        found[name] = [value.item() if hasattr(value, "item") else value for value in values]
-        for value in found[name]:
-            if not isinstance(value, (int, float, str)):
-                raise InvalidArgumentError(f"{value!r} is neither a number nor a text", f"tune_params {name}")
-    return found
-
-
-def _prelude(choices: Mapping[str, Sequence[Any]]) -> str:
-    """Macros for the values that a spec numbers."""
-    lines = []
-    for name, values in choices.items():
-        for index, value in enumerate(values):
-            lines.append(f"#{'el' if index else ''}if cubind_{name} == {index}\n#define {name} {value}\n")
-        lines.append("#endif\n")
-    return "".join(lines) + ("#line 1\n" if lines else "")
-
-
-def _with_values(launch: Mapping[str, Any], values: Mapping[str, int]) -> dict[str, Any]:
-    """A launch of one configuration."""
-
-    def replaced(text: str) -> str:
-        for name, value in values.items():
-            text = re.sub(rf"\b{name}\b", str(value), text)
-        return text
-
-    entry: str = launch["entry"]
-    for name, value in values.items():
-        entry = entry.replace(f"{{{name}}}", str(value))
-    found = {**launch, "entry": entry}
-    for axes in ("grid", "block"):
-        found[axes] = [replaced(axis) for axis in launch[axes]]
-    if "shared_bytes" in launch:
-        found["shared_bytes"] = replaced(launch["shared_bytes"])
-    return found
-
-
-def _options(given: Sequence[str]) -> tuple[list[str], list[str]]:
-    """NVRTC's options, and macros. It always optimizes, and names its options with two hyphens."""
-    options, defines = [], []
-    for option in given:
-        if option.startswith("-D"):
-            name, equals, value = option[2:].partition("=")
-            defines.append(f"{name}={value if equals else 1}")
-        elif not re.fullmatch(r"-O[0-3]", option):
-            options.append(f"-{option}" if re.match(r"-[a-z]{2}", option) else option)
-    return options, defines
-
-
-def _entry(reference: Any) -> str:
-    if not isinstance(reference, Mapping) or "kernel_name" not in reference:
-        raise InvalidArgumentError(
-            'a dict is meant: {"kernel_name": ..., "grid": [...], "block": [...]}', "reference"
-        )
-    return str(reference["kernel_name"])
-
-
-def _printed(value: Any, indent: int = 0) -> str:
-    """JSON; what fits stays on one line."""
-    flat = json.dumps(value, allow_nan=False)
-    if len(flat) + indent <= _LINE or not isinstance(value, (dict, list)):
-        return flat
-    inner = " " * (indent + 2)
-    if isinstance(value, list):
-        parts = [f"{inner}{_printed(each, indent + 2)}" for each in value]
-    else:
-        parts = [f"{inner}{json.dumps(name)}: {_printed(each, indent + 2)}" for name, each in value.items()]
-    opened, closed = "[]" if isinstance(value, list) else "{}"
-    return f"{opened}\n" + ",\n".join(parts) + f"\n{' ' * indent}{closed}"
-
-
-def _listed(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, (list, tuple)) else [given]

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "tests/service/server/daemon_fixture.hpp"
+#include "tests/service/server/team_daemon.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/triton_spec.hpp"
 
@@ -188,6 +189,29 @@ TEST_CASE("a definition does not take the name of a kernel of the daemon's folde
   spec["name"] = "vector_add";
   bundle.spec_json = spec.dump();
   CHECK(caller.define(bundle).error_code() == grpc::StatusCode::ALREADY_EXISTS);
+}
+
+TEST_CASE("only the daemon's user defines a kernel whose arrays stay in memory") {
+  SpecBundle bundle = cuda_kernel();
+  OrderedJson spec = OrderedJson::parse(bundle.spec_json);
+  spec["problem"].erase("bucket");
+  spec["problem"]["types"]["T"] = {"f32"};
+  spec["arguments"]["a"] = {{"buffer", "f32"}, {"extent", "7"}, {"role", "in"}, {"fill", {{"npy", "a.npy"}}}};
+  bundle.spec_json = spec.dump();
+  const std::string header =
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (7,), 'memory': '/proc/1/fd/3', "
+      "'sha256': '" +
+      Digest::of("a").hex() + "'}";
+  bundle.files.push_back(
+      {"a.npy", std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header});
+  TeamDaemon team;
+  const grpc::Status refused = team.define(bundle, team.issue({.name = "t", .roles = {CallerRole::Tuner}}));
+  CHECK(refused.error_code() == grpc::StatusCode::PERMISSION_DENIED);
+  CHECK(refused.error_message().find("/arguments/a/fill/npy") != std::string::npos);
+  DefiningCaller own;
+  const grpc::Status taken = own.define(bundle);
+  INFO(taken.error_message());
+  CHECK(taken.ok());
 }
 
 TEST_CASE("what is no spec is not defined") {

@@ -227,6 +227,7 @@ class Refused(unittest.TestCase):
         self.refused("tune_params has none of block_size_x", tune_params={"threads": [64]}, restrictions=None)
         self.refused("default: block_size_x = 100 is not one of the values", default={"block_size_x": 100})
         self.refused("problem_size size: None is no size", problem_size=None)
+        self.refused("problem_size size: 4.5 is no size", problem_size=4.5)
         self.refused("problem_size: raises NameError: name 'x'", problem_size="x")
 
     def test_answers_for_no_output(self):

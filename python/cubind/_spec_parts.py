@@ -1,0 +1,118 @@
+"""Parts of a kernel spec that do not depend on each other: sizes, values, macros, options, text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _limits
+from .errors import InvalidArgumentError
+
+_LINE = 110  # characters of a spec as a file
+
+
+def sizes_of(given: Any) -> tuple[dict[str, int], list[Any]]:
+    """The problem's dims, and what the axes of a grid divide: names of dims, or expressions of tunables."""
+    if isinstance(given, Mapping):
+        named = dict(given)
+    elif isinstance(given, (list, tuple)):
+        named = {f"size_{axis}": each for axis, each in zip("xyz", given)}
+        if len(given) > 3:
+            raise InvalidArgumentError("name more than three sizes: {...}", "problem_size")
+    else:
+        named = {"size": given}
+    dims, axes = {}, []
+    for name, value in named.items():
+        is_expression = isinstance(value, str) or callable(value)
+        axes.append(value if is_expression else name)
+        if not is_expression:
+            if not hasattr(value, "__index__"):
+                raise InvalidArgumentError(f"{value!r} is no size", f"problem_size {name}")
+            dims[name] = _limits.integer(value, f"problem_size {name}")
+    return dims or {"calls": 1}, axes
+
+
+def values_of(given: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """Those of each tunable as Python's. Raises InvalidArgumentError."""
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"is a {type(given).__name__}: a dict of lists is meant", "tune_params")
+    found = {}
+    for name, values in given.items():
+        if isinstance(values, (str, int, float)) or not hasattr(values, "__iter__"):
+            raise InvalidArgumentError(f"{values!r} is no list of values", f"tune_params {name}")
+        found[name] = [value.item() if hasattr(value, "item") else value for value in values]
+        for value in found[name]:
+            if not isinstance(value, (int, float, str)):
+                raise InvalidArgumentError(f"{value!r} is neither a number nor a text", f"tune_params {name}")
+    return found
+
+
+def prelude(choices: Mapping[str, Sequence[Any]]) -> str:
+    """Macros for the values that a spec numbers."""
+    lines = []
+    for name, values in choices.items():
+        for index, value in enumerate(values):
+            lines.append(f"#{'el' if index else ''}if cubind_{name} == {index}\n#define {name} {value}\n")
+        lines.append("#endif\n")
+    return "".join(lines) + ("#line 1\n" if lines else "")
+
+
+def with_values(launch: Mapping[str, Any], values: Mapping[str, int]) -> dict[str, Any]:
+    """A launch of one configuration."""
+
+    def replaced(text: str) -> str:
+        for name, value in values.items():
+            text = re.sub(rf"\b{name}\b", str(value), text)
+        return text
+
+    entry: str = launch["entry"]
+    for name, value in values.items():
+        entry = entry.replace(f"{{{name}}}", str(value))
+    found = {**launch, "entry": entry}
+    for axes in ("grid", "block"):
+        found[axes] = [replaced(axis) for axis in launch[axes]]
+    if "shared_bytes" in launch:
+        found["shared_bytes"] = replaced(launch["shared_bytes"])
+    return found
+
+
+def options_of(given: Sequence[str]) -> tuple[list[str], list[str]]:
+    """NVRTC's options, and macros. It always optimizes, and names its options with two hyphens."""
+    options, defines = [], []
+    for option in given:
+        if option.startswith("-D"):
+            name, equals, value = option[2:].partition("=")
+            defines.append(f"{name}={value if equals else 1}")
+        elif not re.fullmatch(r"-O[0-3]", option):
+            options.append(f"-{option}" if re.match(r"-[a-z]{2}", option) else option)
+    return options, defines
+
+
+def entry_of(reference: Any) -> str:
+    """The kernel's name. Raises InvalidArgumentError."""
+    if not isinstance(reference, Mapping) or "kernel_name" not in reference:
+        raise InvalidArgumentError(
+            'a dict is meant: {"kernel_name": ..., "grid": [...], "block": [...]}', "reference"
+        )
+    return str(reference["kernel_name"])
+
+
+def printed(value: Any, indent: int = 0) -> str:
+    """JSON; what fits stays on one line."""
+    flat = json.dumps(value, allow_nan=False)
+    if len(flat) + indent <= _LINE or not isinstance(value, (dict, list)):
+        return flat
+    inner = " " * (indent + 2)
+    if isinstance(value, list):
+        parts = [f"{inner}{printed(each, indent + 2)}" for each in value]
+    else:
+        parts = [f"{inner}{json.dumps(name)}: {printed(each, indent + 2)}" for name, each in value.items()]
+    opened, closed = "[]" if isinstance(value, list) else "{}"
+    return f"{opened}\n" + ",\n".join(parts) + f"\n{' ' * indent}{closed}"
+
+
+def listed(given: Any) -> list[Any]:
+    """A list, or one of one."""
+    return list(given) if isinstance(given, (list, tuple)) else [given]
