@@ -9,7 +9,7 @@
 #include "base/json_node.hpp"
 #include "base/text.hpp"
 #include "plan/compiled_plan.hpp"
-#include "plan/evidence_json.hpp"
+#include "plan/facts/fact_json.hpp"
 #include "tuner/spec/todays_terms.hpp"
 #include "tuner/table/table_parts.hpp"
 

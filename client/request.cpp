@@ -9,7 +9,7 @@
 #include "client/gpu.hpp"
 #include "plan/answer.hpp"
 #include "plan/answer_wire.hpp"
-#include "plan/facts_wire.hpp"
+#include "plan/facts/gpu_facts.hpp"
 #include "plan/wire.hpp"
 
 namespace cubind {

@@ -30,6 +30,23 @@ struct DeviceFacts {
   bool operator==(const DeviceFacts&) const = default;
 };
 
+/// Calls `visit(name, value)` for those that v1.DeviceFacts has, under its names.
+template <typename Visit>
+void visit_facts(const DeviceFacts& facts, const Visit& visit) {
+  visit("name", facts.name);
+  visit("pci_device_id", facts.pci_device_id);
+  visit("cc_major", facts.cc_major);
+  visit("cc_minor", facts.cc_minor);
+  visit("sm_count", facts.sm_count);
+  visit("l2_bytes", facts.l2_bytes);
+  visit("shared_optin_bytes", facts.shared_optin_bytes);
+  visit("memory_bytes", facts.memory_bytes);
+  visit("memory_bus_bits", facts.memory_bus_bits);
+  visit("mig_profile", facts.mig_profile);
+  visit("power_limit_mw", facts.power_limit_mw);
+  visit("max_sm_mhz", facts.max_sm_mhz);
+}
+
 struct DriverVersion {
   std::uint32_t cuda = 0;  // 13000 for 13.0
   std::string version;     // "580.159.04"; empty if neither NVML nor /proc tells

@@ -39,7 +39,7 @@ except='' forbid 'the service knows nothing of the daemon around it' "server/($a
 except='' forbid 'client knows schemas, base, cuda_api, the launch plan and expressions; never server, agent or workers' \
   '(server/|tuner/(worker|agent|verify)/)' client
 except='' forbid 'the Python extension is the client without its messages: never gRPC, protobuf or what stands on them' \
-  '(server/|schemas/|google/|grpc|plan/[a-z_]*wire|client/((answer|client|connection|kernel|request)\.hpp|cubindctl/))' python/extension
+  '(server/|schemas/|google/|grpc|plan/([a-z_]*wire|facts/)|client/((answer|client|connection|kernel|request)\.hpp|cubindctl/))' python/extension
 except='' forbid 'of the tuner the Python extension knows launch plans and expressions alone' \
   'tuner/(agent|worker|search|measure|verify|spec|space|table|includes|toolchain)/' python/extension
 except='' forbid 'CPython stays in the extension' 'Python\.h' base cuda_api plan launch tuner server client
@@ -51,7 +51,7 @@ except='' forbid 'bundles stand on trust, specs and tables' \
   '(connect|cuda_api|launch|server|client|schemas|tuner/(agent|worker|search|measure|verify))/' bundle
 except='' forbid 'cuda_api stands on base alone' '(plan|launch|tuner|server|client|schemas)/' cuda_api
 except='' forbid 'launch stands on base, cuda_api and the launch plan, without messages' \
-  '(server|client|schemas|google|tuner/(agent|worker|search|measure|verify|spec|space|table|includes|toolchain)|plan/[a-z_]*wire)' launch
+  '(server|client|schemas|google|tuner/(agent|worker|search|measure|verify|spec|space|table|includes|toolchain)|plan/([a-z_]*wire|facts/))' launch
 except='tuner/worker/.*' forbid 'launching is for the device worker and clients' 'launch/' tuner server
 except='' forbid 'specs and sources stand below search, agent and workers' \
   'tuner/(search|measure|verify|agent|worker)/' tuner/space tuner/spec tuner/includes tuner/toolchain tuner/table

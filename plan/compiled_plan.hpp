@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/evidence.hpp"
+#include "plan/facts/facts.hpp"
 #include "plan/launch_plan.hpp"
 
 namespace cubind {

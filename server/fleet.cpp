@@ -13,9 +13,9 @@ namespace {
 
 std::string describe(const DeviceClass& device) {
   const DeviceFacts& facts = device.facts;
-  return device.label + "@" + device.digest.hex().substr(0, 8) + " (" + std::to_string(facts.sm_count) +
-         " SMs, " + std::to_string(facts.memory_bytes >> 30) + " GiB" +
-         (facts.mig_profile.empty() ? "" : ", MIG " + facts.mig_profile) + ")";
+  return device.label + "@" + device.digest.hex().substr(0, 8) + " (" + std::to_string(facts.sm_count()) +
+         " SMs, " + std::to_string(facts.memory_bytes() >> 30) + " GiB" +
+         (facts.mig_profile().empty() ? "" : ", MIG " + facts.mig_profile()) + ")";
 }
 
 std::string describe(const std::vector<DeviceClass>& devices) {

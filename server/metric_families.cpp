@@ -97,10 +97,10 @@ void add_answers(ServiceContext& context, Families& to) {
 }
 
 void add_jobs(ServiceContext& context, Families& to) {
-  std::map<JobState, std::uint64_t> open{{JobState::Queued, 0},
-                                         {JobState::Running, 0},
-                                         {JobState::NoDevice, 0},
-                                         {JobState::WaitingForIdleGpu, 0}};
+  std::map<JobState, std::uint64_t> open{{v1::Job::QUEUED, 0},
+                                         {v1::Job::RUNNING, 0},
+                                         {v1::Job::NO_DEVICE, 0},
+                                         {v1::Job::WAITING_FOR_IDLE_GPU, 0}};
   for (const JobEvent& event : context.scheduler.open_jobs()) {
     ++open[event.job.state];
   }

@@ -129,7 +129,7 @@ class Seed {
     v1::GetVariantRequest request;
     request.set_kernel(spec_.name);
     to_wire(record.question.problem, *request.mutable_problem());
-    to_wire(device_.facts, *request.mutable_device()->mutable_facts());
+    *request.mutable_device()->mutable_facts() = device_.facts;
     request.mutable_device()->mutable_driver()->set_cuda(record.driver.cuda);
     request.mutable_device()->mutable_driver()->set_version(record.driver.version);
     append_request(cubin_requests, request.SerializeAsString());

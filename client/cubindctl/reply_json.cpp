@@ -4,7 +4,7 @@
 
 #include "base/hex.hpp"
 #include "client/cubindctl/answers/answer_json.hpp"
-#include "plan/evidence_json.hpp"
+#include "plan/facts/fact_json.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {

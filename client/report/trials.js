@@ -4,7 +4,7 @@ const winnerOf = (tuning) => tuning.best.find((trial) => trial.is_winner);
 
 function whyItWon({winner, remarks}) {
   const text = winner.configuration ? `The winner is ${joined(winner.configuration)}: ${duration(winner.time_us)}` +
-    `${winner.gain_over_default ? `, ${times(winner.gain_over_default)} over the default` : ''}` +
+    `${overDefault(winner).gain ? `, ${times(overDefault(winner).gain)} over the default` : ''}` +
     `${winner.reason ? `; ${winner.reason}` : ''}.` : null;
   return [text && html('p', {}, text), remarks.filter((remark) => !remark.includes('roofline')).map(absent)];
 }

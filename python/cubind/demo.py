@@ -204,7 +204,7 @@ def _gains(table: str, device: str) -> dict[str, float]:
     for record in _wire.table_rows(table):
         if record["device"] == device:
             problem = {**record["problem"]["dims"], **record["problem"]["types"]}
-            found[_problem_text(problem)] = record["gain_over_default"]
+            found[_problem_text(problem)] = record.get("gain_over_default", 0.0)
     return found
 
 

@@ -34,6 +34,9 @@ Gpu read_gpu(int ordinal) {
   return ordinal < 0 ? current_gpu() : gpu_at(static_cast<std::size_t>(ordinal));
 }
 
+PyObject* fact_object(const std::string& text) { return PyUnicode_FromString(text.c_str()); }
+PyObject* fact_object(std::uint64_t number) { return PyLong_FromUnsignedLongLong(number); }
+
 // The fields of v1.DeviceFacts and v1.DriverVersion.
 PyObject* gpu(PyObject*, PyObject* arguments) {
   int ordinal = -1;
@@ -42,16 +45,15 @@ PyObject* gpu(PyObject*, PyObject* arguments) {
   }
   return guarded([&] {
     const Gpu gpu = read_gpu(ordinal);
-    const cuda::DeviceFacts& facts = gpu.facts;
-    return Object::take(Py_BuildValue(
-        "{s:{s:s,s:I,s:I,s:I,s:I,s:K,s:K,s:K,s:I,s:s,s:I,s:I},s:{s:I,s:s}}", "facts", "name",
-        facts.name.c_str(), "pci_device_id", facts.pci_device_id, "cc_major", facts.cc_major, "cc_minor",
-        facts.cc_minor, "sm_count", facts.sm_count, "l2_bytes",
-        static_cast<unsigned long long>(facts.l2_bytes), "shared_optin_bytes",
-        static_cast<unsigned long long>(facts.shared_optin_bytes), "memory_bytes",
-        static_cast<unsigned long long>(facts.memory_bytes), "memory_bus_bits", facts.memory_bus_bits,
-        "mig_profile", facts.mig_profile.c_str(), "power_limit_mw", facts.power_limit_mw, "max_sm_mhz",
-        facts.max_sm_mhz, "driver", "cuda", gpu.driver.cuda, "version", gpu.driver.version.c_str()));
+    const Object facts = Object::take(PyDict_New());
+    visit_facts(gpu.facts, [&]<typename Value>(const char* name, const Value& value) {
+      const Object item = Object::take(fact_object(value));
+      if (PyDict_SetItemString(facts.get(), name, item.get()) != 0) {
+        throw PythonError();
+      }
+    });
+    return Object::take(Py_BuildValue("{s:O,s:{s:I,s:s}}", "facts", facts.get(), "driver", "cuda",
+                                      gpu.driver.cuda, "version", gpu.driver.version.c_str()));
   });
 }
 

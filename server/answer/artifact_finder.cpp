@@ -19,7 +19,7 @@ std::vector<std::string> architectures(const Question& question, const RecordRow
   std::vector<std::string> found{target_architecture(question)};
   const DeviceFacts& facts = question.device.facts;
   if (record && record->architecture != found.front() &&
-      cubin_runs_on(record->architecture, facts.cc_major, facts.cc_minor)) {
+      cubin_runs_on(record->architecture, facts.cc_major(), facts.cc_minor())) {
     found.push_back(record->architecture);
   }
   return found;

@@ -16,7 +16,7 @@ std::optional<RecordRow> made_by_tuning(const Question& question, const AgentPro
     RecordRow made;
     made.evidence = Evidence::Measured;
     made.driver = device->driver;
-    made.timing.set_power_limit_mw(device->device.facts.power_limit_mw);
+    made.timing.set_power_limit_mw(device->device.facts.power_limit_mw());
     // An agent measures with its own toolchains, whatever others offer for compiling.
     const ToolchainNeed need = toolchain_need(*question.spec, question.is_foreign,
                                               architecture(device->device.facts, false), device->driver.cuda);

@@ -61,8 +61,7 @@ std::vector<OfferedDevice> devices_from_wire(
     check_facts(devices[i].facts(), element_member(field, i, "facts"));
     check_text(devices[i].driver().version(), element_member(field, i, "driver.version"));
     check_text(devices[i].consent(), element_member(field, i, "consent"), kMaxReasonBytes);
-    device.device =
-        derive_device_class(device_facts_from_wire(devices[i].facts()), element_member(field, i, "facts"));
+    device.device = derive_device_class(devices[i].facts(), element_member(field, i, "facts"));
     device.driver = {devices[i].driver().cuda(), devices[i].driver().version()};
     device.consent = devices[i].consent();
     device.trial_memory_bytes = devices[i].trial_memory_bytes();

@@ -9,8 +9,8 @@
 #include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "plan/answer_wire.hpp"
+#include "plan/facts/fact_check.hpp"
 #include "plan/wire_fields.hpp"
-#include "server/convert/fact_check.hpp"
 #include "server/convert/limits.hpp"
 #include "server/store/row_facts.hpp"
 #include "tuner/spec/wire.hpp"
@@ -30,7 +30,7 @@ std::string log_from_wire(const std::string& text) { return printable(cut_utf8(t
 
 TrialRow checked_trial(const v1::TrialHeader& wire, const std::string& field) {
   TrialRow trial = trial_from_wire(wire, field);
-  trial.detail = log_from_wire(wire.detail());
+  trial.header().set_detail(log_from_wire(wire.detail()));
   return trial;
 }
 
@@ -100,21 +100,6 @@ void check_stages(const v1::JobResult& wire) {
   }
 }
 
-WorkResult::Status status_from_wire(v1::JobResult::Status status) {
-  switch (status) {
-    case v1::JobResult::DONE:
-      return WorkResult::Status::Done;
-    case v1::JobResult::FAILED:
-      return WorkResult::Status::Failed;
-    case v1::JobResult::INTERRUPTED:
-      return WorkResult::Status::Interrupted;
-    case v1::JobResult::SMALLER:
-      return WorkResult::Status::Smaller;
-    default:
-      throw Error(ErrorCode::InvalidArgument, "result.status", std::to_string(status) + " is not known");
-  }
-}
-
 // Messages that stay near kWorkPageBytes: a row is small compared with that.
 class Pages {
  public:
@@ -145,21 +130,6 @@ class Pages {
 
 }  // namespace
 
-WorkProgress progress_from_wire(const v1::Progress& wire) {
-  WorkProgress progress;
-  check_fact(wire, "progress");
-  progress.stage = wire.stage();
-  progress.configurations = wire.configurations();
-  progress.configurations_done = std::min(wire.configurations_done(), wire.configurations());
-  progress.nvrtc_calls = wire.nvrtc_calls();
-  progress.waits_because = wire.waits_because();
-  progress.is_lent = wire.is_lent();
-  progress.best_us = wire.best_us();
-  progress.state =
-      wire.state() == v1::Job::WAITING_FOR_IDLE_GPU ? JobState::WaitingForIdleGpu : JobState::Running;
-  return progress;
-}
-
 WorkBatch batch_from_wire(const v1::Batch& wire) {
   check_fact(wire, "batch");
   WorkBatch batch;
@@ -178,14 +148,14 @@ WorkBatch batch_from_wire(const v1::Batch& wire) {
 WorkResult result_from_wire(const v1::JobResult& wire, std::chrono::system_clock::time_point now) {
   check_fact(wire, "result");
   WorkResult result;
-  result.status = status_from_wire(wire.status());
-  result.error = log_from_wire(wire.error());
+  if (!v1::JobResult::Status_IsValid(wire.status())) {
+    refuse("result.status", std::to_string(wire.status()) + " is not known");
+  }
   check_outcomes(wire);
-  result.outcomes.assign(wire.outcomes().begin(), wire.outcomes().end());
-  result.needs_bytes = wire.needs_bytes();
   check_stages(wire);
-  result.stages.assign(wire.stages().begin(), wire.stages().end());
-  if (result.status == WorkResult::Status::Smaller) {
+  result.told = wire;
+  result.told.set_error(log_from_wire(wire.error()));
+  if (wire.status() == v1::JobResult::SMALLER) {
     result.smaller_problem = problem_from_wire(wire.smaller_problem(), "result.smaller_problem");
   }
   if (wire.winner_trial().empty()) {
@@ -217,23 +187,20 @@ WorkResult result_from_wire(const v1::JobResult& wire, std::chrono::system_clock
   return result;
 }
 
-CheckOutcome check_from_wire(const v1::CheckResult& wire) {
-  check_fact(wire, "check");
-  CheckOutcome outcome;
-  outcome.outcome = outcome_from_wire(wire.outcome(), "check.outcome");
-  outcome.log = log_from_wire(wire.log());
-  for (const v1::SpecFault& fault : wire.faults()) {
-    outcome.faults.push_back(
-        {log_from_wire(fault.pointer()), log_from_wire(fault.cause()), fault.is_limit()});
+v1::CheckResult checked(v1::CheckResult result) {
+  check_fact(result, "check");
+  outcome_from_wire(result.outcome(), "check.outcome");
+  if (!result.info().digest().empty()) {
+    digest_from_wire(result.info().digest(), "check.info.digest");
   }
-  outcome.artifact.architecture = wire.info().architecture();
-  outcome.artifact.cubin_bytes = wire.info().cubin_bytes();
-  outcome.artifact.toolchain.name = wire.info().toolchain();
-  outcome.artifact.resources.assign(wire.info().entries().begin(), wire.info().entries().end());
-  if (!wire.info().digest().empty()) {
-    outcome.artifact.cubin = digest_from_wire(wire.info().digest(), "check.info.digest");
+  result.set_log(log_from_wire(result.log()));
+  for (v1::SpecFault& fault : *result.mutable_faults()) {
+    fault.set_pointer(log_from_wire(fault.pointer()));
+    fault.set_cause(log_from_wire(fault.cause()));
   }
-  return outcome;
+  result.mutable_info()->clear_key();
+  result.mutable_info()->clear_zstd_cubin();
+  return result;
 }
 
 void to_wire(const Lease& lease, v1::LeaseGrant& to) {
@@ -241,15 +208,15 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
   to.set_lease_id(lease.id);
   to.set_fence(lease.fence);
   to.set_job_id(lease.job.id);
-  to.set_kind(to_wire(lease.job.kind));
+  to.set_kind(lease.job.kind);
   to_wire(lease.spec, *to.mutable_spec());
   to_wire(question.problem, *to.mutable_problem());
-  to_wire(lease.facts, *to.mutable_facts());
+  *to.mutable_facts() = lease.facts;
   to.set_device_class(bytes_of(question.device_class));
   to.set_gpu_uuid(lease.gpu_uuid);
   to_wire(question.policy, *to.mutable_policy());
   to_wire(question.numerics, *to.mutable_numerics());
-  to.set_job_key(bytes_of(lease.job.from_scratch ? Digest::of(lease.job.id) : job_key(question)));
+  to.set_job_key(bytes_of(lease.job.fact.from_scratch() ? Digest::of(lease.job.id) : job_key(question)));
   to.set_lease_ms(lease.lease_ms);
   if (lease.incumbent) {
     to.set_incumbent_trial(bytes_of(lease.incumbent->trial));
@@ -261,15 +228,15 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
   for (const Configuration& configuration : lease.job.listed) {
     to_wire(configuration, *to.add_listed());
   }
-  to.set_rounds(lease.job.rounds);
-  to.set_architecture(lease.job.architecture);
-  to.set_driver_cuda(lease.job.driver_cuda);
+  to.set_rounds(lease.job.fact.rounds());
+  to.set_architecture(lease.job.fact.architecture());
+  to.set_driver_cuda(lease.job.fact.driver_cuda());
   to.set_only_when_idle(lease.only_when_idle);
   to.set_background(lease.background);
-  to.set_for_bucket(lease.job.for_bucket);
+  to.set_for_bucket(lease.job.fact.for_bucket());
   to.set_max_trials(lease.job.budget.max_trials);
   to.set_max_seconds(lease.job.budget.max_seconds);
-  to.set_spent_seconds(lease.job.elapsed_ms / 1000);
+  to.set_spent_seconds(lease.job.shown().elapsed_ms() / 1000);
 }
 
 std::vector<v1::LeaseGrant> known_work(const Lease& lease) {

@@ -9,11 +9,11 @@
 
 namespace cubind {
 
-WorkProgress progress_from_wire(const v1::Progress& progress);
 WorkBatch batch_from_wire(const v1::Batch& batch);
 /// `now`: what claims to be measured later is refused.
 WorkResult result_from_wire(const v1::JobResult& result, std::chrono::system_clock::time_point now);
-CheckOutcome check_from_wire(const v1::CheckResult& result);
+/// Its log as it may be printed, and of the artifact what describes it.
+v1::CheckResult checked(v1::CheckResult result);
 
 /// Leaves out the known work.
 void to_wire(const Lease& lease, v1::LeaseGrant& to);

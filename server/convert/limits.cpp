@@ -1,7 +1,6 @@
 #include "server/convert/limits.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/refuse.hpp"
 #include "base/text.hpp"
@@ -18,15 +17,6 @@ void check_names(const google::protobuf::RepeatedPtrField<v1::NamedValue>& value
 }
 
 }  // namespace
-
-void check_text(std::string_view text, std::string_view field, std::size_t max) {
-  if (text.size() > max) {
-    refuse(field, "has " + std::to_string(text.size()) + " bytes, the limit is " + std::to_string(max));
-  }
-  if (text.find_first_of("\t\r\n") != std::string_view::npos || printable(text) != text) {
-    refuse(field, "holds a control or format character");
-  }
-}
 
 void check_texts(const google::protobuf::RepeatedPtrField<std::string>& texts, std::string_view field,
                  std::size_t max) {
@@ -45,23 +35,6 @@ void check_name(std::string_view text, std::string_view field) {
 void check_count(int count, int max, std::string_view field) {
   if (count > max) {
     refuse(field, "has " + std::to_string(count) + " elements, the limit is " + std::to_string(max));
-  }
-}
-
-void check_number(double value, double max, const std::string& field) {
-  if (!(value >= 0 && value <= max)) {
-    char text[96];
-    std::snprintf(text, sizeof(text), "%g is not a number between 0 and %g", value, max);
-    refuse(field, text);
-  }
-}
-
-void check_duration(double time_us, const std::string& field) {
-  check_time(time_us, field);
-  if (time_us < kLeastTimeUs) {
-    char text[96];
-    std::snprintf(text, sizeof(text), "%g us is below %g us: no launch is that short", time_us, kLeastTimeUs);
-    refuse(field, text);
   }
 }
 

@@ -5,37 +5,26 @@
 #include <string>
 #include <string_view>
 
+#include "plan/facts/value_check.hpp"
 #include "schemas/cubind.pb.h"
 #include "schemas/limits.hpp"
 
 namespace cubind {
 
-inline constexpr int kMaxMessageBytes = 4 << 20;  // gRPC's own default
-inline constexpr int kMaxNames = 64;              // dims, types or flags of a problem
-inline constexpr std::size_t kMaxNameBytes = 256;
-inline constexpr std::size_t kMaxReasonBytes = 2000;
+inline constexpr int kMaxNames = 64;  // dims, types or flags of a problem
 inline constexpr int kMaxHaveArtifacts = 64;
 inline constexpr std::size_t kMaxHintBytes = 128;
 inline constexpr int kMaxArchitectures = 16;
 inline constexpr int kMaxSourceFiles = 1000;
 inline constexpr unsigned kMaxCompileWaitMs = 60'000;
-inline constexpr double kLeastTimeUs = 1e-4;
 
-/// Throws InvalidArgument: longer than `max` bytes, or a control or format character in it.
-void check_text(std::string_view text, std::string_view field, std::size_t max = kMaxNameBytes);
-/// The same for each of them.
+/// check_text() for each of them.
 void check_texts(const google::protobuf::RepeatedPtrField<std::string>& texts, std::string_view field,
                  std::size_t max = kMaxNameBytes);
 /// Not empty either.
 void check_name(std::string_view text, std::string_view field);
 /// Throws InvalidArgument above `max` elements.
 void check_count(int count, int max, std::string_view field);
-/// Throws InvalidArgument for what is no number, is negative or is above `max`.
-void check_number(double value, double max, const std::string& field);
-/// Microseconds: at most an hour.
-inline void check_time(double time_us, const std::string& field) { check_number(time_us, kMaxTimeUs, field); }
-/// The same, and a clock of the GPU at least: every launch takes time.
-void check_duration(double time_us, const std::string& field);
 void check_problem(const v1::Problem& problem, const std::string& field);
 void check_facts(const v1::DeviceFacts& facts, const std::string& field);
 void check_device(const v1::Device& device, const std::string& field);

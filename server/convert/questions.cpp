@@ -131,7 +131,7 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
   common.kernel = kernels_.find(request.kernel());
   common.device = device(request.device(), "device");
   common.driver = driver_from_wire(request.device());
-  common.power_limit_mw = request.device().facts().power_limit_mw();
+  common.gpu = request.device().facts();
   common.policy = policy_from_wire(request.policy(), "policy");
   common.numerics = numerics_of(*common.kernel->spec, request.numerics());
   check_text(request.namespace_(), "namespace");
@@ -205,14 +205,14 @@ Question QuestionReader::read(const RecordQuestion& stored, const DeviceClass& d
 void QuestionReader::ask_as_measured(Common& common) const {
   if (const auto offered = offered_device(*fleet_.agents(), common.device.digest)) {
     common.driver = offered->driver;
-    common.power_limit_mw = offered->device.facts.power_limit_mw;
+    common.gpu = offered->device.facts;
   }
 }
 
 DeviceClass QuestionReader::device(const v1::Device& device, const std::string& field) const {
   check_device(device, field);
   if (device.has_facts()) {
-    return derive_device_class(device_facts_from_wire(device.facts()), field + ".facts");
+    return derive_device_class(device.facts(), field + ".facts");
   }
   return resolve_label(device.label(), *fleet_.agents(), *index_.snapshot(), field + ".label");
 }
@@ -231,7 +231,7 @@ Question QuestionReader::question(const Common& common, const v1::Problem& probl
                               : common.kernel->verification;
   question.device = common.device;
   question.driver = common.driver;
-  question.power_limit_mw = common.power_limit_mw;
+  question.gpu = common.gpu;
   question.toolchain = toolchain_of_today(*fleet_.agents(), toolchain_need(question));
   question.key.kernel = common.kernel->name;
   question.key.interface = common.kernel->interface;

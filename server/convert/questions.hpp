@@ -62,7 +62,7 @@ class QuestionReader {
     std::shared_ptr<const KernelEntry> kernel;
     DeviceClass device;
     std::optional<DriverVersion> driver;
-    std::uint32_t power_limit_mw = 0;
+    DeviceFacts gpu;
     Policy policy;
     Numerics numerics;
     std::string name_space;

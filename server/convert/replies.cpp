@@ -58,11 +58,11 @@ std::string note_of(const JobEvent& event) {
   if (!event.refusal.empty()) {
     return "its results could not be stored: " + event.refusal;
   }
-  if (event.job.state == JobState::WaitingForIdleGpu && !event.waits_because.empty()) {
+  if (event.job.state == v1::Job::WAITING_FOR_IDLE_GPU && !event.waits_because.empty()) {
     return event.waits_because;
   }
-  return event.job.state == JobState::NoDevice && event.needs.triton ? "needs " + to_string(event.needs)
-                                                                     : event.job.note;
+  return event.job.state == v1::Job::NO_DEVICE && event.needs.triton ? "needs " + to_string(event.needs)
+                                                                     : event.job.shown().note();
 }
 
 }  // namespace

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "schemas/agent.pb.h"
 #include "server/jobs/toolchain_need.hpp"
 #include "server/lookup/index.hpp"
 #include "server/store/rows.hpp"
 #include "tuner/spec/device_class.hpp"
-#include "tuner/spec/entry_faults.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind {
@@ -100,24 +100,6 @@ struct CheckOrder {
   bool with_reference = false;  // also compile the reference kernel, if there is one
 };
 
-/// The result of a CheckOrder.
-struct CheckOutcome {
-  Outcome outcome = Outcome::Correct;
-  std::string log;
-  std::vector<EntryFault> faults;
-  ArtifactRow artifact;  // key and toolchain digests may be empty
-};
-
-/// The progress of a leased job.
-struct WorkProgress {
-  std::string stage;
-  std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
-  double best_us = 0;
-  JobState state = JobState::Running;  // or WaitingForIdleGpu
-  std::string waits_because = {};      // WaitingForIdleGpu: who uses the GPU
-  bool is_lent = false;                // WaitingForIdleGpu: although a caller lends the GPU
-};
-
 /// A compiled variant, with its bytes unless they were uploaded before.
 struct ArtifactUpload {
   ArtifactRow row;
@@ -134,14 +116,9 @@ struct WorkBatch {
 
 /// The end of a lease.
 struct WorkResult {
-  enum class Status : std::uint8_t { Done, Failed, Interrupted, Smaller };
-  Status status = Status::Done;
-  std::string error;
-  RecordRow record;  // winner, statistics, verification, finalists; the queue adds the rest
-  std::vector<OutcomeCount> outcomes;
-  Problem smaller_problem;        // Smaller: the problem that fits; `error` names the one that does not
-  std::uint64_t needs_bytes = 0;  // Failed or Smaller for lack of memory: the bytes needed
-  std::vector<StageTime> stages;
+  v1::JobResult told;       // status, error, outcomes, stages, bytes needed
+  RecordRow record;         // winner, statistics, verification, finalists; the queue adds the rest
+  Problem smaller_problem;  // SMALLER: the problem that fits; `error` names the one that does not
 };
 
 /// The queue's messages to one agent. Calls do not block or throw; if a message cannot be sent, it is lost,

@@ -10,14 +10,11 @@ void Failures::note(const JobRow& ended) {
   std::erase_if(failures_, [&](const auto& item) {
     return item.first == ended.key || (item.second.needs_bytes == 0 && item.second.until <= now);
   });
-  if (ended.state == JobState::Failed) {
-    failures_[ended.key] = {ended.error,
-                            now + pause_,
-                            ended.question.kernel,
-                            revision_of(ended.question.kernel),
-                            ended.question.device_class,
-                            ended.for_bucket,
-                            ended.needs_bytes};
+  if (ended.state == v1::Job::FAILED) {
+    failures_[ended.key] = {ended.shown().error(),       now + pause_,
+                            ended.question.kernel,       revision_of(ended.question.kernel),
+                            ended.question.device_class, ended.fact.for_bucket(),
+                            ended.fact.needs_bytes()};
   }
 }
 

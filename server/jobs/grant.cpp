@@ -26,14 +26,14 @@ void add_trials(Lease& lease, const KernelSpec& spec, const OfferedDevice& devic
   const TrialGroup group{lease.job.question.kernel,  source_digest(spec),
                          lease.job.question.problem, lease.job.question.device_class,
                          lease.job.question.policy,  driver_branch(device.driver.version)};
-  lease.blocks = reader.blocks_of(group, lease.job.series);
-  lease.verifications = reader.verifications_of(group, lease.job.series);
+  lease.blocks = reader.blocks_of(group, lease.job.fact.series());
+  lease.verifications = reader.verifications_of(group, lease.job.fact.series());
   for (TrialRow& trial : reader.trials(group)) {
-    if (trial.series != lease.job.series && !outlives_series(trial.outcome)) {
+    if (trial.series != lease.job.fact.series() && !outlives_series(trial.outcome)) {
       continue;
     }
     trial.key.full.clear();
-    trial.detail = cut_utf8(trial.detail, kLongestDetail);
+    trial.header().set_detail(cut_utf8(trial.header().detail(), kLongestDetail));
     lease.trials.push_back(std::move(trial));
   }
 }
@@ -117,11 +117,11 @@ std::vector<Configuration> tried_for(const RecordRow& record, StoreReader& reade
 void fill_search(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
                  const IndexSnapshot& index) {
   lease.spec = kernel.spec->bundle;
-  if (!device || lease.job.from_scratch) {
+  if (!device || lease.job.fact.from_scratch()) {
     return;
   }
   lease.incumbent = incumbent(lease, *device, index);
-  if (lease.job.fence > 0 || !lease.job.listed.empty()) {  // it was leased before, or searches nothing
+  if (lease.job.fact.fence() > 0 || !lease.job.listed.empty()) {  // it was leased before, or searches nothing
     return;
   }
   Question question;

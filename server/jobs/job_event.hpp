@@ -39,8 +39,8 @@ using Watcher = std::function<void(const JobEvent&)>;
 /// waiter that lends its GPU waits on until the agent finds that GPU in use.
 inline bool ends_the_wait(const JobEvent& event, bool lends = false) {
   const JobState state = event.job.state;
-  const bool gpu_in_use = state == JobState::WaitingForIdleGpu && (!lends || event.waits_lent);
-  return has_ended(state) || state == JobState::NoDevice || gpu_in_use || event.daemon_stops ||
+  const bool gpu_in_use = state == v1::Job::WAITING_FOR_IDLE_GPU && (!lends || event.waits_lent);
+  return has_ended(state) || state == v1::Job::NO_DEVICE || gpu_in_use || event.daemon_stops ||
          !event.refusal.empty();
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 /// A result of a GPU that plays a table is not a measurement, whatever the agent calls it.
 Evidence evidence_for(const DeviceFacts& facts) {
-  return facts.replay_table.empty() ? Evidence::Measured : Evidence::Replayed;
+  return facts.replay_table().empty() ? Evidence::Measured : Evidence::Replayed;
 }
 
 /// The decisions that the agent leaves to the queue.
@@ -20,7 +20,7 @@ void stamp(const OpenJob& job, WorkBatch& batch) {
   const RecordQuestion& question = job.row.question;
   const auto stamp_row = [&](auto& row) {
     row.origin = Origin::Worker;
-    row.series = job.row.series;
+    row.series = job.row.fact.series();
     row.job_id = job.row.id;
   };
   for (ArtifactUpload& upload : batch.artifacts) {
@@ -95,7 +95,7 @@ void keep_failures(const OpenJob& job, const WorkBatch& batch, StoreWriter& writ
     }
     TrialRow wrong = *trial;
     wrong.outcome = Outcome::WrongResult;
-    wrong.detail = "results differ from run to run: another run of this verification failed";
+    wrong.header().set_detail("results differ from run to run: another run of this verification failed");
     writer.put_trial(wrong);
   }
 }
@@ -107,7 +107,7 @@ bool store_job_batch(const OpenJob& job, const AgentProfile& agent, WorkBatch& b
   stamp(job, batch);
   bool is_new = false;
   store.write([&](StoreWriter& writer) {
-    writer.require_fence(job.row.id, job.row.fence);
+    writer.require_fence(job.row.id, job.row.fact.fence());
     check_against_store(job, batch, writer);
     is_new = holds_something_new(batch, writer);
     put_artifacts(batch.artifacts, writer);
@@ -124,13 +124,13 @@ void complete_record(const OpenJob& job, JobRow& row, RecordRow& record, StoreRe
   Problem measured = std::move(record.question.problem);
   record.question = row.question;
   if (!measured.dims.empty() && measured != row.question.problem) {
-    row.note = "measured " + to_string(measured) + " for " + to_string(row.question.problem) +
-               (row.note.empty() ? "" : ": " + row.note);
+    row.shown().set_note("measured " + to_string(measured) + " for " + to_string(row.question.problem) +
+                         (row.shown().note().empty() ? "" : ": " + row.shown().note()));
     record.question.problem = std::move(measured);
   }
   record.configuration = trial.configuration;
   record.cubin = trial.cubin;
-  record.architecture = trial.architecture;
+  record.architecture = trial.fact.architecture();
   record.toolchain = trial.toolchain;
   record.driver = trial.driver;
   record.evidence = evidence_for(job.device.facts);

@@ -18,11 +18,12 @@ double median(std::vector<double> values) {
 
 JobTimes::JobTimes(const std::vector<JobRow>& jobs) {
   for (const JobRow& job : jobs) {
-    const bool counts = job.kind == JobKind::Tune && job.state == JobState::Done && job.configurations > 0;
+    const bool counts =
+        job.kind == v1::Job::TUNE && job.state == v1::Job::DONE && job.shown().configurations() > 0;
     if (!counts) {
       continue;
     }
-    const double each_ms = job.elapsed_ms / job.configurations;
+    const double each_ms = job.shown().elapsed_ms() / job.shown().configurations();
     by_question_[job.key].push_back(each_ms);
     by_kernel_[{job.question.kernel, job.question.device_class}].push_back(each_ms);
   }

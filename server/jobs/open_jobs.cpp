@@ -87,7 +87,7 @@ void OpenJobs::end_lease(OpenJob& job) {
   if (!job.lease) {
     return;
   }
-  job.row.elapsed_ms += leased_ms(job);
+  job.row.shown().set_elapsed_ms(job.row.shown().elapsed_ms() + leased_ms(job));
   leased_.erase(job.lease->id);
   if (!job.lease->gpu_uuid.empty()) {
     leased_gpus_.erase(leased_gpus_.find(job.lease->gpu_uuid));
@@ -111,7 +111,7 @@ JobEvent OpenJobs::event(const OpenJob& job) const {
   JobEvent event{
       job.row, job.device.label, job.stage, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
       nullptr, job.refusal,      job.needs};
-  event.job.elapsed_ms += leased_ms(job);
+  event.job.shown().set_elapsed_ms(event.job.shown().elapsed_ms() + leased_ms(job));
   event.waits_because = job.waits_because;
   event.waits_lent = job.waits_lent;
   return event;

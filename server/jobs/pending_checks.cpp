@@ -48,7 +48,7 @@ std::optional<CheckOrder> PendingChecks::begin_next(std::uint64_t agent, unsigne
   return order;
 }
 
-bool PendingChecks::finish(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome) {
+bool PendingChecks::finish(std::uint64_t agent, const std::string& id, const v1::CheckResult& result) {
   const auto found = find(id);
   if (found == checks_.end()) {
     return true;
@@ -58,7 +58,7 @@ bool PendingChecks::finish(std::uint64_t agent, const std::string& id, const Che
   }
   const Done done = std::move(found->done);
   checks_.erase(found);
-  done(outcome, "");
+  done(result, "");
   return true;
 }
 

@@ -16,7 +16,7 @@ namespace cubind {
 /// checks at a time, never all from one caller: a caller whose sources never finish delays only itself.
 class PendingChecks {
  public:
-  using Done = std::function<void(const CheckOutcome&, const std::string& error)>;
+  using Done = std::function<void(const v1::CheckResult&, const std::string& error)>;
 
   /// Returns the id by which the agent answers. `caller`: the unit of fair sharing.
   std::string add(std::uint64_t agent, std::string caller, CheckOrder order, Done done);
@@ -24,7 +24,7 @@ class PendingChecks {
   /// 2).
   std::optional<CheckOrder> begin_next(std::uint64_t agent, unsigned limit);
   /// Ignores an unknown id. Returns false if another agent compiles the check, which then goes on.
-  bool finish(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome);
+  bool finish(std::uint64_t agent, const std::string& id, const v1::CheckResult& result);
   /// Drops the check of a caller that has left. Returns the agent that compiles it, if any.
   std::optional<std::uint64_t> drop(const std::string& id);
   void agent_left(std::uint64_t agent);

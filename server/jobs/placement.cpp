@@ -26,7 +26,7 @@ bool may_measure_for(const AgentProfile& agent, const OfferedDevice& device, con
 }  // namespace
 
 JobPlaces Placement::places(const OpenJob& job) const {
-  return job.row.kind == JobKind::Tune ? gpus(job) : compilers(job);
+  return job.row.kind == v1::Job::TUNE ? gpus(job) : compilers(job);
 }
 
 JobPlaces Placement::gpus(const OpenJob& job) const {
@@ -90,13 +90,13 @@ bool Placement::waits_behind_foreign_use(const OpenJob& job) const {
     return std::ranges::any_of(jobs_.leased(), [&](const auto& leased) {
       const OpenJob& other = *leased.second;
       return other.lease->agent == agent && other.lease->gpu_uuid == device.uuid &&
-             other.row.state == JobState::WaitingForIdleGpu;
+             other.row.state == v1::Job::WAITING_FOR_IDLE_GPU;
     });
   };
   const auto is_free_soon = [&](std::uint64_t agent, const OfferedDevice& device) {
     return may_measure_for(agents_.at(agent).profile, device, job) && !waits_until_idle(agent, device);
   };
-  return job.row.kind == JobKind::Tune && !any_device(agents_, is_free_soon);
+  return job.row.kind == v1::Job::TUNE && !any_device(agents_, is_free_soon);
 }
 
 bool Placement::lent_gpu_is_free(const OpenJob& job) const {

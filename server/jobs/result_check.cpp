@@ -20,8 +20,8 @@ namespace {
 std::string short_name(const Digest& digest) { return digest.hex().substr(0, 16); }
 
 std::string architecture_for(const OpenJob& job) {
-  return job.row.architecture.empty() ? architecture(job.lease->facts, job.lease->spec->arch_features)
-                                      : job.row.architecture;
+  return job.row.fact.architecture().empty() ? architecture(job.lease->facts, job.lease->spec->arch_features)
+                                             : job.row.fact.architecture();
 }
 
 TrialContext context_of(const OpenJob& job) {
@@ -130,7 +130,7 @@ std::optional<ArtifactSource> source_of(const OpenJob& job, const WorkBatch& bat
     }
     return found.has_value();
   };
-  if (job.row.kind == JobKind::CompileWinner) {
+  if (job.row.kind == v1::Job::COMPILE_WINNER) {
     std::ranges::any_of(job.row.listed, has_key);
   } else {
     std::ranges::any_of(batch.trials, [&](const TrialRow& trial) {
@@ -213,7 +213,7 @@ bool passed(const VerificationRow& row) { return row.result.outcome() == v1::COR
 
 /// Of the job's series, against today's reference and tolerance.
 std::vector<VerificationRow> verifications_of(const OpenJob& job, TrialRow trial, StoreReader& reader) {
-  trial.series = job.row.series;
+  trial.series = job.row.fact.series();
   std::vector<VerificationRow> rows = reader.verifications(trial);
   const Digest todays = verification_digest(*job.lease->spec);
   std::erase_if(
@@ -230,8 +230,10 @@ struct RunCode {
 };
 
 RunCode run_code(const OpenJob& job, const TrialRow& trial, const std::string& field, StoreReader& reader) {
-  RunCode run{
-      without_names(plan_of(job, trial.configuration, field), trial.resources), reader.blob(trial.cubin), {}};
+  RunCode run{without_names(plan_of(job, trial.configuration, field),
+                            {trial.fact.resources().begin(), trial.fact.resources().end()}),
+              reader.blob(trial.cubin),
+              {}};
   const auto artifact = reader.artifact(artifact_key_for(job, trial.configuration, trial.toolchain));
   if (run.cubin && artifact) {
     run.code = loaded_code(zstd_decompress(run.cubin->zstd, run.cubin->cubin_bytes), artifact->entry_symbols);
@@ -337,7 +339,7 @@ void check_gain(const RecordRow& record, const TimeSpan& own, const TrialRow& wi
 }  // namespace
 
 void check_batch(const OpenJob& job, const AgentProfile& agent, const WorkBatch& batch) {
-  if (job.row.kind == JobKind::CompileWinner) {
+  if (job.row.kind == v1::Job::COMPILE_WINNER) {
     require_no_measurements(batch);
   }
   require_distinct_rows(batch);
@@ -433,7 +435,7 @@ void check_result(const OpenJob& job, const WorkResult& result, StoreReader& rea
     require_own(trials, record.finalists[i], element_field("result", "finalists", static_cast<int>(i)));
   }
   TrialRow of_series = *trial;
-  of_series.series = job.row.series;
+  of_series.series = job.row.fact.series();
   check_verified(job, record, of_series, reader);
   const TimeSpan own = check_timing(record.timing, of_series, reader);
   check_gain(record, own, of_series, reader);

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "server/jobs/latest_measurement.hpp"
 #include "server/kernel_library.hpp"
+#include "server/lookup/lookup.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -55,7 +56,7 @@ void Scheduler::load_jobs() {
                          "brought it: ask again");
       continue;
     }
-    row.state = JobState::Queued;
+    row.state = v1::Job::QUEUED;
     const ToolchainNeed needs = needs_of(row);
     jobs_.add(std::move(row), device->second, needs);
   }
@@ -79,9 +80,9 @@ void Scheduler::fail_damaged_jobs() {
 
 void Scheduler::fail_before_loaded(JobRow row, std::string error) {
   log_error("job " + row.id + " has failed: " + error);
-  row.state = JobState::Failed;
-  row.error = std::move(error);
-  row.finished_at = clock_.wall_text();
+  row.state = v1::Job::FAILED;
+  row.shown().set_error(std::move(error));
+  row.shown().set_finished_at(clock_.wall_text());
   try {
     store_.write([&](StoreWriter& writer) { writer.put_job(row); });
   } catch (const Error& fault) {
@@ -133,7 +134,7 @@ void Scheduler::await(const std::string& job_id) {
 }
 
 void Scheduler::await(OpenJob& job) {
-  if (!std::exchange(job.is_awaited, true) && job.lease && job.row.kind == JobKind::Tune) {
+  if (!std::exchange(job.is_awaited, true) && job.lease && job.row.kind == v1::Job::TUNE) {
     agents_.at(job.lease->agent).link->awaited(job.lease->id);
   }
 }
@@ -155,8 +156,8 @@ JobEvent Scheduler::cancel(const std::string& id) {
     agents_.at(job->lease->agent).link->end_lease(job->lease->id, "the job was cancelled");
   }
   JobEvent event = jobs_.event(*job);
-  event.job.state = JobState::Cancelled;
-  end(*job, JobState::Cancelled, "cancelled", nullptr);
+  event.job.state = v1::Job::CANCELLED;
+  end(*job, v1::Job::CANCELLED, "cancelled", nullptr);
   if (jobs_.find(id) != nullptr) {
     throw Error(ErrorCode::Aborted, "job " + id, "another daemon has changed it meanwhile: cancel it again");
   }
@@ -201,7 +202,7 @@ void Scheduler::end_jobs_without_kernel() {
     }
   }
   for (const auto& [job, error] : gone) {
-    end(*job, JobState::Failed,
+    end(*job, v1::Job::FAILED,
         error +
             ": its spec was removed, or its definition made room for others, and its caller sends it again",
         nullptr);
@@ -232,7 +233,7 @@ std::vector<AgentProfile> Scheduler::agents() const {
 std::string Scheduler::device_state(const std::string& uuid) const {
   for (const auto& [lease_id, job] : jobs_.leased()) {
     if (job->lease->gpu_uuid == uuid) {
-      return job->row.state == JobState::WaitingForIdleGpu ? "waiting_for_idle_gpu" : "tuning";
+      return job->row.state == v1::Job::WAITING_FOR_IDLE_GPU ? "waiting_for_idle_gpu" : "tuning";
     }
   }
   return "idle";
@@ -267,16 +268,16 @@ bool Scheduler::is_passing(const Error& error) {
 
 void Scheduler::end(OpenJob& job, JobState state, std::string error, RecordPtr record) {
   job.row.state = state;
-  job.row.error = std::move(error);
-  job.row.finished_at = clock_.wall_text();
+  job.row.shown().set_error(std::move(error));
+  job.row.shown().set_finished_at(clock_.wall_text());
   jobs_.end_lease(job);
-  if (state != JobState::Done && !store_end(job)) {
+  if (state != v1::Job::DONE && !store_end(job)) {
     return;
   }
   failures_.note(job.row);
   ++ended_since_;
   ++totals_.ended[state];
-  for (const OutcomeCount& count : job.row.outcomes) {
+  for (const OutcomeCount& count : job.row.shown().outcomes()) {
     totals_.trials[outcome_from_wire(count.outcome(), "outcome")] += count.count();
   }
   JobEvent last = jobs_.event(job);
@@ -313,22 +314,21 @@ bool Scheduler::has_provisional_record(const RecordQuestion& question) const {
 }
 
 bool Scheduler::only_when_idle(const JobRow& row) const {
-  return row.kind == JobKind::Tune &&
-         (!row.listed.empty() || (!row.retune && has_provisional_record(row.question)));
+  return row.kind == v1::Job::TUNE &&
+         (!row.listed.empty() || (!row.fact.retune() && has_provisional_record(row.question)));
 }
 
 bool Scheduler::power_limit_has_changed(const RecordQuestion& question) const {
   const RecordPtr record = latest_measurement(question, *index_.snapshot());
   bool other = false;
   for (const OfferedDevice& device : devices_of(agents_)) {
-    const std::uint32_t limit = device.device.facts.power_limit_mw;
-    if (!record || device.device.digest != question.device_class || limit == 0) {
-      continue;
+    if (record && device.device.digest == question.device_class) {
+      const auto same = has_same_limit(record->timing, device.device.facts);
+      if (same == true) {
+        return false;
+      }
+      other = other || same == false;
     }
-    if (record->timing.power_limit_mw() == 0 || record->timing.power_limit_mw() == limit) {
-      return false;
-    }
-    other = true;
   }
   return other;
 }

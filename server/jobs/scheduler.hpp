@@ -125,7 +125,7 @@ class Scheduler {
   /// stale: then the agent is asked to drop the job, and nothing is stored.
   bool heartbeat(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence);
   bool progress(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
-                const WorkProgress& progress);
+                const v1::Progress& progress);
   /// If this returns true, the batch is stored, in one transaction.
   bool store_batch(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkBatch batch);
   bool finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkResult result);
@@ -136,7 +136,7 @@ class Scheduler {
   /// Drops checks whose callers have left: an agent stops compiling them at once, and `done` is not called.
   void drop_checks(const std::vector<std::string>& ids);
   /// Throws InvalidArgument if another agent compiles the check.
-  void check_done(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome);
+  void check_done(std::uint64_t agent, const std::string& id, const v1::CheckResult& result);
 
   /// Reads the changes of other daemons on the same database, first of the index, then of the jobs. Throws
   /// the store's errors. Does nothing if only one daemon uses the store.

@@ -14,18 +14,18 @@ constexpr std::chrono::seconds kLongestRetry{30};
 
 void Scheduler::requeue(OpenJob& job, const std::string& reason) {
   jobs_.end_lease(job);
-  job.row.interruptions += 1;
+  job.row.fact.set_interruptions(job.row.fact.interruptions() + 1);
   job.stage.clear();
-  if (job.row.interruptions >= options_.interruption_limit) {
-    end(job, JobState::Failed,
-        "interrupted " + std::to_string(job.row.interruptions) + " times in a row, the last time because " +
-            reason,
+  if (job.row.fact.interruptions() >= options_.interruption_limit) {
+    end(job, v1::Job::FAILED,
+        "interrupted " + std::to_string(job.row.fact.interruptions()) +
+            " times in a row, the last time because " + reason,
         nullptr);
     return;
   }
-  const auto step = options_.retry_step * (1u << std::min(job.row.interruptions - 1, 10u));
+  const auto step = options_.retry_step * (1u << std::min(job.row.fact.interruptions() - 1, 10u));
   job.not_before = clock_.steady_now() + std::min<std::chrono::milliseconds>(step, kLongestRetry);
-  job.row.state = JobState::Queued;
+  job.row.state = v1::Job::QUEUED;
   log_info("job " + job.row.id + " is queued again: " + reason);
   release(job);
   jobs_.tell(job);
@@ -34,7 +34,7 @@ void Scheduler::requeue(OpenJob& job, const std::string& reason) {
 void Scheduler::hand_on(OpenJob& job) {
   jobs_.end_lease(job);
   job.stage.clear();
-  job.row.state = JobState::Queued;
+  job.row.state = v1::Job::QUEUED;
   log_info("job " + job.row.id + " is queued again: its agent leaves");
   release(job);
   jobs_.tell(job);
@@ -43,7 +43,7 @@ void Scheduler::hand_on(OpenJob& job) {
 void Scheduler::wait_for_idle_gpu(OpenJob& job) {
   jobs_.end_lease(job);
   job.stage.clear();
-  job.row.state = JobState::WaitingForIdleGpu;
+  job.row.state = v1::Job::WAITING_FOR_IDLE_GPU;
   const auto later = clock_.steady_now() + options_.idle_retry;
   for (OpenJob& other : jobs_.all()) {
     const bool same_class = other.row.question.device_class == job.row.question.device_class;
@@ -80,7 +80,7 @@ void Scheduler::take_back(OpenJob& job, const std::string& reason) {
 
 bool Scheduler::has_stalled(const OpenJob& job) const {
   const bool is_silent = clock_.steady_now() - job.lease->last_result >= options_.longest_without_result;
-  return is_silent && (job.row.state != JobState::WaitingForIdleGpu || placement_.another_is_free(job));
+  return is_silent && (job.row.state != v1::Job::WAITING_FOR_IDLE_GPU || placement_.another_is_free(job));
 }
 
 void Scheduler::end_stalled_leases() {

@@ -93,7 +93,7 @@ bool Scheduler::may_find_device(const Digest& device_class) const {
     return device.device.digest == device_class && may_measure(device);
   };
   return agent_expected() || std::ranges::any_of(devices_of(agents_), is_asked) ||
-         is_offered_elsewhere(JobKind::Tune, device_class);
+         is_offered_elsewhere(v1::Job::TUNE, device_class);
 }
 
 bool Scheduler::has_agent(const AgentProfile& like) const {
@@ -149,8 +149,8 @@ void Scheduler::drop_checks(const std::vector<std::string>& ids) {
   }
 }
 
-void Scheduler::check_done(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome) {
-  if (!checks_.finish(agent, id, outcome)) {
+void Scheduler::check_done(std::uint64_t agent, const std::string& id, const v1::CheckResult& result) {
+  if (!checks_.finish(agent, id, result)) {
     throw Error(ErrorCode::InvalidArgument, "check.id", id + " was given to another agent");
   }
   begin_checks(agent);
@@ -158,7 +158,7 @@ void Scheduler::check_done(std::uint64_t agent, const std::string& id, const Che
 
 int Scheduler::rank(const OpenJob& job) const {
   // Compiles are short and a caller waits for them, unless there is an answer already.
-  if (job.row.kind == JobKind::CompileWinner) {
+  if (job.row.kind == v1::Job::COMPILE_WINNER) {
     return 0;
   }
   if (only_when_idle(job.row)) {
@@ -184,9 +184,9 @@ void Scheduler::dispatch() {
 
 bool Scheduler::is_measured_by_another(const OpenJob& job) const {
   const RecordQuestion asked = job.measured();
-  return job.row.kind == JobKind::Tune && std::ranges::any_of(jobs_.all(), [&](const OpenJob& other) {
+  return job.row.kind == v1::Job::TUNE && std::ranges::any_of(jobs_.all(), [&](const OpenJob& other) {
            const RecordQuestion measured = other.measured();
-           return &other != &job && other.row.kind == JobKind::Tune && (other.lease || is_elsewhere(other)) &&
+           return &other != &job && other.row.kind == v1::Job::TUNE && (other.lease || is_elsewhere(other)) &&
                   measured.problem == asked.problem && measured.device_class == asked.device_class &&
                   measured.policy == asked.policy &&
                   (measured.kernel == asked.kernel || source_of(measured.kernel) == source_of(asked.kernel));
@@ -196,13 +196,13 @@ bool Scheduler::is_measured_by_another(const OpenJob& job) const {
 std::vector<std::string> Scheduler::ranked_jobs() const {
   std::map<std::string, std::uint32_t> turns;  // by caller
   for (const auto& [lease, job] : jobs_.leased()) {
-    turns[job->caller] += job->row.kind == JobKind::CompileWinner ? 1 : 0;
+    turns[job->caller] += job->row.kind == v1::Job::COMPILE_WINNER ? 1 : 0;
   }
   const auto now = clock_.steady_now();
   std::vector<std::tuple<int, std::uint32_t, std::string>> ranked;
   for (const OpenJob& job : jobs_.all()) {
     if (!job.lease && now >= job.not_before && may_run_here(job)) {
-      const std::uint32_t turn = job.row.kind == JobKind::CompileWinner ? turns[job.caller]++ : 0;
+      const std::uint32_t turn = job.row.kind == v1::Job::COMPILE_WINNER ? turns[job.caller]++ : 0;
       ranked.emplace_back(rank(job), turn, job.row.id);
     }
   }
@@ -221,7 +221,7 @@ void Scheduler::place(OpenJob& job) {
     try_to_grant(job, *places.free);
     return;
   }
-  if (!places.any_exists && !job.owner.empty() && job.owner == self() && !job.row.from_scratch) {
+  if (!places.any_exists && !job.owner.empty() && job.owner == self() && !job.row.fact.from_scratch()) {
     release(job);
   }
   if (!places.any_exists && !is_offered_elsewhere(job.row.kind, job.row.question.device_class)) {
@@ -229,7 +229,7 @@ void Scheduler::place(OpenJob& job) {
     return;
   }
   const bool waits = places.any_exists && placement_.waits_behind_foreign_use(job);
-  const JobState state = waits ? JobState::WaitingForIdleGpu : JobState::Queued;
+  const JobState state = waits ? v1::Job::WAITING_FOR_IDLE_GPU : v1::Job::QUEUED;
   if (std::exchange(job.row.state, state) != state) {
     jobs_.tell(job);
   }
@@ -249,7 +249,7 @@ void Scheduler::try_to_grant(OpenJob& job, const JobPlace& place) {
     if (error && is_passing(*error)) {
       try_later(job);
     } else {
-      end(job, JobState::Failed, fault.what(), nullptr);
+      end(job, v1::Job::FAILED, fault.what(), nullptr);
     }
   }
 }
@@ -257,10 +257,10 @@ void Scheduler::try_to_grant(OpenJob& job, const JobPlace& place) {
 void Scheduler::try_later(OpenJob& job) { job.not_before = clock_.steady_now() + options_.retry_step * 4; }
 
 void Scheduler::mark_without_device(OpenJob& job) {
-  if (job.row.state == JobState::NoDevice || clock_.steady_now() < agent_expected_until_) {
+  if (job.row.state == v1::Job::NO_DEVICE || clock_.steady_now() < agent_expected_until_) {
     return;
   }
-  job.row.state = JobState::NoDevice;
+  job.row.state = v1::Job::NO_DEVICE;
   jobs_.tell(job);
 }
 
@@ -281,13 +281,13 @@ Lease Scheduler::describe(const OpenJob& job, const JobPlace& place, const Kerne
   // Its trials are shared with jobs of other numerics, namespaces and kernels: a retune of those has started
   // a new series for all.
   store_.read([&](StoreReader& reader) {
-    lease.job.series = std::max(lease.job.series, last_series(reader, lease.job.question));
+    lease.job.fact.set_series(std::max(lease.job.fact.series(), last_series(reader, lease.job.question)));
   });
   lease.facts = place.device ? place.device->device.facts : job.device.facts;
   lease.gpu_uuid = place.device ? place.device->uuid : "";
   lease.lease_ms = static_cast<std::uint32_t>(options_.lease.count());
   lease.only_when_idle = only_when_idle(job.row);
-  lease.background = job.row.kind == JobKind::Tune && !job.is_awaited;
+  lease.background = job.row.kind == v1::Job::TUNE && !job.is_awaited;
   fill_search(lease, kernel, place.device, store_, index);
   return lease;
 }
@@ -300,13 +300,14 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
     fill_known_work(lease, *kernel->spec, *place.device, store_, *index);
   }
   JobRow row = job.row;
-  row.state = JobState::Running;
-  row.fence += 1;
-  row.series = lease.job.series;
+  row.state = v1::Job::RUNNING;
+  row.fact.set_fence(row.fact.fence() + 1);
+  row.fact.set_series(lease.job.fact.series());
   row.hints = lease.job.hints;
   lease.job.state = row.state;
-  lease.job.fence = lease.fence = row.fence;
-  lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
+  lease.fence = row.fact.fence();
+  lease.job.fact.set_fence(lease.fence);
+  lease.id = "lease-" + row.id + "-" + std::to_string(row.fact.fence());
   // The fence is stored before an agent gets it: after a crash the next one is higher still.
   std::uint64_t change = 0;
   store_.write([&](StoreWriter& writer) {
@@ -315,7 +316,7 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
   });
   job.change = change;
   job.owner = self();
-  job.row.fence = row.fence;
+  job.row.fact.set_fence(row.fact.fence());
   // Read before the agent can begin: what its stages take is part of what the job takes.
   const auto now = clock_.steady_now();
   agents_.at(place.agent).link->grant(lease);
@@ -335,7 +336,7 @@ OpenJob* Scheduler::next_behind(const OpenJob& leased) {
   }
   OpenJob* next = nullptr;
   for (OpenJob& job : jobs_.all()) {
-    const bool is_queued = !job.lease && !job.is_announced && job.row.kind == JobKind::Tune &&
+    const bool is_queued = !job.lease && !job.is_announced && job.row.kind == v1::Job::TUNE &&
                            may_run_here(job) && now >= job.not_before &&
                            may_tune(agent->second.profile, job.needs) &&
                            job.row.question.device_class == leased.row.question.device_class;
@@ -374,7 +375,7 @@ void Scheduler::announce_next() {
 
 OpenJob* Scheduler::leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence) {
   OpenJob* job = jobs_.find_lease(lease_id);
-  if (job && job->row.fence == fence && job->lease->agent == agent) {
+  if (job && job->row.fact.fence() == fence && job->lease->agent == agent) {
     job->lease->until = clock_.steady_now() + options_.lease;
     return job;
   }

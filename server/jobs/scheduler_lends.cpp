@@ -10,7 +10,7 @@ namespace cubind {
 std::uint64_t Scheduler::lend(LentGpu lent) {
   const std::uint64_t id = lent_.add(std::move(lent));
   for (OpenJob& job : jobs_.all()) {
-    if (job.row.state == JobState::WaitingForIdleGpu) {
+    if (job.row.state == v1::Job::WAITING_FOR_IDLE_GPU) {
       job.in_use_lent = job.waits_lent = false;  // until the agent has looked again
       job.not_before = {};
     }
@@ -21,9 +21,9 @@ std::uint64_t Scheduler::lend(LentGpu lent) {
 
 void Scheduler::note_use_of_lent_gpu(OpenJob& job, bool in_use_lent) {
   const std::string& gpu = job.lease->gpu_uuid;
-  job.in_use_lent = job.row.state == JobState::WaitingForIdleGpu && in_use_lent;
+  job.in_use_lent = job.row.state == v1::Job::WAITING_FOR_IDLE_GPU && in_use_lent;
   job.waits_lent = job.in_use_lent && lent_.is_used_in_spite(gpu, clock_.steady_now());
-  if (job.row.state == JobState::Running) {
+  if (job.row.state == v1::Job::RUNNING) {
     lent_.is_ours(gpu);
   }
 }
@@ -42,7 +42,7 @@ void Scheduler::end_vain_waits() {
 void Scheduler::move_to_a_lent_gpu() {
   const auto waits_elsewhere = [&](const auto& leased) {
     const OpenJob& job = *leased.second;
-    return job.row.state == JobState::WaitingForIdleGpu && !lent_.is_lent(job.lease->gpu_uuid) &&
+    return job.row.state == v1::Job::WAITING_FOR_IDLE_GPU && !lent_.is_lent(job.lease->gpu_uuid) &&
            placement_.lent_gpu_is_free(job);
   };
   const auto found = std::ranges::find_if(jobs_.leased(), waits_elsewhere);
@@ -57,7 +57,7 @@ void Scheduler::move_to_a_lent_gpu() {
   log_info("job " + job.row.id + " moves from " + left.gpu_uuid + ", which is in use, to a GPU that is lent");
   jobs_.end_lease(job);
   job.stage.clear();
-  job.row.state = JobState::Queued;
+  job.row.state = v1::Job::QUEUED;
   place(job);
 }
 

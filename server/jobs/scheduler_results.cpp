@@ -16,13 +16,15 @@
 namespace cubind {
 namespace {
 
-constexpr std::size_t kMaxStages = 256;  // of all leases of a job
+constexpr int kMaxStages = 256;  // of all leases of a job
 
-void add_stages(const std::vector<StageTime>& lease, std::vector<StageTime>& job) {
+using Stages = google::protobuf::RepeatedPtrField<StageTime>;
+
+void add_stages(const Stages& lease, Stages& job) {
   for (const StageTime& one : lease) {
     const auto at = std::ranges::find(job, one.stage(), &StageTime::stage);
     if (at == job.end() && job.size() < kMaxStages) {
-      job.push_back(one);
+      *job.Add() = one;
     } else if (at != job.end()) {
       at->set_ms(at->ms() + one.ms());
     }
@@ -32,24 +34,25 @@ void add_stages(const std::vector<StageTime>& lease, std::vector<StageTime>& job
 }  // namespace
 
 bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
-                         const WorkProgress& progress) {
+                         const v1::Progress& progress) {
   OpenJob* job = leased_job(agent, lease_id, fence);
   if (!job) {
     return false;
   }
-  job->stage = progress.stage;
-  job->waits_because = progress.waits_because;
-  job->best_us = progress.best_us;
-  job->row.configurations = progress.configurations;
-  job->row.configurations_done = progress.configurations_done;
-  job->row.nvrtc_calls = progress.nvrtc_calls;
+  job->stage = progress.stage();
+  job->waits_because = progress.waits_because();
+  job->best_us = progress.best_us();
+  job->row.shown().set_configurations(progress.configurations());
+  job->row.shown().set_configurations_done(
+      std::min(progress.configurations_done(), progress.configurations()));
+  job->row.shown().set_nvrtc_calls(progress.nvrtc_calls());
   const JobState now =
-      progress.state == JobState::WaitingForIdleGpu ? JobState::WaitingForIdleGpu : JobState::Running;
+      progress.state() == v1::Job::WAITING_FOR_IDLE_GPU ? v1::Job::WAITING_FOR_IDLE_GPU : v1::Job::RUNNING;
   const bool changed = std::exchange(job->row.state, now) != now;
-  if (changed && now == JobState::Running && !placement_.another_is_free(*job)) {
+  if (changed && now == v1::Job::RUNNING && !placement_.another_is_free(*job)) {
     job->lease->last_result = clock_.steady_now();  // it has waited for an idle GPU
   }
-  note_use_of_lent_gpu(*job, progress.is_lent);
+  note_use_of_lent_gpu(*job, progress.is_lent());
   jobs_.tell(*job);
   if (changed && is_shared() && !store_state(*job)) {
     return false;
@@ -98,7 +101,7 @@ bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, st
     give_up(*job, error);
     return false;
   }
-  job->row.interruptions = 0;
+  job->row.fact.set_interruptions(0);
   for (const ArtifactUpload& upload : batch.artifacts) {
     for (const auto& listener : artifact_listeners_) {
       listener(upload.row);
@@ -112,7 +115,7 @@ void Scheduler::refuse(OpenJob& job, const Error& error) {
   log_warning("job " + job.row.id + ": what agent " + agent + " reports is refused: " + error.what());
   if (++job.refusals >= options_.refusal_limit) {
     end_lease_at_agent(job, error.what());
-    end(job, JobState::Failed, std::string("an agent's results were refused: ") + error.what(), nullptr);
+    end(job, v1::Job::FAILED, std::string("an agent's results were refused: ") + error.what(), nullptr);
     return;
   }
   const std::string reason = std::string("its results were refused: ") + error.what();
@@ -127,14 +130,14 @@ void Scheduler::refuse(OpenJob& job, const Error& error) {
 
 void Scheduler::give_up(OpenJob& job, const Error& error) {
   if (!is_passing(error)) {
-    end(job, JobState::Failed, error.what(), nullptr);
+    end(job, v1::Job::FAILED, error.what(), nullptr);
     return;
   }
   // No interruption: however long a disk was full, the job goes on as soon as there is room.
   jobs_.end_lease(job);
   job.stage.clear();
   try_later(job);
-  job.row.state = JobState::Queued;
+  job.row.state = v1::Job::QUEUED;
   job.refusal = error.what();
   log_info("job " + job.row.id + " is queued until the store takes writes: " + error.what());
   jobs_.tell(job);
@@ -146,30 +149,30 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
   if (!job) {
     return false;
   }
-  const std::vector<StageTime> stages_before = job->row.stages;
-  const std::vector<OutcomeCount> outcomes_before =
-      std::exchange(job->row.outcomes, std::move(result.outcomes));
-  add_stages(result.stages, job->row.stages);
-  const bool is_smaller = result.status == WorkResult::Status::Smaller;
-  const bool gpu_in_use = job->row.state == JobState::WaitingForIdleGpu;
-  if (result.status == WorkResult::Status::Interrupted && gpu_in_use && only_when_idle(job->row)) {
+  const v1::JobResult& told = result.told;
+  const v1::Job before = job->row.shown();
+  *job->row.shown().mutable_outcomes() = told.outcomes();
+  add_stages(told.stages(), *job->row.shown().mutable_stages());
+  const bool is_smaller = told.status() == v1::JobResult::SMALLER,
+             is_back = told.status() == v1::JobResult::INTERRUPTED;
+  const bool gpu_in_use = job->row.state == v1::Job::WAITING_FOR_IDLE_GPU;
+  if (is_back && gpu_in_use && only_when_idle(job->row)) {
     wait_for_idle_gpu(*job);
-  } else if (result.status == WorkResult::Status::Interrupted && agents_.at(agent).is_leaving) {
+  } else if (is_back && agents_.at(agent).is_leaving) {
     hand_on(*job);
-  } else if (result.status == WorkResult::Status::Interrupted) {
-    requeue(*job, result.error.empty() ? "the agent handed it back" : result.error);
-  } else if (result.needs_bytes > 0 && move_to_more_room(*job, result)) {
+  } else if (is_back) {
+    requeue(*job, told.error().empty() ? "the agent handed it back" : told.error());
+  } else if (told.needs_bytes() > 0 && move_to_more_room(*job, result)) {
     // It goes on there.
-  } else if (result.status == WorkResult::Status::Failed || (is_smaller && !job->row.for_bucket)) {
-    job->row.needs_bytes = result.needs_bytes;
-    end(*job, JobState::Failed, result.error, nullptr);
+  } else if (told.status() == v1::JobResult::FAILED || (is_smaller && !job->row.fact.for_bucket())) {
+    job->row.fact.set_needs_bytes(told.needs_bytes());
+    end(*job, v1::Job::FAILED, told.error(), nullptr);
   } else {
     try {
       is_smaller ? measure_smaller(*job, result) : complete_tune(*job, result);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::InvalidArgument) {
-        job->row.stages = stages_before;
-        job->row.outcomes = outcomes_before;
+        job->row.shown() = before;
         refuse(*job, error);
         dispatch();
         return false;
@@ -188,13 +191,13 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
 
 void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
   JobRow row = jobs_.event(job).job;
-  row.state = JobState::Done;
-  row.finished_at = clock_.wall_text();
+  row.state = v1::Job::DONE;
+  row.shown().set_finished_at(clock_.wall_text());
   RecordRow& record = result.record;
-  const bool is_tune = row.kind == JobKind::Tune;
-  const bool has_record = is_tune && !row.from_scratch;
+  const bool is_tune = row.kind == v1::Job::TUNE;
+  const bool has_record = is_tune && !row.fact.from_scratch();
   store_.write([&](StoreWriter& writer) {
-    writer.require_fence(row.id, row.fence);
+    writer.require_fence(row.id, row.fact.fence());
     if (is_tune) {
       check_result(job, result, writer);
       complete_record(job, row, record, writer);
@@ -219,7 +222,7 @@ void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
   const DeviceClass device = job.device;
   jobs_.end_lease(job);
   job.row = row;
-  end(job, JobState::Done, "", std::move(published));
+  end(job, v1::Job::DONE, "", std::move(published));
   if (has_record) {
     measure_again_when_idle(record.question, device);
   }
@@ -234,7 +237,7 @@ void Scheduler::keep_search(const OpenJob& job, RecordRow& record) const {
                           driver_branch(before->driver.version) == driver_branch(record.driver.version) &&
                           before->toolchain.name == record.toolchain.name &&
                           before->question.policy == record.question.policy &&
-                          before->timing.power_limit_mw() == record.timing.power_limit_mw();
+                          has_same_limit(before->timing, job.device.facts).value_or(true);
   const auto carried = carry_over(*kernels_.find(record.question.kernel)->spec, *before, job.device.facts);
   if (same_terms && carried && !carried->other_revision) {
     record.search = before->search;
@@ -244,13 +247,13 @@ void Scheduler::keep_search(const OpenJob& job, RecordRow& record) const {
 bool Scheduler::move_to_more_room(OpenJob& job, const WorkResult& result) {
   // Once: the offered memory may have been taken meanwhile, and two GPUs could send the job to and fro
   // forever.
-  if (job.needs_bytes != 0 || !placement_.more_room_exists(job, result.needs_bytes)) {
+  if (job.needs_bytes != 0 || !placement_.more_room_exists(job, result.told.needs_bytes())) {
     return false;
   }
-  log_info("job " + job.row.id + " goes to another GPU: " + result.error);
+  log_info("job " + job.row.id + " goes to another GPU: " + result.told.error());
   jobs_.end_lease(job);
-  job.needs_bytes = result.needs_bytes;
-  job.row.state = JobState::Queued;
+  job.needs_bytes = result.told.needs_bytes();
+  job.row.state = v1::Job::QUEUED;
   job.stage.clear();
   jobs_.tell(job);
   return true;
@@ -266,15 +269,15 @@ void Scheduler::measure_smaller(OpenJob& job, const WorkResult& result) {
     throw Error(ErrorCode::InvalidArgument, "result.smaller_problem",
                 to_string(problem) + " is not a smaller problem of the bucket of " + to_string(before));
   }
-  log_info("job " + job.row.id + " measures " + to_string(problem) + ": " + result.error);
+  log_info("job " + job.row.id + " measures " + to_string(problem) + ": " + result.told.error());
   jobs_.end_lease(job);
   job.smaller = problem;
   job.needs_bytes = 0;
-  job.row.note = result.error;
-  job.row.state = JobState::Queued;
-  job.row.series = 0;
+  job.row.shown().set_note(result.told.error());
+  job.row.state = v1::Job::QUEUED;
+  job.row.fact.set_series(0);
   store_.read([&](StoreReader& reader) {
-    job.row.series = last_series(reader, job.measured()) + (job.row.retune ? 1 : 0);
+    job.row.fact.set_series(last_series(reader, job.measured()) + (job.row.fact.retune() ? 1 : 0));
   });
   job.stage.clear();
   jobs_.tell(job);
@@ -285,7 +288,7 @@ void Scheduler::measure_again_when_idle(const RecordQuestion& question, const De
     return;
   }
   JobRow row;
-  row.kind = JobKind::Tune;
+  row.kind = v1::Job::TUNE;
   row.question = question;
   row.key = tuning_key(row);
   try {

@@ -22,7 +22,9 @@ const std::string& Scheduler::self() const {
   return is_shared() ? store_.peers()->self() : nobody;
 }
 
-std::string Scheduler::resting_owner(const JobRow& row) const { return row.from_scratch ? self() : ""; }
+std::string Scheduler::resting_owner(const JobRow& row) const {
+  return row.fact.from_scratch() ? self() : "";
+}
 
 bool Scheduler::is_elsewhere(const OpenJob& job) const {
   return !job.owner.empty() && job.owner != self() && !store_.peers()->is_gone(job.owner);
@@ -38,7 +40,7 @@ bool Scheduler::may_run_here(const OpenJob& job) const {
 
 bool Scheduler::is_offered_elsewhere(JobKind kind, const Digest& device_class) const {
   const auto may_take = [&](const Peer& peer) {
-    return kind == JobKind::Tune ? std::ranges::count(peer.offer.classes, device_class) > 0
+    return kind == v1::Job::TUNE ? std::ranges::count(peer.offer.classes, device_class) > 0
                                  : peer.offer.compiles;
   };
   return is_shared() && std::ranges::any_of(store_.peers()->alive(), may_take);
@@ -112,8 +114,8 @@ void Scheduler::end_missing(const std::vector<SharedJob>& open) {
     JobRow ended = ended_elsewhere(job->row.id).job;
     if (!has_ended(ended.state)) {
       ended = job->row;
-      ended.state = JobState::Cancelled;
-      ended.error = "it has ended, and the database has forgotten how";
+      ended.state = v1::Job::CANCELLED;
+      ended.shown().set_error("it has ended, and the database has forgotten how");
     }
     end_elsewhere(*job, std::move(ended));
   }
@@ -121,8 +123,8 @@ void Scheduler::end_missing(const std::vector<SharedJob>& open) {
 
 void Scheduler::take_change(SharedJob& changed, const std::map<Digest, DeviceClass>& classes) {
   OpenJob* job = jobs_.find(changed.job.id);
-  if (changed.job.state == JobState::NoDevice) {
-    changed.job.state = JobState::Queued;  // of another daemon's agents
+  if (changed.job.state == v1::Job::NO_DEVICE) {
+    changed.job.state = v1::Job::QUEUED;  // of another daemon's agents
   }
   if (has_ended(changed.job.state)) {
     if (job != nullptr) {
@@ -137,9 +139,9 @@ void Scheduler::take_change(SharedJob& changed, const std::map<Digest, DeviceCla
 
 void Scheduler::adopt(OpenJob& job, SharedJob& changed) {
   // A Tune may ask for exactly the job's problem. All else that is asked of a leased job raises its fence.
-  const bool is_too_small = job.smaller && !changed.job.for_bucket;
-  if (job.lease && changed.job.fence == job.row.fence && !is_too_small) {
-    job.row.for_bucket = changed.job.for_bucket;
+  const bool is_too_small = job.smaller && !changed.job.fact.for_bucket();
+  if (job.lease && changed.job.fact.fence() == job.row.fact.fence() && !is_too_small) {
+    job.row.fact.set_for_bucket(changed.job.fact.for_bucket());
   } else {
     if (job.lease) {
       lose(job, "it was asked for again, or another daemon has taken it over");
@@ -179,7 +181,7 @@ void Scheduler::find_device(OpenJob& job) const {
 }
 
 RecordPtr Scheduler::record_of(const JobRow& ended) const {
-  if (ended.state != JobState::Done || ended.kind != JobKind::Tune || ended.from_scratch) {
+  if (ended.state != v1::Job::DONE || ended.kind != v1::Job::TUNE || ended.fact.from_scratch()) {
     return nullptr;
   }
   const auto index = index_.snapshot();

@@ -17,7 +17,8 @@ std::string new_job_id() {
 
 /// Whether a job that is done has measured what this one would.
 bool does(const JobRow& done, const JobRow& asked) {
-  return asked.kind == JobKind::Tune && !asked.retune && (asked.for_bucket || !done.for_bucket) &&
+  return asked.kind == v1::Job::TUNE && !asked.fact.retune() &&
+         (asked.fact.for_bucket() || !done.fact.for_bucket()) &&
          (done.listed.empty() || !asked.listed.empty()) && allows_as_much(done.budget, asked.budget);
 }
 
@@ -32,15 +33,15 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
   try {
     for (const TuneOrder& order : orders) {
       JobRow row;
-      row.kind = JobKind::Tune;
+      row.kind = v1::Job::TUNE;
       row.question = order.question;
-      row.from_scratch = order.from_scratch;
+      row.fact.set_from_scratch(order.from_scratch);
       row.key = tuning_key(row);
-      row.rounds = order.rounds;
-      row.retune = retune || order.from_scratch || power_limit_has_changed(order.question);
-      row.for_bucket = order.for_bucket;
+      row.fact.set_rounds(order.rounds);
+      row.fact.set_retune(retune || order.from_scratch || power_limit_has_changed(order.question));
+      row.fact.set_for_bucket(order.for_bucket);
       row.listed = order.listed;
-      row.note = order.listed.empty() ? "" : "measures the best of an earlier search again";
+      row.shown().set_note(order.listed.empty() ? "" : "measures the best of an earlier search again");
       if (order.budget) {
         row.budget = *order.budget;
       } else if (const OpenJob* open = jobs_.find_key(row.key)) {
@@ -61,12 +62,12 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
 
 JobEvent Scheduler::submit_compile(const CompileOrder& order, const std::string& caller) {
   JobRow row;
-  row.kind = JobKind::CompileWinner;
+  row.kind = v1::Job::COMPILE_WINNER;
   row.key = order.key;
   row.question = order.question;
   row.listed = order.configurations;
-  row.architecture = order.architecture;
-  row.driver_cuda = order.driver_cuda;
+  row.fact.set_architecture(order.architecture);
+  row.fact.set_driver_cuda(order.driver_cuda);
   return dispatched({enqueue(row, order.device, caller)}).front();
 }
 
@@ -94,10 +95,10 @@ std::string Scheduler::try_to_enqueue(JobRow row, const DeviceClass& device, con
   refuse_more_jobs();
   CallerLimits::Hold counted;
   if (options_.limits != nullptr) {
-    counted = options_.limits->take(caller, row.kind == JobKind::Tune ? Held::Jobs : Held::Compiles);
+    counted = options_.limits->take(caller, row.kind == v1::Job::TUNE ? Held::Jobs : Held::Compiles);
   }
   row.id = new_job_id();
-  row.created_at = clock_.wall_text();
+  row.shown().set_created_at(clock_.wall_text());
   SharedJob stored = store_new(row, device);
   if (has_ended(stored.job.state)) {
     take_changes();  // with its record
@@ -142,7 +143,7 @@ SharedJob Scheduler::store_new(JobRow row, const DeviceClass& device) {
       stored = *std::move(done);
       return;
     }
-    stored.job.series = last_series(writer, stored.job.question) + (stored.job.retune ? 1 : 0);
+    stored.job.fact.set_series(last_series(writer, stored.job.question) + (stored.job.fact.retune() ? 1 : 0));
     writer.put_device_class(device);
     stored.change = writer.put_job(stored.job, stored.owner);
   });
@@ -164,25 +165,26 @@ Digest Scheduler::source_of(const std::string& kernel) const {
 ToolchainNeed Scheduler::needs_of(const JobRow& row) const {
   try {
     const bool is_foreign = options_.is_foreign && options_.is_foreign(row.question.kernel);
-    return toolchain_need(*kernels_.find(row.question.kernel)->spec, is_foreign, row.architecture,
-                          row.driver_cuda);
+    return toolchain_need(*kernels_.find(row.question.kernel)->spec, is_foreign, row.fact.architecture(),
+                          row.fact.driver_cuda());
   } catch (const Error&) {
-    return {{}, row.architecture, row.driver_cuda};  // it fails when it is granted, and tells why
+    return {
+        {}, row.fact.architecture(), row.fact.driver_cuda()};  // it fails when it is granted, and tells why
   }
 }
 
 void Scheduler::ask_again(OpenJob& job, const JobRow& asked) {
-  const bool only_exactly = job.row.for_bucket && !asked.for_bucket;
+  const bool only_exactly = job.row.fact.for_bucket() && !asked.fact.for_bucket();
   if (!asked.listed.empty() && job.row.listed.empty()) {
     return;  // a search is more
   }
   const bool searches = asked.listed.empty() && !job.row.listed.empty();
   const bool searches_on = searches || !allows_as_much(job.row.budget, asked.budget);
-  if ((asked.retune && !job.row.retune) || (only_exactly && job.smaller) || searches_on) {
+  if ((asked.fact.retune() && !job.row.fact.retune()) || (only_exactly && job.smaller) || searches_on) {
     begin_anew(job, asked);
   } else if (only_exactly) {
     JobRow exact = job.row;
-    exact.for_bucket = false;
+    exact.fact.set_for_bucket(false);
     persist(job, exact, job.owner);
     job.row = std::move(exact);
   }
@@ -190,24 +192,24 @@ void Scheduler::ask_again(OpenJob& job, const JobRow& asked) {
 
 void Scheduler::begin_anew(OpenJob& job, const JobRow& asked) {
   JobRow row = job.row;
-  row.retune = row.retune || asked.retune;
-  row.for_bucket = row.for_bucket && asked.for_bucket;
+  row.fact.set_retune(row.fact.retune() || asked.fact.retune());
+  row.fact.set_for_bucket(row.fact.for_bucket() && asked.fact.for_bucket());
   row.listed = asked.listed;
-  row.rounds = asked.rounds;
+  row.fact.set_rounds(asked.fact.rounds());
   if (!allows_as_much(row.budget, asked.budget)) {
     row.budget = asked.budget;
   }
-  row.note.clear();
-  row.state = JobState::Queued;
+  row.shown().clear_note();
+  row.state = v1::Job::QUEUED;
   // The holder of its lease writes nothing more. A job that was never leased still gets its hints.
-  row.fence += is_shared() && row.fence > 0 ? 1 : 0;
+  row.fact.set_fence(row.fact.fence() + (is_shared() && row.fact.fence() > 0 ? 1 : 0));
   const std::string owner = resting_owner(row);
   std::uint64_t change = 0;
   store_.write([&](StoreWriter& writer) {
     writer.require_unchanged(row.id, job.change);
     // A search that only goes on keeps what it has measured.
-    if ((asked.retune && !job.row.retune) || job.smaller) {
-      row.series = last_series(writer, row.question) + (row.retune ? 1 : 0);
+    if ((asked.fact.retune() && !job.row.fact.retune()) || job.smaller) {
+      row.fact.set_series(last_series(writer, row.question) + (row.fact.retune() ? 1 : 0));
     }
     change = writer.put_job(row, owner);
   });

@@ -54,13 +54,13 @@ void add_neighbours(const ClassRecords& records, const RecordQuestion& question,
 // Nearest first.
 std::vector<Neighbour> neighbours_of(const Question& question, const RecordGroup& group,
                                      const IndexSnapshot& index) {
-  const bool replayed = !question.device.facts.replay_table.empty();
+  const bool replayed = !question.device.facts.replay_table().empty();
   std::vector<Neighbour> neighbours;
   for (const auto& [digest, records] : group) {
     const DeviceClass* device = index.device(digest);
     if (digest == question.key.device_class) {
       add_neighbours(*records, question.key, 0, neighbours);
-    } else if (device && device->facts.replay_table.empty() != replayed) {
+    } else if (device && device->facts.replay_table().empty() != replayed) {
       add_neighbours(*records, question.key, kOtherClass, neighbours);
     }
   }

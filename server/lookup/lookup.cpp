@@ -77,8 +77,8 @@ double log_size(const Problem& problem) {
 
 double device_distance(const DeviceFacts& a, const DeviceFacts& b) {
   const double ratio =
-      static_cast<double>(std::max(a.sm_count, 1u)) / static_cast<double>(std::max(b.sm_count, 1u));
-  const bool same_capability = a.cc_major == b.cc_major && a.cc_minor == b.cc_minor;
+      static_cast<double>(std::max(a.sm_count(), 1u)) / static_cast<double>(std::max(b.sm_count(), 1u));
+  const bool same_capability = a.cc_major() == b.cc_major() && a.cc_minor() == b.cc_minor();
   return (same_capability ? 0 : 100) + std::abs(std::log2(ratio));
 }
 
@@ -123,9 +123,8 @@ Validator changed_validator(const Question& question, const RecordRow& record, b
   if (question.key.policy.flush_method != record.question.policy.flush_method) {
     return Validator::FlushMethod;
   }
-  const bool limited = same_device && question.power_limit_mw != 0 && record.timing.power_limit_mw() != 0;
-  return limited && question.power_limit_mw != record.timing.power_limit_mw() ? Validator::PowerLimit
-                                                                              : Validator::None;
+  return same_device && has_same_limit(record.timing, question.gpu) == false ? Validator::PowerLimit
+                                                                             : Validator::None;
 }
 
 /// Whether the bits of the record's variant are what the question's numerics want of it.
@@ -205,7 +204,7 @@ class Ranking {
     const bool same_device = device_class == question_.key.device_class;
     const DeviceClass* device = same_device ? &question_.device : index_.device(device_class);
     // A table that is played back is a device of its own.
-    if (!device || device->facts.replay_table != question_.device.facts.replay_table) {
+    if (!device || device->facts.replay_table() != question_.device.facts.replay_table()) {
       return;
     }
     for (const RecordPtr& record : records.select(question_.key.problem.dims.size(), wanted)) {
@@ -271,6 +270,11 @@ class Ranking {
 
 }  // namespace
 
+std::optional<bool> has_same_limit(const Timing& measured, const DeviceFacts& gpu) {
+  const bool known = measured.power_limit_mw() != 0 && gpu.power_limit_mw() != 0;
+  return known ? std::optional(measured.power_limit_mw() == gpu.power_limit_mw()) : std::nullopt;
+}
+
 bool is_stale(const Question& question, const RecordRow& record, bool same_device) {
   return changed_validator(question, record, same_device) != Validator::None;
 }
@@ -288,7 +292,7 @@ std::string stale_because(const Question& question, const RecordRow& record, boo
              std::to_string(question.key.policy.flush_method);
     case Validator::PowerLimit:
       return "power limit " + std::to_string(record.timing.power_limit_mw() / 1000) + " W, now " +
-             std::to_string(question.power_limit_mw / 1000) + " W";
+             std::to_string(question.gpu.power_limit_mw() / 1000) + " W";
     case Validator::None:
       break;
   }

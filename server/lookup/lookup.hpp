@@ -41,7 +41,7 @@ struct Question {
   RecordQuestion key;               // kernel, interface, problem, device class, policy, numerics, namespace
   DeviceClass device;
   std::optional<DriverVersion> driver;        // absent: makes nothing stale
-  std::uint32_t power_limit_mw = 0;           // the caller's; 0: unknown
+  DeviceFacts gpu;                            // the caller's, or the one that measures; unset: not known
   std::optional<CurrentToolchain> toolchain;  // absent: makes nothing stale
   /// Only records whose source is unchanged answer, with exactly the measured bytes. Validators are ignored,
   /// so that driver and toolchain do not change which record answers.
@@ -115,6 +115,9 @@ std::optional<std::vector<std::string>> bucket_conditions(const Question& questi
 
 /// Whether the dims lie within the bucket's intervals.
 bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims);
+
+/// Whether the GPU has the power limit that the measurement was made under; absent: one side does not tell.
+std::optional<bool> has_same_limit(const Timing& measured, const DeviceFacts& gpu);
 
 /// Whether a validator of the record (driver branch, toolchain, power limit, flush method) differs from the
 /// question's. A fact that one side does not know makes no record stale; power limits are compared only on

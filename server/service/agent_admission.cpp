@@ -76,7 +76,7 @@ void check_offer(const Caller& caller, const AgentProfile& offer, const AgentPro
     if (!uuids.insert(device.uuid).second) {
       refuse("devices", "has " + quoted(device.uuid) + " twice");
     }
-    if (device.trial_memory_bytes > device.device.facts.memory_bytes) {
+    if (device.trial_memory_bytes > device.device.facts.memory_bytes()) {
       refuse("devices " + device.uuid, "trial_memory_bytes is above memory_bytes");
     }
     check_class(caller, device.device, known);

@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "plan/facts/fact_check.hpp"
 #include "server/access/unauthenticated.hpp"
 #include "server/convert/agent_hello.hpp"
 #include "server/convert/agent_messages.hpp"
@@ -91,7 +92,7 @@ void AgentStream::handle() {
       break;
     }
     case v1::AgentMessage::kCheck:
-      context_.scheduler.check_done(agent_, message_.check().id(), check_from_wire(message_.check()));
+      context_.scheduler.check_done(agent_, message_.check().id(), checked(message_.check()));
       break;
     case v1::AgentMessage::kHeartbeat:
       if (!message_.lease_id().empty()) {
@@ -118,7 +119,8 @@ bool AgentStream::handle_work() {
   const std::string& lease = message_.lease_id();
   const std::uint64_t fence = message_.fence();
   if (message_.has_progress()) {
-    return scheduler.progress(agent_, lease, fence, progress_from_wire(message_.progress()));
+    check_fact(message_.progress(), "progress");
+    return scheduler.progress(agent_, lease, fence, message_.progress());
   }
   if (message_.has_batch()) {
     return scheduler.store_batch(agent_, lease, fence, batch_from_wire(message_.batch()));

@@ -142,15 +142,15 @@ void add_shared(const KernelSpec& spec, const CheckOrder& order, v1::ArtifactInf
 }
 
 /// The first fault is the error's own, each other one has a line with its place.
-Error to_error(const KernelSpec& spec, const CheckOrder& order, const std::vector<EntryFault>& faults) {
+Error to_error(const KernelSpec& spec, const CheckOrder& order, const v1::CheckResult& result) {
   std::string cause;
-  for (const EntryFault& fault : faults) {
-    cause += (cause.empty() ? "" : "\n" + spec.file + " " + fault.pointer + ": ") + fault.cause;
-    if (fault.is_limit) {
+  for (const v1::SpecFault& fault : result.faults()) {
+    cause += (cause.empty() ? "" : "\n" + spec.file + " " + fault.pointer() + ": ") + fault.cause();
+    if (fault.is_limit()) {
       cause += " (" + to_string(order.configuration) + " at " + to_string(order.problem) + ")";
     }
   }
-  return {ErrorCode::InvalidArgument, spec.file + " " + faults.front().pointer, cut_utf8(cause, kMaxLog)};
+  return {ErrorCode::InvalidArgument, spec.file + " " + result.faults(0).pointer(), cut_utf8(cause, kMaxLog)};
 }
 
 }  // namespace
@@ -394,8 +394,8 @@ void CheckCall::submit_orders() {
   const auto self = shared_from_this();
   for (std::size_t i = 0; i < orders_.size(); ++i) {
     checks_.push_back(context_.scheduler.check(
-        orders_[i], open_->sharer(), [self, i](const CheckOutcome& outcome, const std::string& error) {
-          self->compiled(i, outcome, error);
+        orders_[i], open_->sharer(), [self, i](const v1::CheckResult& result, const std::string& error) {
+          self->compiled(i, result, error);
         }));
   }
 }
@@ -412,7 +412,7 @@ void CheckCall::OnCancel() {
   });
 }
 
-void CheckCall::compiled(std::size_t index, const CheckOutcome& outcome, const std::string& error) {
+void CheckCall::compiled(std::size_t index, const v1::CheckResult& result, const std::string& error) {
   if (context_.draining) {
     failure_ = guarded([&] { refuse_while_draining(context_); });
   } else if (!error.empty()) {
@@ -420,45 +420,43 @@ void CheckCall::compiled(std::size_t index, const CheckOutcome& outcome, const s
     reply_.add_warnings("not compiled for " + order.needs.architecture + " with " +
                         to_string(order.configuration) + ": " + error);
   } else if (request_.count() > 0) {
-    part_compiled(index, outcome);
+    part_compiled(index, result);
   } else {
-    default_compiled(orders_[index], outcome);
+    default_compiled(orders_[index], result);
   }
   if (++answered_ == orders_.size()) {
     finish(failure_.value_or(grpc::Status::OK));
   }
 }
 
-void CheckCall::default_compiled(const CheckOrder& order, const CheckOutcome& outcome) {
-  if (outcome.outcome != Outcome::Correct) {
+void CheckCall::default_compiled(const CheckOrder& order, const v1::CheckResult& result) {
+  if (result.outcome() != v1::CORRECT) {
     const std::string cause = "does not compile for " + order.needs.architecture + " with " +
-                              to_string(order.configuration) + ": " + cut_utf8(outcome.log, kMaxLog);
+                              to_string(order.configuration) + ": " + cut_utf8(result.log(), kMaxLog);
     failure_ = to_status(Error(ErrorCode::InvalidArgument,
                                spec_->file + (spec_->triton ? " /configurations" : " /source"), cause));
-  } else if (!outcome.faults.empty()) {
-    failure_ = to_status(to_error(*spec_, order, outcome.faults));
+  } else if (!result.faults().empty()) {
+    failure_ = to_status(to_error(*spec_, order, result));
   } else {
     v1::ArtifactInfo& info = *reply_.add_compiled();
-    to_wire(outcome.artifact, info);
+    info = result.info();
     info.set_architecture(order.needs.architecture);
-    info.clear_key();
     add_shared(*spec_, order, info);
   }
 }
 
-void CheckCall::part_compiled(std::size_t index, const CheckOutcome& outcome) {
+void CheckCall::part_compiled(std::size_t index, const v1::CheckResult& result) {
   auto& compiled = *reply_.mutable_configurations(static_cast<int>(index));
-  if (outcome.outcome != Outcome::Correct) {
-    compiled.set_error(cut_utf8(outcome.log, kMaxLog));
-  } else if (!std::ranges::all_of(outcome.faults, &EntryFault::is_limit)) {
-    compiled.set_error(to_error(*spec_, orders_[index], outcome.faults).what());
+  if (result.outcome() != v1::CORRECT) {
+    compiled.set_error(cut_utf8(result.log(), kMaxLog));
+  } else if (!std::ranges::all_of(result.faults(), &v1::SpecFault::is_limit)) {
+    compiled.set_error(to_error(*spec_, orders_[index], result).what());
   } else {
-    if (!outcome.faults.empty()) {
-      compiled.set_constraint(outcome.faults.front().pointer + ": " + outcome.faults.front().cause);
+    if (!result.faults().empty()) {
+      compiled.set_constraint(result.faults(0).pointer() + ": " + result.faults(0).cause());
     }
-    to_wire(outcome.artifact, *compiled.mutable_artifact());
+    *compiled.mutable_artifact() = result.info();
     compiled.mutable_artifact()->set_architecture(orders_[index].needs.architecture);
-    compiled.mutable_artifact()->clear_key();
     add_shared(*spec_, orders_[index], *compiled.mutable_artifact());
   }
 }

@@ -66,9 +66,9 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   void compile();
   /// On the job thread.
   void submit_orders();
-  void compiled(std::size_t index, const CheckOutcome& outcome, const std::string& error);
-  void default_compiled(const CheckOrder& order, const CheckOutcome& outcome);
-  void part_compiled(std::size_t index, const CheckOutcome& outcome);
+  void compiled(std::size_t index, const v1::CheckResult& result, const std::string& error);
+  void default_compiled(const CheckOrder& order, const v1::CheckResult& result);
+  void part_compiled(std::size_t index, const v1::CheckResult& result);
   void finish(grpc::Status status);
 
   ServiceContext& context_;

@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "plan/answer_wire.hpp"
-#include "plan/library_comparison.hpp"
+#include "plan/facts/library_comparison.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {

@@ -29,7 +29,7 @@ CompileWait::Step CompileWait::begin(const VariantQuestion& asked, const Resolut
   }
   const Strand::Time until = end_of_wait(resolution.answer ? asked.compile_wait : asked.longest_wait);
   if (has_ended(job->job.state)) {
-    return pass_over(key, job->job.error);
+    return pass_over(key, job->job.shown().error());
   }
   refusal_ = job->refusal;
   if (ends_the_wait(*job) || std::chrono::steady_clock::now() >= until) {
@@ -102,12 +102,12 @@ bool CompileWait::watch(const Digest& key, Strand::Time until, Continuation then
 void CompileWait::ended(const Digest& key, const JobEvent& event) {
   stop();
   refusal_ = event.refusal;
-  if (event.job.state == JobState::NoDevice || !event.refusal.empty()) {
+  if (event.job.state == v1::Job::NO_DEVICE || !event.refusal.empty()) {
     given_up_ = true;
   } else {
     // Also after success: a present artifact is found, and an absent one must not be asked for forever.
     failed_.insert(key);
-    error_ = event.job.error;
+    error_ = event.job.shown().error();
   }
 }
 

@@ -77,7 +77,7 @@ FaultFilter filter_of(ServiceContext& context, const v1::ForgetFaultsRequest& re
 }
 
 bool is_measuring(const JobRow& job, const TrialRow& fault) {
-  return job.kind == JobKind::Tune && job.state != JobState::Queued && job.state != JobState::NoDevice &&
+  return job.kind == v1::Job::TUNE && job.state != v1::Job::QUEUED && job.state != v1::Job::NO_DEVICE &&
          job.question.kernel == fault.kernel && job.question.problem == fault.problem &&
          job.question.device_class == fault.device_class && job.question.policy == fault.policy;
 }
@@ -127,7 +127,7 @@ void refuse_while_used(const ServiceContext& context, const DeviceClass& device)
                       ": end it, or revoke its token, and forget the class then");
     }
   }
-  if (context.scheduler.is_offered_elsewhere(JobKind::Tune, device.digest)) {
+  if (context.scheduler.is_offered_elsewhere(v1::Job::TUNE, device.digest)) {
     throw Error(ErrorCode::FailedPrecondition, "device",
                 "an agent of another daemon of this store offers " + device.label +
                     ": end it, or revoke its token, and forget the class then");

@@ -83,11 +83,11 @@ void IdleVerification::submit(const Digest& device_class, const MeasuredRecord& 
     const std::uint64_t watch = context_.scheduler.watch(
         job.job.id, [self = shared_from_this(), device_class](const JobEvent& event) {
           if (has_ended(event.job.state)) {
-            self->ended(device_class, event.job.elapsed_ms);
+            self->ended(device_class, event.job.shown().elapsed_ms());
           }
         });
     if (watch == 0) {
-      ended(device_class, job.job.elapsed_ms);
+      ended(device_class, job.job.shown().elapsed_ms());
     }
   } catch (const Error& error) {
     log_warning(std::string("a stale record is not measured again: ") + error.what());

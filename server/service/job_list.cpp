@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxPage = 500;
 constexpr std::size_t kMaxPageBytes = std::size_t{2} << 20;
 
-JobAge age_of(const JobRow& job) { return {job.created_at, job.id}; }
+JobAge age_of(const JobRow& job) { return {job.shown().created_at(), job.id}; }
 
 std::string token_of(const JobAge& age) { return age.created_at + "/" + age.id; }
 
@@ -35,7 +35,7 @@ struct Page {
 };
 
 Page open_jobs(const ServiceContext& context, const JobAge& after, std::size_t size) {
-  const auto by_age = [](const JobRow& job) { return std::tie(job.created_at, job.id); };
+  const auto by_age = [](const JobRow& job) { return std::tie(job.shown().created_at(), job.id); };
   Page page{context.scheduler.open_jobs(), std::nullopt};
   std::erase_if(page.jobs, [&](const JobEvent& event) {
     return by_age(event.job) <= std::tie(after.created_at, after.id);

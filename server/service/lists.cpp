@@ -20,7 +20,7 @@ namespace {
 void fill(const DeviceClass& device, const RecordCount& records, v1::DeviceClass& wire) {
   wire.set_label(device.label);
   wire.set_digest(bytes_of(device.digest));
-  to_wire(device.facts, *wire.mutable_facts());
+  *wire.mutable_facts() = device.facts;
   wire.set_records(records.all);
   wire.set_shipped_records(records.shipped);
 }

@@ -43,18 +43,16 @@ std::string shortfall_of(const Question& question, const AnswerCandidate* best) 
 
 std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents) {
   switch (job.job.state) {
-    case JobState::NoDevice:
+    case v1::Job::NO_DEVICE:
       return without_device(job, agents) + "; the job begins as soon as one does";
-    case JobState::WaitingForIdleGpu:
+    case v1::Job::WAITING_FOR_IDLE_GPU:
       return (job.waits_because.empty() ? "other processes use the GPU" : job.waits_because) +
              "; the job goes on when the GPU is idle";
-    case JobState::Failed:
-      return "the job failed: " + job.job.error;
-    case JobState::Cancelled:
+    case v1::Job::FAILED:
+      return "the job failed: " + job.job.shown().error();
+    case v1::Job::CANCELLED:
       return "the job was cancelled";
-    case JobState::Queued:
-    case JobState::Running:
-    case JobState::Done:
+    default:
       break;
   }
   return job.refusal.empty()

@@ -95,7 +95,7 @@ void add_open_jobs(const Scheduler& scheduler, const std::vector<Question>& ques
     if (const auto job = scheduler.find_open(questions[i].key)) {
       v1::PlannedProblem& planned = *reply.mutable_problems(static_cast<int>(i));
       planned.set_job_id(job->job.id);
-      planned.set_job_state(to_wire(job->job.state));
+      planned.set_job_state(job->job.state);
     }
   }
 }

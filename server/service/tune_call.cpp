@@ -276,7 +276,7 @@ void TuneCall::on_event(const JobEvent& event) {
 void TuneCall::send_fresh(const Question& question, const AnswerCandidate& winner) {
   JobEvent event;
   event.job.question = question.key;
-  event.job.state = JobState::Done;
+  event.job.state = v1::Job::DONE;
   event.device = question.device.label;
   event.record = winner.record;
   v1::TuneEvent wire;

@@ -130,7 +130,7 @@ void VariantCall::wait_for_job() {
       return;
     }
     self->job_ = event;
-    if (event.job.state == JobState::Done) {
+    if (event.job.state == v1::Job::DONE) {
       self->pinned_ = nullptr;  // the outcome that it has waited for
     }
     self->stop_waiting();

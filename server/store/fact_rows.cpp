@@ -34,7 +34,7 @@ StoredRow make(std::vector<Value> columns, const Row& row) {
   return {std::move(columns), std::move(fact), digest};
 }
 
-std::string_view kind_name(JobKind kind) { return kind == JobKind::Tune ? "tune" : "compile_winner"; }
+std::string_view kind_name(JobKind kind) { return kind == v1::Job::TUNE ? "tune" : "compile_winner"; }
 
 }  // namespace
 
@@ -85,12 +85,12 @@ StoredRow stored(const RecordRow& row) {
 
 StoredRow stored(const JobRow& row) {
   const RecordQuestion& question = row.question;
-  return make(
-      {text(row.id), text(kind_name(row.kind)), bytes(row.key), text(question.kernel),
-       text(problem_text(question.problem)), bytes(question.device_class), text(to_string(question.policy)),
-       text(state_name(row.state)), number(has_ended(row.state)), number(row.fence), number(row.series),
-       text(row.created_at), text(row.finished_at), number(row.needs_bytes)},
-      row);
+  return make({text(row.id), text(kind_name(row.kind)), bytes(row.key), text(question.kernel),
+               text(problem_text(question.problem)), bytes(question.device_class),
+               text(to_string(question.policy)), text(state_name(row.state)), number(has_ended(row.state)),
+               number(row.fact.fence()), number(row.fact.series()), text(row.shown().created_at()),
+               text(row.shown().finished_at()), number(row.fact.needs_bytes())},
+              row);
 }
 
 StoredRow stored(const WantRow& row) { return make({bytes(record_key(row.question).digest)}, row); }
@@ -125,8 +125,8 @@ TrialRow read_trial(Statement& row) {
   if (row.has_value()) {
     ArtifactRow artifact = read_fact<ArtifactRow>(row);
     trial.cubin = artifact.cubin;
-    trial.architecture = std::move(artifact.architecture);
-    trial.resources = std::move(artifact.resources);
+    trial.fact.set_architecture(std::move(artifact.architecture));
+    trial.fact.mutable_resources()->Assign(artifact.resources.begin(), artifact.resources.end());
   }
   return trial;
 }

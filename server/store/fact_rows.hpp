@@ -89,7 +89,7 @@ Row read_fact(Statement& row) {
   decltype(fact_of(std::declval<Row>())) fact;
   parse_fact(checked_fact(row, kTable<Row>), fact);
   try {
-    return row_of(fact);
+    return row_of(std::move(fact));
   } catch (const Error& error) {
     throw Error(ErrorCode::DataLoss, "fact", error.what());
   }

@@ -43,8 +43,9 @@ RecordQuestion question_of(const v1::Question& from) {
           from.namespace_()};
 }
 
-void add_all(const std::vector<Configuration>& from,
+void set_all(const std::vector<Configuration>& from,
              google::protobuf::RepeatedPtrField<v1::Configuration>& to) {
+  to.Clear();
   for (const Configuration& configuration : from) {
     to_wire(configuration, *to.Add());
   }
@@ -94,21 +95,15 @@ void to_wire(const DriverVersion& from, v1::DriverVersion& to) {
 }
 
 void to_wire(const TrialRow& from, v1::TrialHeader& to) {
+  to = from.header();
   to.set_trial_key(bytes_of(from.key.digest));
   to.set_trial_key_full(from.key.full);
-  if (from.artifact_key) {
-    to.set_artifact_key(bytes_of(*from.artifact_key));
-  }
+  to.set_artifact_key(from.artifact_key ? bytes_of(*from.artifact_key) : "");
   to_wire(from.configuration, *to.mutable_configuration());
   to_wire(from.problem, *to.mutable_problem());
   to.set_outcome(to_wire(from.outcome));
-  to.set_detail(from.detail);
-  to.set_fault_count(from.fault_count);
-  if (from.measured_as) {
-    to.set_measured_as(bytes_of(*from.measured_as));
-  }
+  to.set_measured_as(from.measured_as ? bytes_of(*from.measured_as) : "");
   to_wire(from.toolchain, *to.mutable_toolchain());
-  set_unknown_fields(from.unknown_fields, to);
 }
 
 TrialRow trial_from_wire(const v1::TrialHeader& from, const std::string& field) {
@@ -120,17 +115,17 @@ TrialRow trial_from_wire(const v1::TrialHeader& from, const std::string& field) 
   trial.configuration = configuration_from_wire(from.configuration(), field + ".configuration");
   trial.problem = problem_from_wire(from.problem(), field + ".problem");
   trial.outcome = outcome_from_wire(from.outcome(), field + ".outcome");
-  trial.detail = from.detail();
-  trial.fault_count = from.fault_count();
   if (!from.measured_as().empty()) {
     trial.measured_as = digest_from_wire(from.measured_as(), field + ".measured_as");
   }
   if (from.has_toolchain()) {
     trial.toolchain = toolchain_from_wire(from.toolchain(), field + ".toolchain");
   }
-  trial.unknown_fields = unknown_fields_of(from);
+  trial.header() = from;
   return trial;
 }
+
+bool operator==(const TrialRow& a, const TrialRow& b) { return store::fact_of(a) == store::fact_of(b); }
 
 void to_wire(const BlockRow& from, v1::SampleBlock& to) {
   to = from.block;
@@ -187,35 +182,13 @@ void to_wire(const RecordRow& from, v1::Provenance& to) {
   to.mutable_over_library()->Assign(from.over_library.begin(), from.over_library.end());
 }
 
-static_assert(static_cast<int>(JobKind::Tune) == v1::Job::TUNE);
-static_assert(static_cast<int>(JobKind::CompileWinner) == v1::Job::COMPILE_WINNER);
-v1::Job::Kind to_wire(JobKind from) { return static_cast<v1::Job::Kind>(from); }
-
-static_assert(static_cast<int>(JobState::Queued) == v1::Job::QUEUED);
-static_assert(static_cast<int>(JobState::Running) == v1::Job::RUNNING);
-static_assert(static_cast<int>(JobState::NoDevice) == v1::Job::NO_DEVICE);
-static_assert(static_cast<int>(JobState::WaitingForIdleGpu) == v1::Job::WAITING_FOR_IDLE_GPU);
-static_assert(static_cast<int>(JobState::Done) == v1::Job::DONE);
-static_assert(static_cast<int>(JobState::Failed) == v1::Job::FAILED);
-static_assert(static_cast<int>(JobState::Cancelled) == v1::Job::CANCELLED);
-v1::Job::State to_wire(JobState from) { return static_cast<v1::Job::State>(from); }
-
 void to_wire(const JobRow& from, v1::Job& to) {
+  to = from.shown();
   to.set_id(from.id);
-  to.set_kind(to_wire(from.kind));
-  to.set_state(to_wire(from.state));
-  to.set_configurations(from.configurations);
-  to.set_configurations_done(from.configurations_done);
-  to.set_nvrtc_calls(from.nvrtc_calls);
-  to.set_error(from.error);
-  to.set_created_at(from.created_at);
-  to.set_finished_at(from.finished_at);
-  to.set_elapsed_ms(from.elapsed_ms);
-  to.set_note(from.note);
+  to.set_kind(from.kind);
+  to.set_state(from.state);
   to.set_max_trials(from.budget.max_trials);
   to.set_max_seconds(from.budget.max_seconds);
-  to.mutable_stages()->Assign(from.stages.begin(), from.stages.end());
-  to.mutable_outcomes()->Assign(from.outcomes.begin(), from.outcomes.end());
 }
 
 namespace store {
@@ -224,12 +197,12 @@ v1::StoredDeviceClass fact_of(const DeviceClass& row) {
   v1::StoredDeviceClass fact;
   fact.set_full_key(row.full);
   fact.set_label(row.label);
-  to_wire(row.facts, *fact.mutable_facts());
+  *fact.mutable_facts() = row.facts;
   return fact;
 }
 
 DeviceClass row_of(const v1::StoredDeviceClass& fact) {
-  return {Digest::of(fact.full_key()), fact.full_key(), fact.label(), device_facts_from_wire(fact.facts())};
+  return {Digest::of(fact.full_key()), fact.full_key(), fact.label(), fact.facts()};
 }
 
 v1::StoredArtifact fact_of(const ArtifactRow& row) {
@@ -246,7 +219,7 @@ ArtifactRow row_of(const v1::StoredArtifact& fact) {
 }
 
 v1::StoredTrial fact_of(const TrialRow& row) {
-  v1::StoredTrial fact;
+  v1::StoredTrial fact = row.fact;
   to_wire(row, *fact.mutable_trial());
   add_origin(row, fact);
   fact.set_kernel(row.kernel);
@@ -255,12 +228,10 @@ v1::StoredTrial fact_of(const TrialRow& row) {
   fact.set_policy(to_string(row.policy));
   to_wire(row.driver, *fact.mutable_driver());
   fact.set_cubin(bytes_of(row.cubin));
-  fact.set_architecture(row.architecture);
-  fact.mutable_resources()->Assign(row.resources.begin(), row.resources.end());
   return fact;
 }
 
-TrialRow row_of(const v1::StoredTrial& fact) {
+TrialRow row_of(v1::StoredTrial fact) {
   TrialRow row = with_origin(fact, trial_from_wire(fact.trial(), "trial"));
   row.kernel = fact.kernel();
   row.source = digest_from_wire(fact.source(), "source");
@@ -268,8 +239,7 @@ TrialRow row_of(const v1::StoredTrial& fact) {
   row.policy = parsed(fact.policy(), "policy", parse_policy);
   row.driver = driver_of(fact.driver());
   row.cubin = digest_from_wire(fact.cubin(), "cubin");
-  row.architecture = fact.architecture();
-  row.resources = list_of(fact.resources());
+  row.fact = std::move(fact);
   return row;
 }
 
@@ -346,60 +316,29 @@ RecordRow row_of(const v1::StoredRecord& fact) {
 }
 
 v1::StoredJob fact_of(const JobRow& row) {
-  v1::StoredJob fact;
+  v1::StoredJob fact = row.fact;
   to_wire(row, *fact.mutable_job());
   fact.set_key(bytes_of(row.key));
   add_question(row.question, *fact.mutable_question());
-  fact.set_fence(row.fence);
-  fact.set_series(row.series);
-  fact.set_retune(row.retune);
-  fact.set_interruptions(row.interruptions);
   fact.set_record_trial(bytes_of(row.record_trial));
-  add_all(row.listed, *fact.mutable_listed());
-  fact.set_architecture(row.architecture);
-  fact.set_driver_cuda(row.driver_cuda);
-  fact.set_for_bucket(row.for_bucket);
-  fact.set_needs_bytes(row.needs_bytes);
-  add_all(row.hints, *fact.mutable_hints());
-  fact.set_from_scratch(row.from_scratch);
-  fact.set_rounds(row.rounds);
-  set_unknown_fields(row.unknown_fields, fact);
+  set_all(row.listed, *fact.mutable_listed());
+  set_all(row.hints, *fact.mutable_hints());
   return fact;
 }
 
-JobRow row_of(const v1::StoredJob& fact) {
+JobRow row_of(v1::StoredJob fact) {
   JobRow row;
   const v1::Job& job = fact.job();
   row.id = job.id();
-  row.kind = static_cast<JobKind>(job.kind());
+  row.kind = job.kind();
   row.key = digest_from_wire(fact.key(), "key");
   row.question = question_of(fact.question());
-  row.state = static_cast<JobState>(job.state());
-  row.fence = fact.fence();
-  row.series = fact.series();
-  row.retune = fact.retune();
-  row.interruptions = fact.interruptions();
-  row.error = job.error();
-  row.note = job.note();
-  row.created_at = job.created_at();
-  row.finished_at = job.finished_at();
-  row.elapsed_ms = job.elapsed_ms();
-  row.configurations = job.configurations();
-  row.configurations_done = job.configurations_done();
-  row.nvrtc_calls = job.nvrtc_calls();
-  row.outcomes = list_of(job.outcomes());
+  row.state = job.state();
   row.record_trial = digest_from_wire(fact.record_trial(), "record_trial");
   row.listed = configurations_of(fact.listed(), "listed");
-  row.architecture = fact.architecture();
-  row.driver_cuda = fact.driver_cuda();
-  row.for_bucket = fact.for_bucket();
-  row.needs_bytes = fact.needs_bytes();
   row.budget = {job.max_trials(), job.max_seconds()};
-  row.from_scratch = fact.from_scratch();
-  row.rounds = fact.rounds();
   row.hints = configurations_of(fact.hints(), "hints");
-  row.stages = list_of(job.stages());
-  row.unknown_fields = unknown_fields_of(fact);
+  row.fact = std::move(fact);
   return row;
 }
 

@@ -21,8 +21,6 @@ void to_wire(const ArtifactRow& from, v1::ArtifactUpload& to);
 void to_wire(const RecordRow& from, v1::Provenance& to);
 /// What outlives a lease.
 void to_wire(const JobRow& from, v1::Job& to);
-v1::Job::Kind to_wire(JobKind from);
-v1::Job::State to_wire(JobState from);
 
 /// The parts that agents send. `field` names the message in errors.
 TrialRow trial_from_wire(const v1::TrialHeader& from, const std::string& field);
@@ -41,11 +39,11 @@ v1::StoredWant fact_of(const WantRow& row);
 
 DeviceClass row_of(const v1::StoredDeviceClass& fact);
 ArtifactRow row_of(const v1::StoredArtifact& fact);
-TrialRow row_of(const v1::StoredTrial& fact);
+TrialRow row_of(v1::StoredTrial fact);
 BlockRow row_of(const v1::StoredBlock& fact);
 VerificationRow row_of(const v1::StoredVerification& fact);
 RecordRow row_of(const v1::StoredRecord& fact);
-JobRow row_of(const v1::StoredJob& fact);
+JobRow row_of(v1::StoredJob fact);
 WantRow row_of(const v1::StoredWant& fact);
 
 }  // namespace store

@@ -8,7 +8,7 @@
 
 #include "base/digest.hpp"
 #include "plan/answer.hpp"
-#include "plan/evidence.hpp"
+#include "plan/facts/facts.hpp"
 #include "plan/problem.hpp"
 #include "plan/search.hpp"
 #include "tuner/spec/device_class.hpp"
@@ -71,20 +71,20 @@ struct TrialRow {
   Policy policy;
   DriverVersion driver;
   Outcome outcome = Outcome::Correct;
-  std::string detail;  // compile log, fault, constraint
-  std::uint32_t fault_count = 0;
   /// The trial that was measured instead; blocks and verifications belong to that one.
   std::optional<Digest> measured_as;
   ToolchainIdentity toolchain;
   /// The trial's cubin: from the artifact for a worker's trial, from the table for an imported one.
   Digest cubin;
-  std::string architecture;
-  std::vector<EntryResources> resources;
   std::uint32_t series = 0;  // a retune starts a new series; blocks and verifications of older ones stay
   std::string job_id;
-  std::string unknown_fields;  // of its message: what a later version has added
-  bool operator==(const TrialRow&) const = default;
+  v1::StoredTrial fact;  // what the members above do not say
+
+  v1::TrialHeader& header() { return *fact.mutable_trial(); }
+  const v1::TrialHeader& header() const { return fact.trial(); }
 };
+/// By the bytes that are stored.
+bool operator==(const TrialRow& a, const TrialRow& b);
 
 /// Samples of one trial; (trial, origin, series, stage, index) is unique.
 struct BlockRow {
@@ -130,7 +130,7 @@ struct RecordRow {
   SearchSummary search;                         // the search that chose the winner
   std::vector<LibraryComparison> over_library;  // the latest at the end
   std::string job_id;
-  std::string unknown_fields;  // as of trials
+  std::string unknown_fields;  // of its message: what a later version has added
 };
 
 /// The question of a miss that started no job.
@@ -140,20 +140,10 @@ struct WantRow {
   std::string first_at, last_at;
 };
 
-/// CompileWinner compiles but measures nothing.
-enum class JobKind : std::uint8_t { Tune = 0, CompileWinner = 1 };
+using JobKind = v1::Job::Kind;
+using JobState = v1::Job::State;
 
-enum class JobState : std::uint8_t {
-  Queued = 1,
-  Running = 2,
-  NoDevice = 3,
-  WaitingForIdleGpu = 4,
-  Done = 5,
-  Failed = 6,
-  Cancelled = 7
-};
-
-inline bool has_ended(JobState state) { return state >= JobState::Done; }
+inline bool has_ended(JobState state) { return state >= v1::Job::DONE; }
 
 using v1::OutcomeCount;
 using v1::StageTime;
@@ -161,36 +151,20 @@ using v1::StageTime;
 /// A job of the persisted queue. Progress within a lease is only in RAM.
 struct JobRow {
   std::string id;
-  JobKind kind = JobKind::Tune;
+  JobKind kind = v1::Job::TUNE;
   Digest key;  // single-flight: at most one job per key is open
   RecordQuestion question;
-  JobState state = JobState::Queued;
-  std::uint64_t fence = 0;  // of the latest lease; grows with each lease
-  std::uint32_t series = 0;
-  bool retune = false;
-  std::uint32_t interruptions = 0;
-  std::string error;
-  std::string note;  // why another problem than the asked one was measured
-  std::string created_at, finished_at;
-  double elapsed_ms = 0;
-  std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
-  std::vector<OutcomeCount> outcomes;
+  JobState state = v1::Job::QUEUED;
   Digest record_trial;  // the winner's trial; zero: none
-  /// CompileWinner: the configurations to compile. Tune: only these and the default are tried; empty: a
+  /// COMPILE_WINNER: the configurations to compile. TUNE: only these and the default are tried; empty: a
   /// search.
   std::vector<Configuration> listed;
-  /// CompileWinner:
-  std::string architecture;
-  std::uint32_t driver_cuda = 0;
-  /// Tune:
-  bool for_bucket = false;  // started by a miss: a smaller problem of the bucket may be measured instead
-  std::uint64_t needs_bytes = 0;  // failed for lack of memory: the bytes that its trials need
-  SearchBudget budget;
-  bool from_scratch = false;         // ignores known results; its record is not stored
-  std::uint32_t rounds = 0;          // exact number for the finalists; 0: until they separate or tie
+  SearchBudget budget;               // of a job that tunes
   std::vector<Configuration> hints;  // where its search begins; set with the first lease
-  std::vector<StageTime> stages;     // of ended leases
-  std::string unknown_fields;        // as of trials
+  v1::StoredJob fact;                // what the members above do not say
+
+  v1::Job& shown() { return *fact.mutable_job(); }
+  const v1::Job& shown() const { return fact.job(); }
 };
 
 /// A job that several daemons on one database share.
@@ -202,7 +176,7 @@ struct SharedJob {
 
 /// The key of a job that tunes.
 inline Digest tuning_key(const JobRow& job) {
-  return job.from_scratch ? from_scratch_key(job.question) : job_key(job.question);
+  return job.fact.from_scratch() ? from_scratch_key(job.question) : job_key(job.question);
 }
 
 }  // namespace cubind

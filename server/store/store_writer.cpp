@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/zstd.hpp"
-#include "plan/library_comparison.hpp"
+#include "plan/facts/library_comparison.hpp"
 #include "server/store/fact_rows.hpp"
 #include "server/store/sql.hpp"
 
@@ -160,8 +160,9 @@ bool StoreWriter::put_trial(const TrialRow& trial) {
     row.series = std::max(trial.series, known->series);
     // Faults are counted over the life of the trial: its key holds the driver branch, so a new branch begins
     // at zero.
-    row.fault_count =
-        is_fault(trial.outcome) ? std::max(trial.fault_count, known->fault_count) : trial.fault_count;
+    if (is_fault(trial.outcome)) {
+      row.header().set_fault_count(std::max(trial.header().fault_count(), known->header().fault_count()));
+    }
   }
   put_row(sql::kPutTrial, row);
   return true;
@@ -288,7 +289,7 @@ bool StoreWriter::put_record(const RecordRow& record) {
 void StoreWriter::settle_out_of_memory(const Digest& key) {
   Statement query = database_.query(sql::kOutOfMemoryOfKey);
   for (JobRow& job : read_rows<JobRow>(query.bind(key))) {
-    job.needs_bytes = 0;
+    job.fact.set_needs_bytes(0);
     database_.query(sql::kDeleteJob).bind(job.id).run();
     put_row(sql::kInsertJob, job);
   }
@@ -359,9 +360,10 @@ void StoreWriter::fail_damaged_jobs() {
     JobRow failed;  // nothing else of it is sure
     failed.id = valid_utf8(id);
     failed.key = Digest::of(id);
-    failed.state = JobState::Failed;
-    failed.error = error;
-    failed.created_at = failed.finished_at = now_;
+    failed.state = v1::Job::FAILED;
+    failed.shown().set_error(error);
+    failed.shown().set_created_at(now_);
+    failed.shown().set_finished_at(now_);
     database_.query(sql::kDeleteJob).bind(id).run();
     put_row(sql::kInsertJob, failed);
   }

@@ -40,12 +40,12 @@ void summarize(std::vector<double> samples, TableTrial& trial) {
 TableTrial to_table(StoreReader& store, const TrialRow& row, bool samples) {
   TableTrial trial;
   trial.context = {row.kernel,        row.problem,    row.device_class,   to_string(row.policy),
-                   row.configuration, row.key.digest, row.driver.version, row.architecture,
+                   row.configuration, row.key.digest, row.driver.version, row.fact.architecture(),
                    row.cubin,         row.toolchain};
   trial.outcome = row.outcome;
-  trial.detail = row.detail;
+  trial.header = row.header();
   trial.measured_as = row.measured_as;
-  trial.resources = row.resources;
+  trial.resources.assign(row.fact.resources().begin(), row.fact.resources().end());
   for (VerificationRow& verification : store.verifications(row)) {
     trial.verifications.push_back(std::move(verification.result));
   }
@@ -89,7 +89,7 @@ class Export {
       ++exported_.damaged_left_out;
       return false;
     }
-    const bool left_out = !options_.replayed && !found->second.facts.replay_table.empty();
+    const bool left_out = !options_.replayed && !found->second.facts.replay_table().empty();
     exported_.replayed_left_out += left_out ? 1 : 0;
     return !left_out;
   }

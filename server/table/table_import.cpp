@@ -23,12 +23,12 @@ TrialRow to_row(const TableTrial& trial, const Policy& policy) {
   row.policy = policy;
   row.driver.version = context.driver;
   row.outcome = trial.outcome;
-  row.detail = trial.detail;
+  row.header() = trial.header;
   row.measured_as = trial.measured_as;
   row.toolchain = context.toolchain;
   row.cubin = context.artifact;
-  row.architecture = context.architecture;
-  row.resources = trial.resources;
+  row.fact.set_architecture(context.architecture);
+  row.fact.mutable_resources()->Assign(trial.resources.begin(), trial.resources.end());
   return row;
 }
 
@@ -40,7 +40,7 @@ class Import {
   ImportReport run(const std::string& name_space) {
     for (const TableDevice& device : table_.devices) {
       const DeviceClass known = derive_device_class(device.facts, file_ + " /devices");
-      replayed_[known.digest] = !device.facts.replay_table.empty();
+      replayed_[known.digest] = !device.facts.replay_table().empty();
       store_.put_device_class(known);
     }
     for (std::size_t i = 0; i < table_.records.size(); ++i) {

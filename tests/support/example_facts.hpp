@@ -8,16 +8,16 @@ namespace cubind::test {
 /// As an H200 reports itself, but for the bus width: it says 6016 bits, and golden digests hold this figure.
 inline DeviceFacts example_facts() {
   DeviceFacts facts;
-  facts.name = "NVIDIA H200";
-  facts.pci_device_id = 0x233510de;
-  facts.cc_major = 9;
-  facts.sm_count = 132;
-  facts.l2_bytes = 62914560;
-  facts.shared_optin_bytes = 232448;
-  facts.memory_bytes = 150109880320;
-  facts.memory_bus_bits = 6144;
-  facts.power_limit_mw = 700000;
-  facts.max_sm_mhz = 1980;
+  facts.set_name("NVIDIA H200");
+  facts.set_pci_device_id(0x233510de);
+  facts.set_cc_major(9);
+  facts.set_sm_count(132);
+  facts.set_l2_bytes(62914560);
+  facts.set_shared_optin_bytes(232448);
+  facts.set_memory_bytes(150109880320);
+  facts.set_memory_bus_bits(6144);
+  facts.set_power_limit_mw(700000);
+  facts.set_max_sm_mhz(1980);
   return facts;
 }
 

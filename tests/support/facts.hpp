@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "plan/answer_wire.hpp"
-#include "plan/evidence.hpp"
+#include "plan/facts/facts.hpp"
 #include "plan/wire.hpp"
 
 namespace cubind::test {

@@ -28,7 +28,7 @@ struct Reported {
       plain.finals.push_back(block_of({125.0 + round % 3}, 0, 0));
     }
     trial(32, 4).outcome = Outcome::Runtime;
-    trial(32, 4).detail = "illegal address";
+    trial(32, 4).header.set_detail("illegal address");
     TableRecord record;
     record.context = winner.context;
     record.numerics = "tolerance";

@@ -68,7 +68,7 @@ void TinyDaemon::set_free_memory(std::uint64_t bytes) {
 Table TinyDaemon::as_of_a_real_gpu() const {
   Table table = read_table(export_everything(daemon_.connect()), "export");
   DeviceFacts facts = table.devices.at(0).facts;
-  facts.replay_table.clear();
+  facts.clear_replay_table();
   const DeviceClass real = derive_device_class(facts, "facts");
   table.devices = {{real.digest, real.label, real.facts}};
   const auto spec = load_kernel_spec((kernels() / "scale.json").string());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "schemas/cubind.pb.h"
 #include "tuner/measure/measure_settings.hpp"
 
 namespace cubind::measure {
@@ -26,7 +27,11 @@ struct FloorRates {
   std::uint32_t memory_bus_bits = 0;
 };
 
-/// `facts`: a GPU's, under the names that cuda_api/device_facts.hpp and tuner/spec/device_class.hpp share.
+inline FloorRates floor_rates(const v1::DeviceFacts& facts, std::uint32_t sm_mhz, std::uint32_t memory_mhz) {
+  return {facts.cc_major(), facts.cc_minor(), facts.sm_count(), sm_mhz, memory_mhz, facts.memory_bus_bits()};
+}
+
+/// The same as cuda_api/device_facts.hpp reads them.
 template <typename Facts>
 FloorRates floor_rates(const Facts& facts, std::uint32_t sm_mhz, std::uint32_t memory_mhz) {
   return {facts.cc_major, facts.cc_minor, facts.sm_count, sm_mhz, memory_mhz, facts.memory_bus_bits};

@@ -4,22 +4,13 @@
 #include <charconv>
 #include <cmath>
 
-#include "base/error.hpp"
 #include "base/key_encoder.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {
-
-void require(bool known, std::string_view field, std::string_view name) {
-  if (known) {
-    return;
-  }
-  std::string where(field);
-  where += where.empty() ? "" : ".";
-  throw Error(ErrorCode::InvalidArgument, where + std::string(name),
-              "the fact is missing, a device class needs it");
-}
 
 // Facts that no GPU can have: wrong units, or nonsense that would become a class of its own and wait for
 // an agent forever.
@@ -28,20 +19,22 @@ void require_range(std::uint64_t value, std::uint64_t low, std::uint64_t high, s
   if (value >= low && value <= high) {
     return;
   }
-  throw Error(ErrorCode::InvalidArgument, std::string(field) + (field.empty() ? "" : ".") + std::string(name),
-              std::to_string(value) + " is not in " + std::to_string(low) + " to " + std::to_string(high));
+  refuse(member_field(field, name), value == 0 ? "the fact is missing, a device class needs it"
+                                               : std::to_string(value) + " is not in " + std::to_string(low) +
+                                                     " to " + std::to_string(high));
 }
 
 void require_possible(const DeviceFacts& facts, std::string_view field) {
   constexpr std::uint64_t kOldestMajor = 5;  // the oldest that NVRTC 12 compiles for
   constexpr std::uint64_t kLastMajor = 19;
-  require_range(facts.cc_major, kOldestMajor, kLastMajor, field, "cc_major");
-  require_range(facts.cc_minor, 0, 9, field, "cc_minor");
-  require_range(facts.sm_count, 1, 1 << 16, field, "sm_count");
-  require_range(facts.l2_bytes, 1, (std::uint64_t{1} << 40) - 1, field, "l2_bytes");
-  require_range(facts.shared_optin_bytes, 1, (std::uint64_t{1} << 32) - 1, field, "shared_optin_bytes");
-  require_range(facts.memory_bytes, 1, (std::uint64_t{1} << 50) - 1, field, "memory_bytes");
-  require_range(facts.memory_bus_bits, 1, 1 << 20, field, "memory_bus_bits");
+  require_range(facts.pci_device_id(), 1, UINT32_MAX, field, "pci_device_id");
+  require_range(facts.cc_major(), kOldestMajor, kLastMajor, field, "cc_major");
+  require_range(facts.cc_minor(), 0, 9, field, "cc_minor");
+  require_range(facts.sm_count(), 1, 1 << 16, field, "sm_count");
+  require_range(facts.l2_bytes(), 1, (std::uint64_t{1} << 40) - 1, field, "l2_bytes");
+  require_range(facts.shared_optin_bytes(), 1, (std::uint64_t{1} << 32) - 1, field, "shared_optin_bytes");
+  require_range(facts.memory_bytes(), 1, (std::uint64_t{1} << 50) - 1, field, "memory_bytes");
+  require_range(facts.memory_bus_bits(), 1, 1 << 20, field, "memory_bus_bits");
 }
 
 // k for 2^(k/4) GiB: boards of one model differ by what firmware and ECC reserve.
@@ -66,11 +59,11 @@ std::string slug(std::string_view name) {
 }
 
 std::string label_of(const DeviceFacts& facts) {
-  if (!facts.replay_table.empty()) {
-    return "replay-" + facts.replay_table.substr(0, 8);
+  if (!facts.replay_table().empty()) {
+    return "replay-" + facts.replay_table().substr(0, 8);
   }
-  const std::string name = facts.name.empty() ? "gpu" : slug(facts.name);
-  return facts.mig_profile.empty() ? name : name + "-mig-" + slug(facts.mig_profile);
+  const std::string name = facts.name().empty() ? "gpu" : slug(facts.name());
+  return facts.mig_profile().empty() ? name : name + "-mig-" + slug(facts.mig_profile());
 }
 
 std::optional<std::uint32_t> parse_number(std::string_view text) {
@@ -85,39 +78,32 @@ std::optional<std::uint32_t> parse_number(std::string_view text) {
 }  // namespace
 
 DeviceClass derive_device_class(const DeviceFacts& facts, std::string_view field) {
-  require(facts.pci_device_id != 0, field, "pci_device_id");
-  require(facts.cc_major != 0, field, "cc_major");
-  require(facts.sm_count != 0, field, "sm_count");
-  require(facts.l2_bytes != 0, field, "l2_bytes");
-  require(facts.shared_optin_bytes != 0, field, "shared_optin_bytes");
-  require(facts.memory_bytes != 0, field, "memory_bytes");
-  require(facts.memory_bus_bits != 0, field, "memory_bus_bits");
   require_possible(facts, field);
   KeyEncoder key("device_class", 1);
-  key.field("pci_device_id", facts.pci_device_id)
-      .field("cc_major", facts.cc_major)
-      .field("cc_minor", facts.cc_minor)
-      .field("sm_count", facts.sm_count)
-      .field("l2_bytes", facts.l2_bytes)
-      .field("shared_optin_bytes", facts.shared_optin_bytes)
-      .field("memory_step", memory_step(facts.memory_bytes))
-      .field("memory_bus_bits", facts.memory_bus_bits)
-      .field("mig_profile", facts.mig_profile)
-      .field("replay_table", facts.replay_table);
+  key.field("pci_device_id", facts.pci_device_id())
+      .field("cc_major", facts.cc_major())
+      .field("cc_minor", facts.cc_minor())
+      .field("sm_count", facts.sm_count())
+      .field("l2_bytes", facts.l2_bytes())
+      .field("shared_optin_bytes", facts.shared_optin_bytes())
+      .field("memory_step", memory_step(facts.memory_bytes()))
+      .field("memory_bus_bits", facts.memory_bus_bits())
+      .field("mig_profile", facts.mig_profile())
+      .field("replay_table", facts.replay_table());
   return {key.digest(), key.bytes(), label_of(facts), facts};
 }
 
 DeviceConstants device_constants(const DeviceFacts& facts) {
   DeviceConstants constants;
-  constants.sm_count = facts.sm_count;
-  constants.shared_optin = static_cast<std::int64_t>(facts.shared_optin_bytes);
-  constants.l2_bytes = static_cast<std::int64_t>(facts.l2_bytes);
-  constants.cc = static_cast<std::int64_t>(facts.cc_major) * 10 + facts.cc_minor;
+  constants.sm_count = facts.sm_count();
+  constants.shared_optin = static_cast<std::int64_t>(facts.shared_optin_bytes());
+  constants.l2_bytes = static_cast<std::int64_t>(facts.l2_bytes());
+  constants.cc = static_cast<std::int64_t>(facts.cc_major()) * 10 + facts.cc_minor();
   return constants;
 }
 
 std::string architecture(const DeviceFacts& facts, bool arch_features) {
-  return architecture(facts.cc_major * 10 + facts.cc_minor, arch_features);
+  return architecture(facts.cc_major() * 10 + facts.cc_minor(), arch_features);
 }
 
 std::string architecture(std::uint32_t compute_capability, bool arch_features) {

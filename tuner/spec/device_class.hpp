@@ -9,22 +9,10 @@
 #include <string_view>
 
 #include "base/digest.hpp"
+#include "plan/facts/facts.hpp"
 #include "plan/launch_plan.hpp"
 
 namespace cubind {
-
-struct DeviceFacts {
-  std::string name;
-  std::uint32_t pci_device_id = 0;
-  std::uint32_t cc_major = 0, cc_minor = 0;
-  std::uint32_t sm_count = 0;
-  std::uint64_t l2_bytes = 0, shared_optin_bytes = 0, memory_bytes = 0;
-  std::uint32_t memory_bus_bits = 0;
-  std::string mig_profile;
-  std::uint32_t power_limit_mw = 0, max_sm_mhz = 0;  // validators
-  std::string replay_table;                          // hex digest of the replayed table; empty: a real GPU
-  bool operator==(const DeviceFacts&) const = default;
-};
 
 struct DeviceClass {
   Digest digest;      // the key

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/digest.hpp"
-#include "plan/evidence.hpp"
+#include "plan/facts/facts.hpp"
 #include "plan/launch_plan.hpp"
 
 namespace cubind {

@@ -8,33 +8,10 @@
 #include "base/text.hpp"
 #include "base/zstd.hpp"
 #include "plan/answer_wire.hpp"
-#include "plan/facts_wire.hpp"
 #include "plan/wire.hpp"
 #include "plan/wire_fields.hpp"
 
 namespace cubind {
-void to_wire(const DeviceFacts& from, v1::DeviceFacts& to) {
-  facts_to_wire(from, to);
-  to.set_replay_table(from.replay_table);
-}
-
-DeviceFacts device_facts_from_wire(const v1::DeviceFacts& from) {
-  DeviceFacts to;
-  to.name = from.name();
-  to.pci_device_id = from.pci_device_id();
-  to.cc_major = from.cc_major();
-  to.cc_minor = from.cc_minor();
-  to.sm_count = from.sm_count();
-  to.l2_bytes = from.l2_bytes();
-  to.shared_optin_bytes = from.shared_optin_bytes();
-  to.memory_bytes = from.memory_bytes();
-  to.memory_bus_bits = from.memory_bus_bits();
-  to.mig_profile = from.mig_profile();
-  to.power_limit_mw = from.power_limit_mw();
-  to.max_sm_mhz = from.max_sm_mhz();
-  to.replay_table = from.replay_table();
-  return to;
-}
 
 void to_wire(const Policy& from, v1::Policy& to) {
   to.set_warm_l2(from.warm_l2);

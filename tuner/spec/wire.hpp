@@ -14,7 +14,6 @@
 
 namespace cubind {
 
-void to_wire(const DeviceFacts& from, v1::DeviceFacts& to);
 void to_wire(const Policy& from, v1::Policy& to);
 void to_wire(const Numerics& from, v1::Numerics& to);
 void to_wire(const ArgumentSpec& from, v1::Argument& to);
@@ -22,7 +21,6 @@ void to_wire(const ArgumentSpec& from, v1::Argument& to);
 void to_wire(const SpecBundle& from, v1::SpecBundle& to);
 void to_wire(const ToolchainIdentity& from, v1::ToolchainIdentity& to);
 
-DeviceFacts device_facts_from_wire(const v1::DeviceFacts& from);
 /// Flush method 0 becomes the default; any other than that is refused.
 Policy policy_from_wire(const v1::Policy& from, std::string_view field = "policy");
 /// An invariant without its dim is refused.

@@ -15,7 +15,7 @@
 
 #include "base/digest.hpp"
 #include "base/interrupt.hpp"
-#include "plan/evidence.hpp"
+#include "plan/facts/facts.hpp"
 #include "plan/problem.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/keys.hpp"
@@ -70,7 +70,7 @@ struct TableTrial {
   double time_us = 0;
   std::uint32_t samples = 0;
   Outcome outcome = Outcome::Correct;
-  std::string detail;
+  v1::TrialHeader header;             // its detail, and what follows kFirstTrialFact
   std::optional<Digest> measured_as;  // the trial that was measured for it: its samples are that one's
   std::vector<EntryResources> resources;
   std::vector<SampleBlock> screening, finals;  // by block index

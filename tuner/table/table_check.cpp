@@ -229,7 +229,7 @@ class Checker {
 
   void check_architecture(const TableRecord& record) {
     const DeviceFacts& facts = facts_.at(record.context.device_class);
-    if (!cubin_runs_on(record.context.architecture, facts.cc_major, facts.cc_minor)) {
+    if (!cubin_runs_on(record.context.architecture, facts.cc_major(), facts.cc_minor())) {
       add("/architecture", "a cubin for " + record.context.architecture +
                                " does not run on this device, which is " + architecture(facts, false));
     }

@@ -6,16 +6,15 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "plan/answer_wire.hpp"
-#include "plan/evidence_json.hpp"
-#include "plan/library_comparison.hpp"
-#include "schemas/limits.hpp"
+#include "plan/facts/fact_json.hpp"
+#include "plan/facts/library_comparison.hpp"
+#include "plan/facts/value_check.hpp"
 #include "tuner/spec/wire.hpp"
 #include "tuner/table/table_parts.hpp"
 
 namespace cubind {
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 256;
 constexpr std::size_t kMaxSymbolBytes = 16384;  // a mangled template
 constexpr std::size_t kMaxNames = 64;
 
@@ -23,22 +22,9 @@ std::uint32_t count_or_zero(const JsonNode& node, std::string_view key) {
   return static_cast<std::uint32_t>(node.contains(key) ? node.at(key).as_int64(0, UINT32_MAX) : 0);
 }
 
-// Checks text that becomes part of keys and is printed to terminals.
-void check_text(const JsonNode& node, std::string_view text, std::string_view what,
-                std::size_t max = kMaxNameBytes) {
-  const std::string subject(what);
-  if (text.size() > max) {
-    node.fail(subject + " has " + std::to_string(text.size()) + " bytes, at most " + std::to_string(max) +
-              " are taken");
-  }
-  if (text.find_first_of("\t\r\n") != std::string_view::npos || printable(text) != text) {
-    node.fail(subject + " holds a control or format character");
-  }
-}
-
 std::string read_text(const JsonNode& node, std::size_t max = kMaxNameBytes) {
   std::string text = node.as_string();
-  check_text(node, text, "the text", max);
+  check_text(text, node.where(), max);
   return text;
 }
 
@@ -56,7 +42,7 @@ std::vector<JsonNode> named_members(const JsonNode& node) {
     if (member.key().empty()) {
       node.fail("has a member without a name");
     }
-    check_text(node, member.key(), "the name " + quoted(member.key()));
+    check_text(member.key(), node.where());
   }
   return members;
 }
@@ -92,18 +78,18 @@ Problem read_problem(const JsonNode& node) {
 }
 
 DeviceFacts read_facts(const JsonNode& node) {
-  v1::DeviceFacts wire;
-  read_fields(node, wire);
-  check_text(node.at("name"), wire.name(), "the text");
+  DeviceFacts facts;
+  read_fields(node, facts);
+  check_text(facts.name(), node.at("name").where());
   text_or_empty(node, "mig_profile");
   text_or_empty(node, "replay_table");
   const std::string capability = node.at("compute_capability").as_string();
   if (capability.size() > 6) {
     node.at("compute_capability").fail("expected MAJOR.MINOR, such as 9.0");
   }
-  wire.set_cc_major(static_cast<std::uint32_t>(std::stoul(capability)));
-  wire.set_cc_minor(static_cast<std::uint32_t>(std::stoul(capability.substr(capability.find('.') + 1))));
-  return device_facts_from_wire(wire);
+  facts.set_cc_major(static_cast<std::uint32_t>(std::stoul(capability)));
+  facts.set_cc_minor(static_cast<std::uint32_t>(std::stoul(capability.substr(capability.find('.') + 1))));
+  return facts;
 }
 
 TableContext read_context(const JsonNode& node) {
@@ -155,7 +141,7 @@ Timing read_timing(const JsonNode& node) {
     node.at("time_us").fail("is not between time_low_us and time_high_us");
   }
   if (node.contains("timer")) {
-    check_text(node.at("timer"), timing.timer(), "the text");
+    check_text(timing.timer(), node.at("timer").where());
   }
   if (!is_iso8601_utc(timing.measured_at())) {
     node.at("measured_at").fail("there is no such day or time");
@@ -253,7 +239,7 @@ TableTrial read_trial(const JsonNode& node) {
   trial.time_us = node.number_or("time_us", 0);
   trial.samples = static_cast<std::uint32_t>(node.int64_or("samples", 0));
   trial.outcome = *parse_outcome(node.at("outcome").as_string());
-  trial.detail = node.string_or("detail", "");
+  read_fields(node, trial.header);
   if (node.contains("measured_as")) {
     trial.measured_as = read_digest(node.at("measured_as"));
   }

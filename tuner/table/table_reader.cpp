@@ -23,7 +23,7 @@ class Reader {
       const Digest device_class = read_digest(node.at("class"));
       classes_.insert(device_class);  // also of a device with a fault: its records have none
       parts_.table.devices.push_back(read_device(node));
-      plays_a_table_[device_class] = !parts_.table.devices.back().facts.replay_table.empty();
+      plays_a_table_[device_class] = !parts_.table.devices.back().facts.replay_table().empty();
       if (!seen.insert(parts_.table.devices.back().device_class).second) {
         node.fail("the table has this class twice");
       }

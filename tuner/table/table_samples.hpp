@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "plan/evidence.hpp"
+#include "plan/facts/facts.hpp"
 
 namespace cubind {
 

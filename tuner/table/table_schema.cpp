@@ -2,6 +2,7 @@
 #include <array>
 #include <charconv>
 
+#include "plan/facts/fact_json.hpp"
 #include "schemas/table.schema.hpp"
 #include "tuner/table/table_parts.hpp"
 
@@ -26,10 +27,29 @@ constexpr std::size_t kBatch = 256;
   throw Error(error.code(), where, error.cause());
 }
 
+void add_facts(OrderedJson& schema) {
+  const auto facts = schema.is_object() ? schema.find("facts") : schema.end();
+  if (facts != schema.end() && facts->is_string()) {
+    const std::string name = "cubind.v1." + facts->get<std::string>();
+    add_schema(schema["properties"],
+               *google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(name));
+    schema.erase("facts");
+  }
+  for (OrderedJson& part : schema) {
+    if (part.is_structured()) {
+      add_facts(part);
+    }
+  }
+}
+
 }  // namespace
 
 const JsonSchema& table_schema() {
-  static const JsonSchema schema(kTableSchema, "schemas/table.schema.json");
+  static const JsonSchema schema = [] {
+    auto text = OrderedJson::parse(kTableSchema);
+    add_facts(text);
+    return JsonSchema(text.dump(), "schemas/table.schema.json");
+  }();
   return schema;
 }
 

@@ -2,7 +2,7 @@
 #include <tuple>
 
 #include "base/json.hpp"
-#include "plan/evidence_json.hpp"
+#include "plan/facts/fact_json.hpp"
 #include "plan/problem_json.hpp"
 #include "tuner/spec/wire.hpp"
 #include "tuner/table/table.hpp"
@@ -10,16 +10,10 @@
 namespace cubind {
 namespace {
 
-OrderedJson to_json(const DeviceFacts& facts) {
-  v1::DeviceFacts wire;
-  to_wire(facts, wire);
-  OrderedJson json = OrderedJson::object();
-  add_device_facts(json, wire);
-  return json;
-}
-
 OrderedJson to_json(const TableDevice& device) {
-  return {{"class", device.device_class.hex()}, {"label", device.label}, {"facts", to_json(device.facts)}};
+  OrderedJson json = {{"class", device.device_class.hex()}, {"label", device.label}};
+  add_device_facts(json["facts"], device.facts);
+  return json;
 }
 
 OrderedJson to_json(const ToolchainIdentity& toolchain) {
@@ -66,12 +60,12 @@ OrderedJson to_json(const TableRecord& record) {
                           {"numerics", record.numerics},
                           {"namespace", record.name_space}});
   add_fields(json, timing, 1, Timing::kContendedFieldNumber);
-  json.update(OrderedJson{{"provisional", record.provisional},
-                          {"gain_over_default", timing.gain_over_default()},
-                          {"evidence", to_string(record.evidence)},
-                          {"driver_cuda", record.driver_cuda},
-                          {"measured_at", timing.measured_at()},
-                          {"verification", cubind::to_json(record.verification)}});
+  json["provisional"] = record.provisional;
+  add_fields(json, timing, Timing::kContendedFieldNumber + 1, Timing::kTimerFieldNumber - 1);
+  json["evidence"] = to_string(record.evidence);
+  json["driver_cuda"] = record.driver_cuda;
+  add_fields(json, timing, Timing::kMeasuredAtFieldNumber);
+  json["verification"] = cubind::to_json(record.verification);
   if (!record.over_library.empty()) {
     json["over_library"] = to_json(record.over_library);
   }
@@ -88,9 +82,10 @@ OrderedJson to_json(const TableTrial& trial) {
   if (trial.measured_as) {
     json["measured_as"] = trial.measured_as->hex();
   }
-  if (!trial.detail.empty()) {
-    json["detail"] = trial.detail;
+  if (!trial.header.detail().empty()) {
+    json["detail"] = trial.header.detail();
   }
+  add_fields(json, trial.header, kFirstTrialFact);
   json["resources"] = to_json(trial.resources);
   json["screening"] = to_json(trial.screening);
   json["finals"] = to_json(trial.finals);

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "plan/facts_wire.hpp"
+#include "plan/facts/gpu_facts.hpp"
 #include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/graph_timer.hpp"
 #include "tuner/worker/timer_choice.hpp"

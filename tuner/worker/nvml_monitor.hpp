@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/evidence.hpp"
+#include "plan/facts/facts.hpp"
 #include "tuner/worker/consent.hpp"
 #include "tuner/worker/driver_context.hpp"
 #include "tuner/worker/own_processes.hpp"

@@ -80,12 +80,12 @@ v1::DeviceReply ReplayDevice::open(const v1::OpenDevice&) {
   loaded_.clear();
   v1::DeviceReply reply = reply_of(v1::CORRECT);
   v1::DeviceInfo& info = *reply.mutable_info();
-  to_wire(table_.facts(), *info.mutable_facts());
+  *info.mutable_facts() = table_.facts();
   info.mutable_driver()->set_cuda(kReplayedCuda);
   info.mutable_driver()->set_version(table_.driver());
   info.set_uuid("replay-" + table_.digest().hex().substr(0, 12));
   info.set_timer("replay");
-  info.set_free_memory_bytes(table_.facts().memory_bytes);
+  info.set_free_memory_bytes(table_.facts().memory_bytes());
   for (std::string& problem : table_.recorded(kMostRecorded)) {
     info.add_recorded(std::move(problem));
   }
@@ -145,7 +145,7 @@ v1::DeviceReply ReplayDevice::verify(const v1::VerifyTrial& request) {
   }
   if (trial.trial->outcome == Outcome::WrongResult) {
     result.set_outcome(v1::WRONG_RESULT);
-    result.set_detail(trial.trial->detail);
+    result.set_detail(trial.trial->header.detail());
     result.set_mismatches(1);
   }
   reply.set_outcome(result.outcome());
@@ -163,7 +163,7 @@ v1::MeasuredItem ReplayDevice::measured(const v1::MeasureTrials& request, const 
   const Outcome outcome = loaded.trial->outcome;
   if (outcome != Outcome::Correct && outcome != Outcome::WrongResult && outcome != Outcome::Unverified) {
     result.set_outcome(to_wire(loaded.trial->outcome));
-    result.set_detail(loaded.trial->detail);
+    result.set_detail(loaded.trial->header.detail());
     return result;
   }
   for (std::uint32_t i = 0; i < item.samples(); ++i) {

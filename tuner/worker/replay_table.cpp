@@ -55,7 +55,7 @@ ReplayTable::ReplayTable(Table table, const std::string& file)
       facts_ = device.facts;
     }
   }
-  facts_.replay_table = digest_.hex();
+  facts_.set_replay_table(digest_.hex());
   driver_ = table_.trials.front().context.driver;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cuda_api/device_facts.hpp"
-#include "plan/evidence.hpp"
+#include "plan/facts/facts.hpp"
 #include "schemas/worker.pb.h"
 #include "tuner/measure/measure_settings.hpp"
 #include "tuner/measure/throttle.hpp"

@@ -4,7 +4,7 @@
 
 #include "base/hex.hpp"
 #include "client/cubindctl/answers/comparison_output.hpp"
-#include "plan/evidence_json.hpp"
+#include "plan/facts/fact_json.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {
@@ -112,7 +112,8 @@ OutputJson json_of(const v1::Provenance& provenance) {
   json["toolchain"] = provenance.toolchain();
   add_fields(json, timing, Timing::kTimerFieldNumber, Timing::kTickUsFieldNumber);
   add_fields(json, timing, 1, Timing::kContendedFieldNumber);
-  json["gain_over_default_ratio"] = timing.gain_over_default();
+  json["gain_over_default_ratio"] = over_default(timing).value_or(0);
+  add_fields(json, timing, Timing::kMeasuredAtFieldNumber + 1);
   if (provenance.over_library_size() > 0) {
     json["over_library"] =
         json_of(std::vector(provenance.over_library().begin(), provenance.over_library().end()));

@@ -128,8 +128,8 @@ class Auditing {
                                " to " + fixed(range.high, 2) + " at 99 %)";
       const bool tie = range.low <= 1;
       add("gain", tie ? Verdict::Note : Verdict::Ok, tie ? text + ": it may be none" : text);
-    } else if (record_.timing.gain_over_default() > 0) {
-      add("gain", Verdict::Ok, fixed(record_.timing.gain_over_default(), 2) + " x over the default");
+    } else if (const auto gain = over_default(record_.timing)) {
+      add("gain", Verdict::Ok, fixed(*gain, 2) + " x over the default");
     } else {
       add("gain", Verdict::Note, "the default was not measured with it");
     }

@@ -170,7 +170,7 @@ class Explaining {
     for (const Launch& launch : plan.launches) {
       dynamic = std::max(dynamic, launch.shared_bytes);
       const auto occupied = occupancy(
-          device_->facts.cc_major, device_->facts.cc_minor,
+          device_->facts.cc_major(), device_->facts.cc_minor(),
           {launch.block.x * launch.block.y * launch.block.z, one.registers, fixed + launch.shared_bytes});
       if (occupied && !one.trial->resources.empty()) {
         one.occupancy = std::min(one.occupancy.value_or(1), *occupied);

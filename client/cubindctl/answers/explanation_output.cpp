@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "client/cubindctl/answers/comparison_output.hpp"
 #include "client/cubindctl/terminal/text_table.hpp"
+#include "plan/facts/fact_json.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -62,8 +63,8 @@ void print_winner(std::ostream& out, const Explanation& explanation) {
     out << "winner " << to_string(record->context.configuration) << "\n  " << fixed(timing.median_us(), 2)
         << " us (" << fixed(timing.low_us(), 2) << " to " << fixed(timing.high_us(), 2) << " at 95 %, "
         << timing.samples() << " samples)";
-    if (timing.gain_over_default() > 0) {
-      out << ", " << fixed(timing.gain_over_default(), 2) << " x the default";
+    if (const auto gain = over_default(timing)) {
+      out << ", " << fixed(*gain, 2) << " x the default";
     }
     out << "\n";
     for (const LibraryComparison& comparison : record->over_library) {
@@ -126,7 +127,7 @@ void print_failed(std::ostream& out, const Explanation& explanation, std::size_t
   TextTable table({"OUTCOME", "CONFIGURATION", "MESSAGE"});
   for (const TableTrial* trial : explanation.failed) {
     table.add({std::string(to_string(trial->outcome)), to_string(trial->context.configuration),
-               trial->detail.empty() ? "-" : one_line(trial->detail)});
+               trial->header.detail().empty() ? "-" : one_line(trial->header.detail())});
   }
   if (!table.empty()) {
     out << "\nfailed\n";
@@ -170,6 +171,7 @@ OutputJson trial_json(const ExplainedTrial& one) {
   json["screened"] = one.screened;
   json["is_default"] = one.is_default;
   json["is_winner"] = one.is_winner;
+  add_fields(json, one.trial->header, kFirstTrialFact);
   return json;
 }
 
@@ -189,12 +191,8 @@ void add_limits(OutputJson& json, const Explanation& explanation) {
 OutputJson winner_json(const Explanation& explanation) {
   OutputJson json = OutputJson::object();
   if (const TableRecord* record = explanation.record) {
-    json = {{"configuration", json_of(record->context.configuration)},
-            {"time_us", record->timing.median_us()},
-            {"time_low_us", record->timing.low_us()},
-            {"time_high_us", record->timing.high_us()},
-            {"samples", record->timing.samples()},
-            {"gain_over_default", record->timing.gain_over_default()}};
+    json["configuration"] = json_of(record->context.configuration);
+    add_fields(json, record->timing);
     if (!record->over_library.empty()) {
       json["over_library"] = json_of(record->over_library);
     }
@@ -252,7 +250,7 @@ OutputJson json_of(const Explanation& explanation, const ExplainedQuestion& ques
   for (const TableTrial* trial : explanation.failed) {
     failed.push_back({{"configuration", json_of(trial->context.configuration)},
                       {"outcome", to_string(trial->outcome)},
-                      {"message", trial->detail}});
+                      {"message", trial->header.detail()}});
   }
   for (const ExplainedFinalist& finalist : explanation.finalists) {
     OutputJson one = {{"configuration", json_of(configuration_of(trial_of(explanation, finalist)))}};

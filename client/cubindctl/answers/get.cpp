@@ -128,8 +128,8 @@ class AnswerPrinter {
     line("time", fixed(timing.median_us(), 2) + " us [" + fixed(timing.low_us(), 2) + ", " +
                      fixed(timing.high_us(), 2) + "], " + std::to_string(timing.samples()) + " samples by " +
                      timing.timer() + " at " + std::to_string(timing.sm_mhz()) + " MHz" + flags);
-    if (timing.gain_over_default() > 0) {
-      line("gain", fixed(timing.gain_over_default(), 2) + "x over the default configuration");
+    if (const auto gain = over_default(timing)) {
+      line("gain", fixed(*gain, 2) + "x over the default configuration");
     }
     for (const LibraryComparison& comparison : provenance_.over_library()) {
       line("over library", over_library(comparison));

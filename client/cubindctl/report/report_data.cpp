@@ -12,6 +12,7 @@
 #include "client/cubindctl/answers/stored_trials.hpp"
 #include "client/cubindctl/reply_json.hpp"
 #include "client/cubindctl/report/report_commands.hpp"
+#include "plan/facts/fact_json.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -28,17 +29,10 @@ bool same_trials(const ExplainedQuestion& a, const ExplainedQuestion& b) {
 }
 
 OutputJson device_json(const TableDevice& device) {
-  const DeviceFacts& facts = device.facts;
-  return {{"label", device.label},
-          {"name", facts.name},
-          {"compute_capability", std::to_string(facts.cc_major) + "." + std::to_string(facts.cc_minor)},
-          {"sm_count", facts.sm_count},
-          {"l2_bytes", facts.l2_bytes},
-          {"memory_bytes", facts.memory_bytes},
-          {"memory_bus_bits", facts.memory_bus_bits},
-          {"power_limit_mw", facts.power_limit_mw},
-          {"max_sm_mhz", facts.max_sm_mhz},
-          {"replayed", !facts.replay_table.empty()}};
+  OutputJson json = {{"label", device.label}};
+  add_device_facts(json, device.facts, DeviceFacts::kMaxSmMhzFieldNumber);
+  json["replayed"] = !device.facts.replay_table().empty();
+  return json;
 }
 
 class Reporting {
@@ -87,35 +81,22 @@ class Reporting {
 
   OutputJson record_json(const TableRecord& record, const ExplainedQuestion& question) const {
     const TableContext& context = record.context;
-    const Timing& timing = record.timing;
     OutputJson json = {{"kernel", context.kernel},
                        {"problem", json_of(context.problem)},
                        {"device", labels_.at(context.device_class)},
                        {"policy", context.policy},
                        {"numerics", record.numerics},
                        {"namespace", record.name_space},
-                       {"configuration", json_of(context.configuration)},
-                       {"time_us", timing.median_us()},
-                       {"time_low_us", timing.low_us()},
-                       {"time_high_us", timing.high_us()},
-                       {"samples", timing.samples()},
-                       {"evidence", to_string(record.evidence)},
-                       {"provisional", record.provisional},
-                       {"throttled", timing.throttled()},
-                       {"contended", timing.contended()},
-                       {"verified_problems", record.verification.problems_size()},
-                       {"driver", context.driver},
-                       {"toolchain", context.toolchain.name},
-                       {"measured_at", timing.measured_at()},
-                       {"command", tune_command(question, labels_.at(context.device_class), true)}};
-    if (timing.gain_over_default() > 0) {
-      json["gain_over_default"] = timing.gain_over_default();
-    }
+                       {"configuration", json_of(context.configuration)}};
+    add_fields(json, record.timing);
+    json.update(OutputJson{{"evidence", to_string(record.evidence)},
+                           {"provisional", record.provisional},
+                           {"verified_problems", record.verification.problems_size()},
+                           {"driver", context.driver},
+                           {"toolchain", context.toolchain.name},
+                           {"command", tune_command(question, labels_.at(context.device_class), true)}});
     if (!record.over_library.empty()) {
       json["over_library"] = json_of(record.over_library);
-    }
-    if (timing.sm_mhz() > 0) {
-      json["sm_mhz"] = timing.sm_mhz();
     }
     return json;
   }
@@ -190,7 +171,7 @@ class Reporting {
     for (std::size_t i = 0; i < explanation.failed.size(); ++i) {
       OutputJson& failed = json["failed"][i];
       const TableTrial& trial = *explanation.failed[i];
-      failed["message"] = cut_utf8(trial.detail, kMostMessageBytes);
+      failed["message"] = cut_utf8(trial.header.detail(), kMostMessageBytes);
       failed["command"] = retry_command(question, explanation.device, trial.context.configuration);
     }
     return json;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "client/cubindctl/answers/comparison_output.hpp"
 #include "client/cubindctl/reply_json.hpp"
 #include "client/cubindctl/terminal/text_table.hpp"
 #include "client/cubindctl/terminal/text_wrap.hpp"
@@ -24,8 +25,8 @@ std::string winner_text(const v1::TuneEvent& event) {
   std::string text = fixed(provenance.timing().median_us(), 2) + " us [" +
                      fixed(provenance.timing().low_us(), 2) + ", " + fixed(provenance.timing().high_us(), 2) +
                      "]";
-  if (provenance.timing().gain_over_default() > 0) {
-    text += ", " + fixed(provenance.timing().gain_over_default(), 2) + "x the default";
+  if (const auto gain = over_default(provenance.timing())) {
+    text += ", " + fixed(*gain, 2) + "x the default";
   }
   return text + ", " + to_string(configuration_from_wire(event.winner(), "winner")) + ", " +
          evidence_name(provenance.evidence()) + (provenance.provisional() ? ", provisional" : "");

@@ -22,8 +22,7 @@ std::shared_ptr<const KernelSpec> spec_of(const v1::LeaseGrant& lease) {
 }
 
 std::string architecture_of(const v1::LeaseGrant& lease) {
-  return lease.architecture().empty() ? architecture(device_facts_from_wire(lease.facts()), false)
-                                      : lease.architecture();
+  return lease.architecture().empty() ? architecture(lease.facts(), false) : lease.architecture();
 }
 
 v1::ArtifactUpload upload_of(const Key& key, const LaunchPlan& plan, const std::string& architecture,
@@ -50,7 +49,7 @@ v1::ArtifactUpload upload_of(const Key& key, const LaunchPlan& plan, const std::
 
 v1::DeviceFacts h200_facts() {
   v1::DeviceFacts facts;
-  to_wire(example_facts(), facts);
+  facts = example_facts();
   return facts;
 }
 
@@ -117,7 +116,7 @@ FakeTrial fake_trial(const v1::LeaseGrant& lease, const Configuration& configura
                      const ToolchainIdentity& toolchain, const std::string& driver) {
   const auto spec = spec_of(lease);
   const Problem problem = problem_from_wire(lease.problem(), "lease.problem");
-  const DeviceFacts facts = device_facts_from_wire(lease.facts());
+  const DeviceFacts& facts = lease.facts();
   const std::string architecture = architecture_of(lease);
   const PlanEvaluator evaluator(spec->plan_template(problem, configuration), problem, configuration,
                                 device_constants(facts));
@@ -147,7 +146,7 @@ std::vector<FakeTrial> fake_trials(const v1::LeaseGrant& lease, std::size_t coun
                                    const ToolchainIdentity& toolchain, const std::string& driver) {
   const auto spec = spec_of(lease);
   const Problem problem = problem_from_wire(lease.problem(), "lease.problem");
-  const DeviceConstants constants = device_constants(device_facts_from_wire(lease.facts()));
+  const DeviceConstants constants = device_constants(lease.facts());
   std::vector<FakeTrial> trials;
   const auto first = default_configuration(*spec, problem, constants);
   if (first) {
@@ -211,7 +210,7 @@ v1::JobResult result_of(const v1::LeaseGrant& lease, const FakeTrial& winner, do
   *result.mutable_measured_problem() = lease.problem();
   v1::SearchSummary& search = *result.mutable_search();
   search.set_space(bytes_of(space_digest(*spec_of(lease), problem_from_wire(lease.problem(), "lease.problem"),
-                                         device_constants(device_facts_from_wire(lease.facts())))));
+                                         device_constants(lease.facts()))));
   search.set_strategy(std::string(kExhaustiveSearch));
   search.set_complete(true);
   v1::Provenance& provenance = *result.mutable_provenance();

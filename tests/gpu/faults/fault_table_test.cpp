@@ -30,7 +30,7 @@ void check_on_gpu(Daemon& daemon, const FaultRow& row) {
   CHECK(count_of(end, row.outcome) == 1);
   CHECK(count_of(end, Outcome::Correct) + count_of(end, Outcome::Unverified) == 3);
   if (const auto trial = stored_trial(daemon.connect(), row.fault)) {
-    CHECK_THAT(trial->detail, Catch::Contains(row.words));
+    CHECK_THAT(trial->header.detail(), Catch::Contains(row.words));
   }
 }
 

@@ -336,7 +336,7 @@ TEST_CASE("a daemon that was cut off takes no other one for gone before that cou
 TEST_CASE("a free text with a NUL byte is read as it was written") {
   StoreFixture f;
   TrialRow trial = trial_row("a");
-  trial.detail = std::string("before\0after", 12);
+  trial.header().set_detail(std::string("before\0after", 12));
   f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
   CHECK(f.read([&](StoreReader& reader) { return reader.trial(trial.key.digest, trial.kernel); }) == trial);
 }

@@ -147,7 +147,7 @@ TEST_CASE("a question of which a daemon has not read that another has answered i
   REQUIRE(f.b.records() == 0);
   const JobEvent asked = f.b.submit();
   CHECK(asked.job.id == job);
-  CHECK(asked.job.state == JobState::Done);
+  CHECK(asked.job.state == v1::Job::DONE);
   REQUIRE(asked.record);
   CHECK(f.b.records() == 1);
   CHECK(f.b.scheduler->open_jobs().empty());
@@ -188,15 +188,15 @@ TEST_CASE("a daemon without a GPU waits for what another one measures and gets i
     return !f.a.store->peers()->alive().empty() && !f.a.store->peers()->alive().at(0).offer.classes.empty();
   }));
   const JobEvent asked = f.a.submit();
-  CHECK(asked.job.state == JobState::Queued);
+  CHECK(asked.job.state == v1::Job::QUEUED);
   const auto events = f.a.watch(asked.job.id);
   f.b.scheduler->catch_up();
   REQUIRE(f.b.store_batch(f.b.lease(), "a"));
   f.a.scheduler->catch_up();
-  CHECK(events->back().job.state == JobState::Running);
+  CHECK(events->back().job.state == v1::Job::RUNNING);
   REQUIRE(f.b.finish(f.b.lease(), "a"));
   f.a.scheduler->catch_up();
-  REQUIRE(events->back().job.state == JobState::Done);
+  REQUIRE(events->back().job.state == v1::Job::DONE);
   REQUIRE(events->back().record);
   CHECK(events->back().record->job_id == asked.job.id);
   CHECK(f.a.scheduler->open_jobs().empty());
@@ -217,8 +217,8 @@ TEST_CASE("a daemon that starts knows the open jobs and none that has ended") {
 
 TEST_CASE("a job that no living daemon has a GPU for is no_device") {
   TwoDaemons f;
-  CHECK(f.a.submit().job.state == JobState::NoDevice);
-  CHECK(f.b.submit().job.state == JobState::NoDevice);
+  CHECK(f.a.submit().job.state == v1::Job::NO_DEVICE);
+  CHECK(f.b.submit().job.state == v1::Job::NO_DEVICE);
 }
 
 TEST_CASE("another daemon's job waits for one that knows its kernel while this one is alone") {
@@ -256,7 +256,7 @@ TEST_CASE("what comes with the fence of a lease that another daemon has taken is
   f.a.scheduler->catch_up();
   REQUIRE(f.b.finish(f.b.lease(), "a"));
   f.a.scheduler->catch_up();
-  CHECK(events->back().job.state == JobState::Done);
+  CHECK(events->back().job.state == v1::Job::DONE);
   CHECK(f.number("SELECT count(*) FROM records") == 1);
 }
 
@@ -286,7 +286,7 @@ TEST_CASE("a retune that one daemon is asked for takes the lease of another") {
   f.a.scheduler->catch_up();
   REQUIRE(f.a.link.leases.size() == 2);
   CHECK(f.a.lease().fence == before.fence + 2);
-  CHECK(f.a.lease().job.retune);
+  CHECK(f.a.lease().job.fact.retune());
 }
 
 TEST_CASE("a job that one daemon is asked to cancel ends at the daemon that has leased it") {
@@ -294,9 +294,9 @@ TEST_CASE("a job that one daemon is asked to cancel ends at the daemon that has 
   f.a.join();
   const std::string job = f.a.submit().job.id;
   const auto events = f.a.watch(job);
-  CHECK(f.b.scheduler->cancel(job).job.state == JobState::Cancelled);
+  CHECK(f.b.scheduler->cancel(job).job.state == v1::Job::CANCELLED);
   f.a.scheduler->catch_up();
-  CHECK(events->back().job.state == JobState::Cancelled);
+  CHECK(events->back().job.state == v1::Job::CANCELLED);
   CHECK(f.a.link.ended.size() == 1);
   CHECK_FALSE(f.a.store_batch(f.a.lease(), "a"));
 }

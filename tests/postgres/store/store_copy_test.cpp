@@ -24,7 +24,7 @@ void fill(Store& store) {
       writer.put_blob(cubin);
       writer.put_artifact(artifact_row(name, "cubin of " + name));
       TrialRow trial = trial_row(name);
-      trial.detail = i % 2 == 0 ? std::string("log\0text", 8) : "";
+      trial.header().set_detail(i % 2 == 0 ? std::string("log\0text", 8) : "");
       writer.put_trial(trial);
       writer.put_block(block_row(trial, i % 3));
       writer.put_block(block_row(trial, 3 + i % 3));
@@ -37,7 +37,7 @@ void fill(Store& store) {
       job.id = name;
       job.question = question_of(i);
       job.key = job_key(job.question);
-      job.state = i % 2 == 0 ? JobState::Queued : JobState::Done;
+      job.state = i % 2 == 0 ? v1::Job::QUEUED : v1::Job::DONE;
       writer.put_job(job);
     }
     writer.count_want(question_of(7), "2026-01-02T03:04:05.678Z");

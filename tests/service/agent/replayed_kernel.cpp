@@ -70,7 +70,7 @@ v1::LeaseGrant replayed_lease(const v1::OfferedDevice& device, const SpecBundle&
   to_wire(bundle, *lease.mutable_spec());
   to_wire(problem, *lease.mutable_problem());
   *lease.mutable_facts() = device.facts();
-  const DeviceClass offered = derive_device_class(device_facts_from_wire(device.facts()), "facts");
+  const DeviceClass offered = derive_device_class(device.facts(), "facts");
   lease.set_device_class(std::string(offered.digest.view()));
   lease.set_gpu_uuid(device.uuid());
   lease.set_job_key(std::string(Digest::of("job").view()));

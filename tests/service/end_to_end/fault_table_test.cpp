@@ -188,7 +188,7 @@ void check_memory(FaultyDaemon& daemon, const FaultRow& row) {
   REQUIRE(trial);
   // Bits that differ within the tolerance are right for all who do not ask for the same ones.
   CHECK(trial->outcome == (row.fault == Fault::OtherBits ? Outcome::Correct : row.outcome));
-  CHECK_THAT(trial->detail, Catch::Contains(row.words));
+  CHECK_THAT(trial->header.detail(), Catch::Contains(row.words));
 }
 
 TEST_CASE("every row of the fault table ends with its outcome and the right winner and the same daemon") {

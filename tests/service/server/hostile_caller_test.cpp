@@ -200,9 +200,10 @@ struct ManyJobs : DaemonFixture {
         job.key = Digest::of(job.id);
         job.question.kernel = "vector_add";
         job.question.problem = {{{"N", i + 1}}, {{"T", DType::F32}}, {}, ""};
-        job.state = JobState::Failed;
-        job.error = std::string(300, 'e');
-        job.created_at = job.finished_at = iso8601_utc(std::chrono::system_clock::now());
+        job.state = v1::Job::FAILED;
+        job.shown().set_error(std::string(300, 'e'));
+        job.shown().set_created_at(iso8601_utc(std::chrono::system_clock::now()));
+        job.shown().set_finished_at(job.shown().created_at());
         writer.put_job(job);
       }
     });

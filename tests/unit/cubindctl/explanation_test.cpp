@@ -177,7 +177,7 @@ TEST_CASE_METHOD(Recorded, "the share of the roofline is shown only where the me
   const Explanation known = explained();
   CHECK(known.remarks.empty());
   const ExplainedTrial& best = known.timed.front();
-  const double peak = 2 * 3201e6 * table.devices.front().facts.memory_bus_bits / 8;
+  const double peak = 2 * 3201e6 * table.devices.front().facts.memory_bus_bits() / 8;
   CHECK(best.roofline_share.value() == Approx(*best.bytes_per_second / peak));
   CHECK(json_of(known, question)["peak"]["bytes_per_second"] == Approx(peak));
 }
@@ -268,7 +268,7 @@ TEST_CASE_METHOD(Recorded,
                  "a failed configuration is reported with its outcome and message and is not timed") {
   TableTrial& trial = slowest();
   trial.outcome = Outcome::Compile;
-  trial.detail = "error: too many resources\nat line 3";
+  trial.header.set_detail("error: too many resources\nat line 3");
   const Explanation explanation = explained();
   CHECK(explanation.timed.size() == 157);
   REQUIRE(explanation.failed.size() == 1);
@@ -276,7 +276,7 @@ TEST_CASE_METHOD(Recorded,
   print(out, explanation, question, 0);
   CHECK_THAT(out.str(), Contains("158 trials, 157 timed, 1 failed") && Contains("compile") &&
                             Contains("error: too many resources"));
-  CHECK(json_of(explanation, question)["failed"][0]["message"] == trial.detail);
+  CHECK(json_of(explanation, question)["failed"][0]["message"] == trial.header.detail());
 }
 
 TEST_CASE_METHOD(Recorded, "the text names the winner and why it won and the ten fastest") {

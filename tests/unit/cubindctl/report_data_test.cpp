@@ -49,7 +49,7 @@ TEST_CASE_METHOD(Reported, "records of other numerics show the same trials as tu
 }
 
 TEST_CASE_METHOD(Reported, "a failed trial comes with its message and the command that tries it again") {
-  trial(32, 4).detail = std::string(kMostMessageBytes, 'x') + "the end";
+  trial(32, 4).header.set_detail(std::string(kMostMessageBytes, 'x') + "the end");
   const OutputJson failed = data()["tunings"][0]["failed"].at(0);
   CHECK(failed["outcome"] == "runtime");
   CHECK(failed["message"] == std::string(kMostMessageBytes, 'x'));

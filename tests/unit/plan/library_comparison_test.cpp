@@ -1,4 +1,4 @@
-#include "plan/library_comparison.hpp"
+#include "plan/facts/library_comparison.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -13,8 +13,8 @@ using Catch::Matchers::Contains;
 
 DeviceFacts facts_of(std::uint32_t pci_device_id, const std::string& name) {
   DeviceFacts facts = h200();
-  facts.pci_device_id = pci_device_id;
-  facts.name = name;
+  facts.set_pci_device_id(pci_device_id);
+  facts.set_name(name);
   return facts;
 }
 
@@ -52,8 +52,8 @@ TEST_CASE_METHOD(Offering, "a token of a device class admits the GPUs that the d
 }
 
 TEST_CASE_METHOD(Offering, "a GPU that bears the name of another class is not admitted for it") {
-  CHECK_THAT(refusal({h200_label}, facts_of(1, h200().name)), Contains("nvidia-h100"));
-  const DeviceFacts unknown = facts_of(2, h200().name);
+  CHECK_THAT(refusal({h200_label}, facts_of(1, h200().name())), Contains("nvidia-h100"));
+  const DeviceFacts unknown = facts_of(2, h200().name());
   const std::string digest = derive_device_class(unknown, "facts").digest.hex();
   CHECK_THAT(refusal({h200_label}, unknown), Contains("--device-class " + digest));
 }
@@ -70,7 +70,7 @@ TEST_CASE_METHOD(Offering, "an offer with one GPU twice or with more memory than
   const Caller caller = caller_of_socket();
   std::vector<OfferedDevice> devices(twice ? 2 : 1, {"GPU-1", h200_class(), {}, "idle"});
   check_offer(caller, agent("new", {devices[0]}), {}, *index.snapshot());
-  devices[0].trial_memory_bytes = twice ? 0 : h200().memory_bytes + 1;
+  devices[0].trial_memory_bytes = twice ? 0 : h200().memory_bytes() + 1;
   CHECK_THROWS_AS(check_offer(caller, agent("new", devices), {}, *index.snapshot()), Error);
 }
 

@@ -22,7 +22,7 @@ v1::Hello hello() {
   hello.set_agent_id("agent");
   hello.add_toolchains()->set_name("nvrtc 13.0");
   hello.add_devices()->set_uuid("GPU-1");
-  to_wire(h200(), *hello.mutable_devices(0)->mutable_facts());
+  *hello.mutable_devices(0)->mutable_facts() = h200();
   return hello;
 }
 

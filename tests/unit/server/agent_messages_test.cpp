@@ -62,18 +62,11 @@ TEST_CASE("a fact with a field that this version does not know is refused with i
              Contains("batch.blocks[0].conditions: has a field that this version does not know (number 99)"));
 }
 
-TEST_CASE("no more is done of a job than there is") {
-  v1::Progress progress;
-  progress.set_configurations(10);
-  progress.set_configurations_done(4'000'000'000);
-  CHECK(progress_from_wire(progress).configurations_done == 10);
-}
-
 TEST_CASE("the symbols of a check hold no control character") {
   v1::CheckResult check;
   check.set_outcome(v1::CORRECT);
   check.mutable_info()->add_entries()->set_entry_symbol("\x1b]0;title\x07");
-  CHECK_THAT(refusal_of([&] { check_from_wire(check); }), Contains("check.info.entries[0].entry_symbol"));
+  CHECK_THAT(refusal_of([&] { checked(check); }), Contains("check.info.entries[0].entry_symbol"));
 }
 
 }  // namespace

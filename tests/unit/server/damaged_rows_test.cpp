@@ -283,7 +283,8 @@ struct DamagedJob : SchedulerFixture {
     std::string found;
     store->read([&](StoreReader& reader) {
       for (const JobRow& job : reader.ended_jobs()) {
-        found = job.state == JobState::Failed && !job.finished_at.empty() ? job.error : found;
+        found =
+            job.state == v1::Job::FAILED && !job.shown().finished_at().empty() ? job.shown().error() : found;
       }
     });
     return found;

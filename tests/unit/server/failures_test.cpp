@@ -28,9 +28,9 @@ struct FailuresFixture {
   FailuresFixture() {
     job.question = question_of(4096);
     job.key = job_key(job.question);
-    job.state = JobState::Failed;
-    job.error = "no configuration survived";
-    job.for_bucket = true;
+    job.state = v1::Job::FAILED;
+    job.shown().set_error("no configuration survived");
+    job.fact.set_for_bucket(true);
   }
   std::filesystem::path copied() const {
     for (const char* name : {"vector_add", "common"}) {
@@ -44,7 +44,7 @@ struct FailuresFixture {
     kernels.reload();
   }
   void fail_for_memory() {
-    job.needs_bytes = kNeeded;
+    job.fact.set_needs_bytes(kNeeded);
     failures.note(job);
   }
   void offer(std::uint64_t bytes) {
@@ -72,7 +72,7 @@ TEST_CASE_METHOD(FailuresFixture,
 
 TEST_CASE_METHOD(FailuresFixture, "a key whose latest job has not failed has no failure") {
   fail_for_memory();
-  job.state = GENERATE(JobState::Done, JobState::Cancelled);
+  job.state = GENERATE(v1::Job::DONE, v1::Job::CANCELLED);
   failures.note(job);
   CHECK_FALSE(found());
   CHECK(failures.memory_needed(job.key) == 0);
@@ -97,7 +97,7 @@ TEST_CASE_METHOD(FailuresFixture, "enough memory of a GPU of another class ends 
 
 TEST_CASE_METHOD(FailuresFixture,
                  "that exactly the problem did not fit is no failure of its bucket but other errors are") {
-  job.for_bucket = false;
+  job.fact.set_for_bucket(false);
   failures.note(job);
   CHECK(found(true));
   fail_for_memory();

@@ -39,11 +39,11 @@ TEST_CASE("a search begins with what won on another device class for the problem
   LookupFixture f;
   const Configuration elsewhere{{{"THREADS", 512}, {"VECTOR", 4}, {"UNROLL", 1}}};
   DeviceFacts a100 = h200();
-  a100.cc_major = 8;
-  a100.sm_count = 108;
+  a100.set_cc_major(8);
+  a100.set_sm_count(108);
   const DeviceClass device = derive_device_class(a100, "facts");
   DeviceFacts recorded = h200();
-  recorded.replay_table = Digest::of("a table").hex();
+  recorded.set_replay_table(Digest::of("a table").hex());
   const DeviceClass replay = derive_device_class(recorded, "facts");
   const Configuration played{{{"THREADS", 128}, {"VECTOR", 4}, {"UNROLL", 1}}};
   f.add({f.record(4096, device, elsewhere), f.record(4096, replay, played)}, {device, replay});

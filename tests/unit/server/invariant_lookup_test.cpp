@@ -53,8 +53,8 @@ TEST_CASE(
 TEST_CASE("where rows must be invariant another device class does not answer") {
   InvariantFixture f;
   DeviceFacts a100 = h200();
-  a100.cc_major = 8;
-  a100.sm_count = 108;
+  a100.set_cc_major(8);
+  a100.set_sm_count(108);
   const DeviceClass device = derive_device_class(a100, "facts");
   f.add({f.invariant_record(8192, device)}, {device});
   CHECK(f.best(f.invariant_question(8192)).match == kDefault);

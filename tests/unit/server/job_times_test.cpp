@@ -10,9 +10,9 @@ JobRow ended(std::int64_t n, double elapsed_ms, std::uint32_t configurations) {
   JobRow job;
   job.question = question_of(n);
   job.key = job_key(job.question);
-  job.state = JobState::Done;
-  job.elapsed_ms = elapsed_ms;
-  job.configurations = configurations;
+  job.state = v1::Job::DONE;
+  job.shown().set_elapsed_ms(elapsed_ms);
+  job.shown().set_configurations(configurations);
   return job;
 }
 
@@ -44,9 +44,9 @@ TEST_CASE("a question that was tuned before is estimated from its own jobs") {
 
 TEST_CASE("jobs that failed or only compiled or counted nothing tell no time") {
   JobRow failed = ended(1, 1000, 10);
-  failed.state = JobState::Failed;
+  failed.state = v1::Job::FAILED;
   JobRow compiled = ended(1, 1000, 10);
-  compiled.kind = JobKind::CompileWinner;
+  compiled.kind = v1::Job::COMPILE_WINNER;
   CHECK_FALSE(JobTimes({failed, compiled, ended(1, 1000, 0)}).estimate(question_of(1), 10));
 }
 

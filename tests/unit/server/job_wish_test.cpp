@@ -51,10 +51,10 @@ TEST_CASE("a stale record is measured again where agents have what the caller ha
   old.timing.set_power_limit_mw(600'000);
   f.add({old});
   Question question = f.asked(3000);
-  question.power_limit_mw = 700'000;
+  question.gpu.set_power_limit_mw(700'000);
   const auto with_limit = [](std::uint32_t milliwatts) {
     AgentProfile agent = agent_with();
-    agent.devices[0].device.facts.power_limit_mw = milliwatts;
+    agent.devices[0].device.facts.set_power_limit_mw(milliwatts);
     return AgentProfiles{agent};
   };
   const auto wish = f.wish(question, with_limit(700'000));

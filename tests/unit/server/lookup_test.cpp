@@ -149,8 +149,8 @@ TEST_CASE("a record answers only for its own policy and numerics and namespace")
 TEST_CASE("another device class answers last before the default") {
   LookupFixture f;
   DeviceFacts a100 = h200();
-  a100.cc_major = 8;
-  a100.sm_count = 108;
+  a100.set_cc_major(8);
+  a100.set_sm_count(108);
   const DeviceClass device = derive_device_class(a100, "facts");
   f.add({f.record(4096, device)}, {device});
   CHECK(f.best(f.ask(4096)).match == Match{Departure::OtherDevice});
@@ -201,7 +201,7 @@ TEST_CASE("a milder match goes before better evidence") {
 TEST_CASE("a replayed class never answers for a real one nor the other way round") {
   LookupFixture f;
   DeviceFacts facts = h200();
-  facts.replay_table = Digest::of("table").hex();
+  facts.set_replay_table(Digest::of("table").hex());
   const DeviceClass replay = derive_device_class(facts, "facts");
   RecordRow replayed = f.record(4096, replay);
   replayed.evidence = Evidence::Replayed;

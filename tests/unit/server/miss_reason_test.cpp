@@ -10,7 +10,7 @@ namespace {
 JobEvent job_in(JobState state, const std::string& error = "") {
   JobEvent event;
   event.job.state = state;
-  event.job.error = error;
+  event.job.shown().set_error(error);
   event.device = "nvidia-h200";
   return event;
 }
@@ -39,14 +39,14 @@ TEST_CASE("a miss tells what the best candidate lacks") {
 }
 
 TEST_CASE("a job that is under way or done has no obstacle") {
-  for (const JobState state : {JobState::Queued, JobState::Running, JobState::Done}) {
+  for (const JobState state : {v1::Job::QUEUED, v1::Job::RUNNING, v1::Job::DONE}) {
     CHECK(obstacle_of(job_in(state), {}).empty());
   }
 }
 
 TEST_CASE("a job without a device tells whether agents are there and what they offer") {
   const std::string begins = "; the job begins as soon as one does";
-  const JobEvent job = job_in(JobState::NoDevice);
+  const JobEvent job = job_in(v1::Job::NO_DEVICE);
   CHECK(obstacle_of(job, {}) == "no agent is connected (the daemon's log says why)" + begins);
   CHECK(obstacle_of(job, {agent_without("no driver"), agent_without("no driver"), agent_without("no GPU")}) ==
         "no agent offers a GPU: no GPU; no driver" + begins);
@@ -57,7 +57,7 @@ TEST_CASE("a job without a device tells whether agents are there and what they o
 }
 
 TEST_CASE("a job that no agent with its GPU can compile tells what is needed, what there is and what to do") {
-  JobEvent job = job_in(JobState::NoDevice);
+  JobEvent job = job_in(v1::Job::NO_DEVICE);
   job.job.question.device_class = h200_class().digest;
   job.needs = {TritonTarget{"3.6.0", "12.9", "sm_90"}};
   AgentProfile agent = agent_without("");
@@ -70,8 +70,8 @@ TEST_CASE("a job that no agent with its GPU can compile tells what is needed, wh
 }
 
 TEST_CASE("a job that ended without a winner tells its error") {
-  CHECK(obstacle_of(job_in(JobState::Failed, "nothing survived"), {}) == "the job failed: nothing survived");
-  CHECK(obstacle_of(job_in(JobState::Cancelled), {}) == "the job was cancelled");
+  CHECK(obstacle_of(job_in(v1::Job::FAILED, "nothing survived"), {}) == "the job failed: nothing survived");
+  CHECK(obstacle_of(job_in(v1::Job::CANCELLED), {}) == "the job was cancelled");
 }
 
 TEST_CASE("a better configuration without a cubin tells its error or who compiles it") {

@@ -28,7 +28,7 @@ struct OpenJobsFixture {
     return [this](const JobEvent& event) { told.push_back(event.job.state); };
   }
   void remove() {
-    job.row.state = JobState::Cancelled;
+    job.row.state = v1::Job::CANCELLED;
     jobs.remove(job, jobs.event(job));
   }
 };
@@ -49,14 +49,14 @@ TEST_CASE_METHOD(OpenJobsFixture, "a leased job is found by its lease and the le
                    {"lease-1", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s, nullptr, {}});
   clock.advance(2s);
   CHECK(jobs.find_lease("lease-1") == &job);
-  CHECK(jobs.event(job).job.elapsed_ms == 2000);
-  CHECK(job.row.elapsed_ms == 0);
+  CHECK(jobs.event(job).job.shown().elapsed_ms() == 2000);
+  CHECK(job.row.shown().elapsed_ms() == 0);
   jobs.end_lease(job);
   clock.advance(2s);
   CHECK_FALSE(jobs.find_lease("lease-1"));
-  CHECK(jobs.event(job).job.elapsed_ms == 2000);
+  CHECK(jobs.event(job).job.shown().elapsed_ms() == 2000);
   jobs.end_lease(job);
-  CHECK(job.row.elapsed_ms == 2000);
+  CHECK(job.row.shown().elapsed_ms() == 2000);
 }
 
 TEST_CASE_METHOD(OpenJobsFixture, "a job that is removed while leased leaves no lease behind") {
@@ -89,10 +89,10 @@ TEST_CASE_METHOD(OpenJobsFixture, "the leases of an agent are known by GPU and b
 TEST_CASE_METHOD(OpenJobsFixture, "a watcher of a job is notified until it is removed and that last") {
   jobs.watch(job, listen());
   CHECK(jobs.event(job).waiters == 1);
-  job.row.state = JobState::Running;
+  job.row.state = v1::Job::RUNNING;
   jobs.tell(job);
   remove();
-  CHECK(told == std::vector{JobState::Running, JobState::Cancelled});
+  CHECK(told == std::vector{v1::Job::RUNNING, v1::Job::CANCELLED});
 }
 
 TEST_CASE_METHOD(OpenJobsFixture,

@@ -30,17 +30,17 @@ struct BucketJob : SchedulerFixture {
   }
   bool say_smaller(std::int64_t n) {
     WorkResult result;
-    result.status = WorkResult::Status::Smaller;
-    result.error = "9 GiB are needed";
+    result.told.set_status(v1::JobResult::SMALLER);
+    result.told.set_error("9 GiB are needed");
     result.smaller_problem = problem_of(n);
-    result.needs_bytes = kNeededBytes;
+    result.told.set_needs_bytes(kNeededBytes);
     return finish(result);
   }
   bool fail_for_memory() {
     WorkResult result;
-    result.status = WorkResult::Status::Failed;
-    result.error = "out of device memory";
-    result.needs_bytes = kNeededBytes;
+    result.told.set_status(v1::JobResult::FAILED);
+    result.told.set_error("out of device memory");
+    result.told.set_needs_bytes(kNeededBytes);
     return finish(result);
   }
   void fail_for_memory_and_succeed() {
@@ -66,12 +66,12 @@ struct BucketJob : SchedulerFixture {
 
 TEST_CASE("a job for a bucket whose problem does not fit is leased at once for the smaller one") {
   BucketJob f;
-  CHECK(f.link.leases.at(0).job.for_bucket);
+  CHECK(f.link.leases.at(0).job.fact.for_bucket());
   CHECK(f.say_smaller(3072));
   REQUIRE(f.link.leases.size() == 2);
   CHECK(f.link.leases[1].job.question.problem == problem_of(3072));
-  CHECK(f.link.leases[1].job.for_bucket);
-  CHECK(f.scheduler->find(f.job.job.id)->job.interruptions == 0);
+  CHECK(f.link.leases[1].job.fact.for_bucket());
+  CHECK(f.scheduler->find(f.job.job.id)->job.fact.interruptions() == 0);
 }
 
 TEST_CASE("the record of a smaller problem is stored under it and the job notes which and why") {
@@ -84,7 +84,7 @@ TEST_CASE("the record of a smaller problem is stored under it and the job notes 
   REQUIRE(told);
   CHECK(told->question.problem == problem_of(3072));
   CHECK(f.stored().question.problem == problem_of(4096));
-  CHECK(f.stored().note == "measured N=3072,T=f32 for N=4096,T=f32: 9 GiB are needed");
+  CHECK(f.stored().shown().note() == "measured N=3072,T=f32 for N=4096,T=f32: 9 GiB are needed");
 }
 
 TEST_CASE("a lease that was lost is granted again for the smaller problem") {
@@ -108,17 +108,17 @@ TEST_CASE(
     f.scheduler->tick();
   }
   CHECK(f.link.leases.size() == 5);
-  CHECK(f.stored().state == JobState::Failed);
-  CHECK_THAT(f.stored().error, Catch::Contains("not a smaller problem of the bucket of N=4096"));
+  CHECK(f.stored().state == v1::Job::FAILED);
+  CHECK_THAT(f.stored().shown().error(), Catch::Contains("not a smaller problem of the bucket of N=4096"));
 }
 
 TEST_CASE("a job for exactly its problem fails where the agent names a smaller one") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
   f.submit();
-  CHECK_FALSE(f.link.leases.at(0).job.for_bucket);
+  CHECK_FALSE(f.link.leases.at(0).job.fact.for_bucket());
   WorkResult smaller;
-  smaller.status = WorkResult::Status::Smaller;
+  smaller.told.set_status(v1::JobResult::SMALLER);
   smaller.smaller_problem = problem_of(3072);
   f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, smaller);
   CHECK(f.scheduler->open_jobs().empty());
@@ -131,7 +131,7 @@ TEST_CASE("a Tune that meets a job for a bucket makes it measure exactly its pro
   CHECK(f.submit(4096).job.id == f.job.job.id);
   REQUIRE(f.link.leases.size() == 3);
   CHECK(f.link.leases[2].job.question.problem == problem_of(4096));
-  CHECK_FALSE(f.link.leases[2].job.for_bucket);
+  CHECK_FALSE(f.link.leases[2].job.fact.for_bucket());
 }
 
 TEST_CASE(
@@ -140,7 +140,7 @@ TEST_CASE(
   f.submit(4096);
   CHECK(f.link.ended.empty());
   f.say_smaller(3072);
-  CHECK(f.stored().state == JobState::Failed);
+  CHECK(f.stored().state == v1::Job::FAILED);
 }
 
 TEST_CASE("a job that was out of memory is not repeated by a miss until enough is free") {
@@ -224,14 +224,14 @@ TEST_CASE("a job that does not fit goes to another GPU with room for it before i
   CHECK(f.other.leases[0].job.question.problem == problem_of(4096));
   CHECK(f.other.leases[0].job.id == f.job.job.id);
   CHECK(f.link.leases.size() == 1);
-  CHECK(f.scheduler->find(f.job.job.id)->job.interruptions == 0);
+  CHECK(f.scheduler->find(f.job.job.id)->job.fact.interruptions() == 0);
 }
 
 TEST_CASE("a job shrinks where it is while no other GPU has room for it") {
   OtherGpu f(kNeededBytes - 1);
   f.say_smaller(3072);
   CHECK(f.link.leases.size() + f.other.leases.size() == 2);
-  CHECK(f.scheduler->find(f.job.job.id)->job.note == "9 GiB are needed");
+  CHECK(f.scheduler->find(f.job.job.id)->job.shown().note() == "9 GiB are needed");
 }
 
 TEST_CASE("a job is not sent back to the GPU that it does not fit on whatever that offers meanwhile") {
@@ -247,11 +247,11 @@ TEST_CASE("a job that does not fit on the GPU with room for it either shrinks an
   f.offer(kNeededBytes);
   const Lease lease = f.other.leases.at(0);
   WorkResult smaller;
-  smaller.status = WorkResult::Status::Smaller;
+  smaller.told.set_status(v1::JobResult::SMALLER);
   smaller.smaller_problem = problem_of(3072);
-  smaller.needs_bytes = kNeededBytes;
+  smaller.told.set_needs_bytes(kNeededBytes);
   CHECK(f.scheduler->finish(f.agent + 1, lease.id, lease.fence, smaller));
-  CHECK(f.scheduler->open_jobs().at(0).job.state == JobState::Running);
+  CHECK(f.scheduler->open_jobs().at(0).job.state == v1::Job::RUNNING);
   CHECK(f.link.leases.size() + f.other.leases.size() == 3);
   CHECK((f.link.leases.size() == 2 ? f.link : f.other).leases.back().job.question.problem ==
         problem_of(3072));
@@ -263,7 +263,7 @@ TEST_CASE("a Tune that cannot be stored leaves the job for its bucket as it is")
     const FullDisk full(0);
     CHECK_THROWS_AS(f.submit(4096), Error);
   }
-  CHECK(f.scheduler->find(f.job.job.id)->job.for_bucket);
+  CHECK(f.scheduler->find(f.job.job.id)->job.fact.for_bucket());
 }
 
 TEST_CASE("a job that is tried again and succeeds is no longer out of memory after a restart") {

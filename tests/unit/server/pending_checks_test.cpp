@@ -10,8 +10,8 @@ struct PendingChecksFixture {
   std::vector<std::string> answers;  // the log, or the error
 
   std::string add(std::uint64_t agent, const std::string& caller = "a") {
-    return checks.add(agent, caller, {}, [this](const CheckOutcome& outcome, const std::string& error) {
-      answers.push_back(error.empty() ? outcome.log : error);
+    return checks.add(agent, caller, {}, [this](const v1::CheckResult& result, const std::string& error) {
+      answers.push_back(error.empty() ? result.log() : error);
     });
   }
   /// The ids that an agent is given now.
@@ -23,9 +23,9 @@ struct PendingChecksFixture {
     return ids;
   }
   bool finish(const std::string& id, const std::string& log, std::uint64_t agent = 1) {
-    CheckOutcome outcome;
-    outcome.log = log;
-    return checks.finish(agent, id, outcome);
+    v1::CheckResult result;
+    result.set_log(log);
+    return checks.finish(agent, id, result);
   }
 };
 

@@ -20,7 +20,7 @@ struct PlacementFixture {
   Failures failures{kernels, agents, clock, 10min};
   LentGpus lent{agents};
   Placement placement{agents, jobs, failures, lent, 2};
-  OpenJob& job = add(JobKind::Tune, 4096);
+  OpenJob& job = add(v1::Job::TUNE, 4096);
 
   OpenJob& add(JobKind kind, std::int64_t n) {
     JobRow row;
@@ -30,7 +30,7 @@ struct PlacementFixture {
     row.question.device_class = h200_class().digest;
     row.key = job_key(row.question);
     const ToolchainNeed compile{{}, "sm_90", 13000};
-    return jobs.add(std::move(row), h200_class(), kind == JobKind::Tune ? ToolchainNeed{} : compile);
+    return jobs.add(std::move(row), h200_class(), kind == v1::Job::TUNE ? ToolchainNeed{} : compile);
   }
   // An agent with one GPU, "GPU-<number>".
   OfferedDevice& join(std::uint64_t number, std::uint64_t memory = 0, const std::string& consent = "idle") {
@@ -59,14 +59,14 @@ TEST_CASE_METHOD(PlacementFixture,
   join(3).device.digest = Digest::of("another class");
   join(4);
   CHECK(free_place() == "GPU-1");
-  lease(add(JobKind::Tune, 1024), 1, "GPU-1");
+  lease(add(v1::Job::TUNE, 1024), 1, "GPU-1");
   CHECK(free_place() == "GPU-4");
 }
 
 TEST_CASE_METHOD(PlacementFixture, "a GPU that two agents offer has one lease, whichever of them holds it") {
   join(1);
   join(2).uuid = "GPU-1";
-  lease(add(JobKind::Tune, 1024), 2, "GPU-1");
+  lease(add(v1::Job::TUNE, 1024), 2, "GPU-1");
   CHECK(free_place() == "none");
 }
 
@@ -74,7 +74,7 @@ TEST_CASE_METHOD(PlacementFixture,
                  "without a GPU of its class there is no place for a job and with a busy one there is") {
   CHECK_FALSE(placement.places(job).any_exists);
   join(1);
-  lease(add(JobKind::Tune, 1024), 1, "GPU-1");
+  lease(add(v1::Job::TUNE, 1024), 1, "GPU-1");
   CHECK(placement.places(job).any_exists);
   CHECK(free_place() == "none");
 }
@@ -85,7 +85,7 @@ TEST_CASE_METHOD(PlacementFixture,
   join(1, 4999);
   join(2, 5000);
   CHECK(free_place() == "GPU-2");
-  lease(add(JobKind::Tune, 1024), 2, "GPU-2");
+  lease(add(v1::Job::TUNE, 1024), 2, "GPU-2");
   CHECK(free_place() == "none");
 }
 
@@ -99,11 +99,11 @@ TEST_CASE_METHOD(PlacementFixture,
 }
 
 TEST_CASE_METHOD(PlacementFixture, "a job waits behind foreign use only where every GPU for it is held so") {
-  OpenJob& other = add(JobKind::Tune, 1024);
+  OpenJob& other = add(v1::Job::TUNE, 1024);
   join(1);
   lease(other, 1, "GPU-1");
   CHECK_FALSE(placement.waits_behind_foreign_use(job));
-  other.row.state = JobState::WaitingForIdleGpu;
+  other.row.state = v1::Job::WAITING_FOR_IDLE_GPU;
   CHECK(placement.waits_behind_foreign_use(job));
   join(2);
   CHECK_FALSE(placement.waits_behind_foreign_use(job));
@@ -123,10 +123,10 @@ TEST_CASE_METHOD(PlacementFixture,
 
 TEST_CASE_METHOD(PlacementFixture, "an agent at its limit of compiles has a place that is not free") {
   join(1);
-  lease(add(JobKind::CompileWinner, 1), 1, "");
-  const OpenJob& compile = add(JobKind::CompileWinner, 3);
+  lease(add(v1::Job::COMPILE_WINNER, 1), 1, "");
+  const OpenJob& compile = add(v1::Job::COMPILE_WINNER, 3);
   CHECK(placement.places(compile).free->agent == 1);
-  lease(add(JobKind::CompileWinner, 2), 1, "");
+  lease(add(v1::Job::COMPILE_WINNER, 2), 1, "");
   CHECK(placement.places(compile).any_exists);
   CHECK_FALSE(placement.places(compile).free);
   join(2);
@@ -137,7 +137,7 @@ TEST_CASE_METHOD(PlacementFixture,
                  "a compile waits for an agent with the newest toolchain and goes to no older one") {
   join(1);
   agents[1].profile.toolchains = {{"nvrtc 12.9", 12, 9, {"sm_90"}}};
-  OpenJob& compile = add(JobKind::CompileWinner, 1);
+  OpenJob& compile = add(v1::Job::COMPILE_WINNER, 1);
   CHECK(placement.places(compile).free->agent == 1);
   join(2);
   CHECK(placement.places(compile).free->agent == 2);
@@ -158,7 +158,7 @@ TEST_CASE_METHOD(PlacementFixture, "a job goes to no agent that has the other la
   join(2);
   agents[2].profile.toolchains = {{"triton 3.6.0", 0, 0, {"sm_90"}, {}, {}, {"12.9"}}};
   const ToolchainNeed triton{TritonTarget{"3.6.0", "12.9", "sm_90"}};
-  OpenJob& compile = add(JobKind::CompileWinner, 1);
+  OpenJob& compile = add(v1::Job::COMPILE_WINNER, 1);
   CHECK(placement.places(compile).free->agent == 1);
   CHECK(free_place() == "GPU-1");
   compile.needs = job.needs = triton;

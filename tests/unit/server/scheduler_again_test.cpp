@@ -32,11 +32,11 @@ struct Contended : SchedulerFixture {
     scheduler->finish(agent, link.leases[0].id, link.leases[0].fence, result);
   }
   void hand_back(const Lease& lease) {
-    WorkProgress progress;
-    progress.state = JobState::WaitingForIdleGpu;
+    v1::Progress progress;
+    progress.set_state(v1::Job::WAITING_FOR_IDLE_GPU);
     scheduler->progress(agent, lease.id, lease.fence, progress);
     WorkResult back;
-    back.status = WorkResult::Status::Interrupted;
+    back.told.set_status(v1::JobResult::INTERRUPTED);
     scheduler->finish(agent, lease.id, lease.fence, back);
   }
   std::uint64_t agent = 0;
@@ -59,7 +59,7 @@ TEST_CASE("a GPU that is in use is looked at again after a while and no attempt 
   Contended f;
   for (int i = 0; i < 20; ++i) {
     f.hand_back(f.link.leases.back());
-    CHECK(f.state() == JobState::WaitingForIdleGpu);
+    CHECK(f.state() == v1::Job::WAITING_FOR_IDLE_GPU);
     const std::size_t leases = f.link.leases.size();
     f.clock.advance(9s);
     f.scheduler->tick();
@@ -68,7 +68,7 @@ TEST_CASE("a GPU that is in use is looked at again after a while and no attempt 
     f.scheduler->tick();
     REQUIRE(f.link.leases.size() == leases + 1);
   }
-  CHECK(f.scheduler->open_jobs().at(0).job.interruptions == 0);
+  CHECK(f.scheduler->open_jobs().at(0).job.fact.interruptions() == 0);
 }
 
 TEST_CASE("what has an answer already is measured again after everything else") {
@@ -80,7 +80,7 @@ TEST_CASE("what has an answer already is measured again after everything else") 
   const Lease other = f.link.leases.at(2);
   CHECK(other.job.question.problem == problem_of(1024));
   WorkResult failed;
-  failed.status = WorkResult::Status::Failed;
+  failed.told.set_status(v1::JobResult::FAILED);
   f.scheduler->finish(f.agent, other.id, other.fence, failed);
   CHECK(f.link.leases.at(3).job.question.problem == problem_of(64));
 }
@@ -110,7 +110,7 @@ TEST_CASE("a retune that meets an open job makes it one and what it has measured
   CHECK(f.scheduler->submit_tune(f.question(4096), h200_class(), true).job.id == id);
   CHECK(f.link.ended == std::vector{lease.id});
   REQUIRE(f.link.leases.size() == 2);
-  CHECK(f.link.leases[1].job.retune);
+  CHECK(f.link.leases[1].job.fact.retune());
   CHECK(f.link.leases[1].blocks.empty());
   CHECK_FALSE(f.scheduler->finish(agent, lease.id, lease.fence, f.done("a")));
   f.scheduler->submit_tune(f.question(4096), h200_class(), true);
@@ -128,7 +128,7 @@ struct MeasuredAt700Watt : SchedulerFixture {
   }
   static AgentProfile offering(std::uint32_t power_limit_mw) {
     AgentProfile profile = agent_with();
-    profile.devices[0].device.facts.power_limit_mw = power_limit_mw;
+    profile.devices[0].device.facts.set_power_limit_mw(power_limit_mw);
     return profile;
   }
   std::uint64_t agent = 0;
@@ -142,7 +142,7 @@ TEST_CASE("samples under another power limit are not those of a record under tod
   f.scheduler->agent_devices(f.agent, f.offering(500'000).devices);
   f.submit();
   CHECK(f.link.leases.at(2).blocks.empty());
-  CHECK(f.link.leases.at(2).job.series == f.link.leases[1].job.series + 1);
+  CHECK(f.link.leases.at(2).job.fact.series() == f.link.leases[1].job.fact.series() + 1);
 }
 
 TEST_CASE("jobs of one problem for other numerics share the samples of the newest series") {
@@ -155,19 +155,19 @@ TEST_CASE("jobs of one problem for other numerics share the samples of the newes
   f.scheduler->submit_tune(question, h200_class(), true);
   f.scheduler->cancel(f.link.leases[2].job.id);
   f.submit();
-  CHECK(f.link.leases.at(3).job.series == f.link.leases[2].job.series);
+  CHECK(f.link.leases.at(3).job.fact.series() == f.link.leases[2].job.fact.series());
 }
 
 TEST_CASE("a job that was queued before a retune for other numerics takes up the newer series") {
   SchedulerFixture f;
   f.scheduler->agent_joined(agent_with(), f.link);
   f.submit(1024);
-  CHECK(f.submit(4096).job.series == 0);
+  CHECK(f.submit(4096).job.fact.series() == 0);
   RecordQuestion reproducible = f.question(4096);
   reproducible.numerics.kind = Numerics::Kind::Reproducible;
-  CHECK(f.scheduler->submit_tune(reproducible, h200_class(), true).job.series == 1);
+  CHECK(f.scheduler->submit_tune(reproducible, h200_class(), true).job.fact.series() == 1);
   f.scheduler->cancel(f.link.leases.at(0).job.id);
-  CHECK(f.link.leases.at(1).job.series == 1);
+  CHECK(f.link.leases.at(1).job.fact.series() == 1);
 }
 
 struct Budgeted : SchedulerFixture {
@@ -190,7 +190,7 @@ TEST_CASE("a larger budget takes over the open job and keeps what it has measure
   CHECK(f.link.ended == std::vector{first.id});
   REQUIRE(f.link.leases.size() == 2);
   CHECK(f.link.leases[1].job.budget == SearchBudget{50, 0});
-  CHECK(f.link.leases[1].job.series == first.job.series);
+  CHECK(f.link.leases[1].job.fact.series() == first.job.fact.series());
   CHECK(f.link.leases[1].blocks.size() == 1);
   f.tune(SearchBudget{});  // the default is more than 50
   CHECK(f.link.leases.size() == 3);
@@ -202,8 +202,9 @@ TEST_CASE("a budget and the times of stages outlive the daemon") {
   const std::string id = f.tune(SearchBudget{20, 2.5}).job.id;
   for (std::size_t lease = 0; lease < 2; ++lease) {
     WorkResult back;
-    back.status = WorkResult::Status::Interrupted;
-    back.stages = {stage_time("compiling", 10), stage_time("screening", 5)};
+    back.told.set_status(v1::JobResult::INTERRUPTED);
+    *back.told.add_stages() = stage_time("compiling", 10);
+    *back.told.add_stages() = stage_time("screening", 5);
     const Lease now = f.link.leases.back();
     REQUIRE(f.scheduler->finish(agent, now.id, now.fence, back));
     f.clock.advance(1s);
@@ -213,7 +214,8 @@ TEST_CASE("a budget and the times of stages outlive the daemon") {
   f.scheduler->load();
   const JobRow job = f.scheduler->find(id)->job;
   CHECK(job.budget == SearchBudget{20, 2.5});
-  CHECK(job.stages == std::vector{stage_time("compiling", 20), stage_time("screening", 10)});
+  CHECK(std::vector(job.shown().stages().begin(), job.shown().stages().end()) ==
+        std::vector{stage_time("compiling", 20), stage_time("screening", 10)});
 }
 
 TEST_CASE("a choice as if nothing were known outlives the daemon as a job of its own") {
@@ -224,7 +226,7 @@ TEST_CASE("a choice as if nothing were known outlives the daemon as a job of its
   f.scheduler = f.make();
   f.scheduler->load();
   REQUIRE(f.scheduler->find(id));
-  CHECK(f.scheduler->find(id)->job.from_scratch);
+  CHECK(f.scheduler->find(id)->job.fact.from_scratch());
   CHECK(f.scheduler->submit_tunes({order}, false).at(0).job.id == id);
   CHECK(f.submit().job.id != id);
 }

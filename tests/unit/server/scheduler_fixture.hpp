@@ -122,7 +122,7 @@ struct SchedulerFixture {
   }
   static WorkResult failed() {
     WorkResult result;
-    result.status = WorkResult::Status::Failed;
+    result.told.set_status(v1::JobResult::FAILED);
     return result;
   }
 };

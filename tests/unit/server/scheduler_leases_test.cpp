@@ -20,10 +20,10 @@ TEST_CASE("a lease expires by the daemon's clock unless a message that names it 
   CHECK(f.scheduler->heartbeat(agent, lease.id, lease.fence));
   f.clock.advance(10s);
   f.scheduler->tick();
-  CHECK(f.state() == JobState::Running);
+  CHECK(f.state() == v1::Job::RUNNING);
   f.clock.advance(16s);
   f.scheduler->tick();
-  CHECK(f.state() == JobState::Queued);
+  CHECK(f.state() == v1::Job::QUEUED);
   CHECK(f.link.ended == std::vector{lease.id});
 }
 
@@ -133,16 +133,16 @@ TEST_CASE("a job that fails while it is granted comes back with its error") {
   RecordQuestion question = f.question(4096);
   question.interface = Digest::of("another");
   const JobEvent event = f.scheduler->submit_tune(question, h200_class(), false);
-  CHECK(event.job.state == JobState::Failed);
-  CHECK_THAT(event.job.error, Catch::Matchers::Contains("its interface has changed"));
+  CHECK(event.job.state == v1::Job::FAILED);
+  CHECK_THAT(event.job.shown().error(), Catch::Matchers::Contains("its interface has changed"));
 }
 
 TEST_CASE("whatever goes wrong with granting one job the queue goes on") {
   SchedulerFixture f;
   f.scheduler->agent_joined(agent_with(), f.link);
   f.link.fails_once = true;
-  CHECK(f.submit(4096).job.state == JobState::Failed);
-  CHECK(f.submit(1024).job.state == JobState::Running);
+  CHECK(f.submit(4096).job.state == v1::Job::FAILED);
+  CHECK(f.submit(1024).job.state == v1::Job::RUNNING);
 }
 
 TEST_CASE("a job that is handed back is granted again after a pause that grows") {
@@ -150,7 +150,7 @@ TEST_CASE("a job that is handed back is granted again after a pause that grows")
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
   f.submit();
   WorkResult back;
-  back.status = WorkResult::Status::Interrupted;
+  back.told.set_status(v1::JobResult::INTERRUPTED);
   auto pause = 250ms;
   for (std::size_t leases = 1; leases < 9; ++leases, pause = std::min(2 * pause, 30'000ms)) {
     const Lease lease = f.link.leases.back();
@@ -169,7 +169,7 @@ TEST_CASE("a job that cannot be granted for what passes is tried again after a s
   SchedulerFixture f;
   f.scheduler->agent_joined(agent_with(), f.link);
   f.link.refuses_once = Error(ErrorCode::Unavailable, "store", "is busy");
-  CHECK(f.submit().job.state == JobState::Queued);
+  CHECK(f.submit().job.state == v1::Job::QUEUED);
   f.clock.advance(999ms);
   f.scheduler->tick();
   CHECK(f.link.leases.empty());
@@ -208,7 +208,7 @@ TEST_CASE("a job whose trials found no room goes on within a second, however oft
       const FullDisk full(0);
       CHECK_FALSE(f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a")));
     }
-    CHECK(f.state() == JobState::Queued);
+    CHECK(f.state() == v1::Job::QUEUED);
     f.clock.advance(1s);
     f.scheduler->tick();
     REQUIRE(f.link.leases.size() == leases + 1);
@@ -267,7 +267,7 @@ TEST_CASE("an agent learns which job comes next on its GPU") {
   CHECK(f.link.announced[0].job.question.problem == f.question(1024).problem);
   CHECK(f.link.announced[0].gpu_uuid == "GPU-1");
   WorkResult failed;
-  failed.status = WorkResult::Status::Failed;
+  failed.told.set_status(v1::JobResult::FAILED);
   REQUIRE(f.scheduler->finish(agent, f.link.leases.at(0).id, f.link.leases[0].fence, failed));
   REQUIRE(f.link.leases.size() == 2);
   REQUIRE(f.link.announced.size() == 2);
@@ -300,7 +300,7 @@ TEST_CASE("a job is announced to no agent that does not compile its language") {
   RecordQuestion question = f.question(64);
   question.kernel = rows->name;
   question.interface = kernels.find(rows->name)->interface;
-  CHECK(scheduler.submit_tune(question, h200_class(), false).job.state == JobState::NoDevice);
+  CHECK(scheduler.submit_tune(question, h200_class(), false).job.state == v1::Job::NO_DEVICE);
   CHECK(f.link.announced.empty());
   scheduler.submit_tune(f.question(1024), h200_class(), false);
   REQUIRE(f.link.announced.size() == 1);

@@ -21,11 +21,11 @@ AgentProfile lend_agent(const std::vector<std::string>& gpus = {"GPU-1"}) {
 
 LentGpu lent_by(std::uint32_t process, const std::string& gpu = "GPU-1") { return {gpu, process, "here", 0}; }
 
-WorkProgress waiting(bool is_lent = false) {
-  WorkProgress progress;
-  progress.state = JobState::WaitingForIdleGpu;
-  progress.waits_because = "process 7 uses the GPU";
-  progress.is_lent = is_lent;
+v1::Progress waiting(bool is_lent = false) {
+  v1::Progress progress;
+  progress.set_state(v1::Job::WAITING_FOR_IDLE_GPU);
+  progress.set_waits_because("process 7 uses the GPU");
+  progress.set_is_lent(is_lent);
   return progress;
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("a job that waits for an idle GPU moves to one that is lent") {
   CHECK(f.link.ended == std::vector{first.id});
   REQUIRE(f.link.leases.size() == 2);
   CHECK(f.link.leases[1].gpu_uuid == "GPU-2");
-  CHECK(f.scheduler->open_jobs().at(0).job.interruptions == 0);
+  CHECK(f.scheduler->open_jobs().at(0).job.fact.interruptions() == 0);
 }
 
 TEST_CASE("a job that measures does not move to a lent GPU") {

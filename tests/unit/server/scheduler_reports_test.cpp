@@ -87,7 +87,7 @@ TEST_CASE("a batch that does not fit its lease is refused and nothing of it is s
   CHECK_FALSE(f.store(batch));
   CHECK(f.link.ended.size() == 1);
   CHECK(f.trials() == 0);
-  CHECK(f.state() == JobState::Queued);
+  CHECK(f.state() == v1::Job::QUEUED);
 }
 
 struct ForgedResult {
@@ -127,7 +127,7 @@ TEST_CASE("a result that does not fit what was stored is refused and makes no re
   forged.forge(result, f);
   CHECK_FALSE(f.finish(result));
   CHECK(f.index.snapshot()->record_count().all == 0);
-  CHECK(f.state() == JobState::Queued);
+  CHECK(f.state() == v1::Job::QUEUED);
 }
 
 struct FalseBatch {
@@ -218,7 +218,7 @@ TEST_CASE(
   f.store_reader([&](StoreReader& reader) {
     const auto kept = reader.trial(trial.key.digest, trial.kernel);
     CHECK(kept->outcome == Outcome::WrongResult);
-    CHECK_THAT(kept->detail, Catch::Matchers::StartsWith("results differ from run to run"));
+    CHECK_THAT(kept->header().detail(), Catch::Matchers::StartsWith("results differ from run to run"));
     CHECK(reader.blocks(trial).size() == 2);
   });
   CHECK_FALSE(f.finish(f.done("a")));
@@ -249,14 +249,14 @@ TEST_CASE("a result that its trials contradict is refused with the field and non
   Reporting f;
   REQUIRE(f.store(f.batch("a")));
   WorkResult result = f.done("a");
-  result.outcomes.emplace_back().set_count(7);
-  result.outcomes.back().set_outcome(v1::CORRECT);
-  result.stages = {stage_time("screening", 7)};
+  result.told.add_outcomes()->set_count(7);
+  result.told.mutable_outcomes(0)->set_outcome(v1::CORRECT);
+  *result.told.add_stages() = stage_time("screening", 7);
   told.tell(result);
   CHECK_FALSE(f.finish(result));
   CHECK_THAT(f.link.why_ended.at(0), Catch::Matchers::Contains(told.field));
-  CHECK(f.scheduler->open_jobs().at(0).job.outcomes.empty());
-  CHECK(f.scheduler->open_jobs().at(0).job.stages.empty());
+  CHECK(f.scheduler->open_jobs().at(0).job.shown().outcomes().empty());
+  CHECK(f.scheduler->open_jobs().at(0).job.shown().stages().empty());
 }
 
 TEST_CASE("bits that changed are not called the same and do not answer who wants the same") {
@@ -377,8 +377,8 @@ TEST_CASE("a job may wait for an idle GPU as long as no other agent has a free o
   if (another) {
     f.scheduler->agent_joined(other_agent(), other_link);
   }
-  WorkProgress waiting;
-  waiting.state = JobState::WaitingForIdleGpu;
+  v1::Progress waiting;
+  waiting.set_state(v1::Job::WAITING_FOR_IDLE_GPU);
   for (int i = 0; i < 4; ++i) {
     f.scheduler->progress(f.agent, f.lease().id, f.lease().fence, waiting);
     f.clock.advance(5min);
@@ -394,19 +394,19 @@ TEST_CASE("what a leaving agent hands back is granted at once to another and it 
   f.scheduler->agent_joined(other_agent(), other_link);
   f.scheduler->agent_leaves(f.agent);
   WorkResult back;
-  back.status = WorkResult::Status::Interrupted;
+  back.told.set_status(v1::JobResult::INTERRUPTED);
   const Lease lease = f.lease();
   REQUIRE(f.finish(back));
   CHECK(f.link.leases.size() == 1);
   REQUIRE(other_link.leases.size() == 1);
   CHECK(other_link.leases[0].job.id == lease.job.id);
-  CHECK(other_link.leases[0].job.interruptions == 0);
+  CHECK(other_link.leases[0].job.fact.interruptions() == 0);
 }
 
 TEST_CASE("a lease ends when its GPU is no longer offered as one of the job's class") {
   Reporting f;
   DeviceFacts facts = h200();
-  facts.sm_count = 7;
+  facts.set_sm_count(7);
   OfferedDevice changed = agent_with().devices[0];
   changed.device = derive_device_class(facts, "facts");
   f.scheduler->agent_devices(f.agent, {changed});

@@ -16,22 +16,22 @@ TEST_CASE("a second question with the same key meets the first one's job") {
 
 TEST_CASE("a job whose class no agent offers is no_device and costs no lease") {
   SchedulerFixture f;
-  CHECK(f.submit().job.state == JobState::NoDevice);
+  CHECK(f.submit().job.state == v1::Job::NO_DEVICE);
 }
 
 TEST_CASE("while an agent is on its way a job is not called no_device") {
   SchedulerFixture f;
   f.scheduler->expect_agent_until(f.clock.steady_now() + 10s);
-  CHECK(f.submit().job.state == JobState::Queued);
+  CHECK(f.submit().job.state == v1::Job::QUEUED);
   f.clock.advance(11s);
   f.scheduler->tick();
-  CHECK(f.state() == JobState::NoDevice);
+  CHECK(f.state() == v1::Job::NO_DEVICE);
 }
 
 TEST_CASE("a GPU is measured on only with consent") {
   SchedulerFixture f;
   f.scheduler->agent_joined(agent_with("never"), f.link);
-  CHECK(f.submit().job.state == JobState::NoDevice);
+  CHECK(f.submit().job.state == v1::Job::NO_DEVICE);
   CHECK(f.link.leases.empty());
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("the time of a running job is how long it has been running so far") {
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
   f.submit();
   f.clock.advance(3s);
-  const auto elapsed = [&] { return f.scheduler->open_jobs().at(0).job.elapsed_ms; };
+  const auto elapsed = [&] { return f.scheduler->open_jobs().at(0).job.shown().elapsed_ms(); };
   CHECK(elapsed() == 3000);
   f.scheduler->agent_left(agent);
   f.clock.advance(5s);
@@ -87,22 +87,33 @@ TEST_CASE("the time of a running job is how long it has been running so far") {
   CHECK(elapsed() == 5000);
 }
 
+TEST_CASE("no more is done of a job than there is") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit(4096);
+  v1::Progress progress;
+  progress.set_configurations(10);
+  progress.set_configurations_done(4'000'000'000);
+  f.scheduler->progress(agent, f.link.leases.at(0).id, f.link.leases.at(0).fence, progress);
+  CHECK(f.scheduler->open_jobs().at(0).job.shown().configurations_done() == 10);
+}
+
 TEST_CASE("a job queued behind one that waits for an idle GPU waits for the same") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
   f.submit(4096);
   f.submit(1024);
   const auto second = [&] { return f.scheduler->open_jobs().at(1).job.state; };
-  CHECK(second() == JobState::Queued);
-  WorkProgress progress;
-  progress.state = JobState::WaitingForIdleGpu;
+  CHECK(second() == v1::Job::QUEUED);
+  v1::Progress progress;
+  progress.set_state(v1::Job::WAITING_FOR_IDLE_GPU);
   const Lease lease = f.link.leases.at(0);
   f.scheduler->progress(agent, lease.id, lease.fence, progress);
-  CHECK(second() == JobState::WaitingForIdleGpu);
-  CHECK(f.submit(64).job.state == JobState::WaitingForIdleGpu);
-  progress.state = JobState::Running;
+  CHECK(second() == v1::Job::WAITING_FOR_IDLE_GPU);
+  CHECK(f.submit(64).job.state == v1::Job::WAITING_FOR_IDLE_GPU);
+  progress.set_state(v1::Job::RUNNING);
   f.scheduler->progress(agent, lease.id, lease.fence, progress);
-  CHECK(second() == JobState::Queued);
+  CHECK(second() == v1::Job::QUEUED);
 }
 
 TEST_CASE("a job waits for an idle GPU only where no other GPU of its class can take it") {
@@ -114,13 +125,13 @@ TEST_CASE("a job waits for an idle GPU only where no other GPU of its class can 
   for (const std::int64_t n : {4096, 1024, 64}) {
     f.submit(n);
   }
-  WorkProgress progress;
-  progress.state = JobState::WaitingForIdleGpu;
+  v1::Progress progress;
+  progress.set_state(v1::Job::WAITING_FOR_IDLE_GPU);
   const auto third = [&] { return f.scheduler->open_jobs().at(2).job.state; };
   f.scheduler->progress(agent, f.link.leases.at(0).id, 1, progress);
-  CHECK(third() == JobState::Queued);
+  CHECK(third() == v1::Job::QUEUED);
   f.scheduler->progress(agent, f.link.leases.at(1).id, 1, progress);
-  CHECK(third() == JobState::WaitingForIdleGpu);
+  CHECK(third() == v1::Job::WAITING_FOR_IDLE_GPU);
 }
 
 TEST_CASE("a finished job writes its record publishes it and tells its watchers with it") {
@@ -164,8 +175,8 @@ TEST_CASE("a job that has failed is remembered for a while so that misses do not
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
   const Digest key = f.submit().job.key;
   WorkResult failed;
-  failed.status = WorkResult::Status::Failed;
-  failed.error = "no configuration survived";
+  failed.told.set_status(v1::JobResult::FAILED);
+  failed.told.set_error("no configuration survived");
   f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, failed);
   CHECK(f.scheduler->failed_lately(key) == "no configuration survived");
   f.clock.advance(11min);
@@ -241,13 +252,13 @@ TEST_CASE("a compile job goes to an agent whose toolchain knows the architecture
   SchedulerFixture f;
   f.scheduler->agent_joined(agent_with(), f.link);
   CompileOrder order{f.question(4096), h200_class(), Digest::of("a"), {{}}, "sm_90", 12080};
-  CHECK(f.scheduler->submit_compile(order).job.state == JobState::NoDevice);
+  CHECK(f.scheduler->submit_compile(order).job.state == v1::Job::NO_DEVICE);
   order.key = Digest::of("b");
   order.driver_cuda = 13000;
-  CHECK(f.scheduler->submit_compile(order).job.state == JobState::Running);
+  CHECK(f.scheduler->submit_compile(order).job.state == v1::Job::RUNNING);
   order.key = Digest::of("c");
   order.architecture = "sm_120";
-  CHECK(f.scheduler->submit_compile(order).job.state == JobState::NoDevice);
+  CHECK(f.scheduler->submit_compile(order).job.state == v1::Job::NO_DEVICE);
 }
 
 TEST_CASE("draining grants nothing more and asks every agent for its leases") {
@@ -258,7 +269,7 @@ TEST_CASE("draining grants nothing more and asks every agent for its leases") {
   CHECK(f.link.drained);
   CHECK_FALSE(f.scheduler->idle());
   WorkResult back;
-  back.status = WorkResult::Status::Interrupted;
+  back.told.set_status(v1::JobResult::INTERRUPTED);
   f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, back);
   CHECK(f.scheduler->idle());
   CHECK_THROWS_AS(f.submit(1024), Error);

@@ -28,9 +28,9 @@ TEST_CASE("another toolchain or power limit makes a record stale") {
   question.toolchain = CurrentToolchain{"nvrtc 13.1", {}};
   CHECK(f.best(question).match == Match{Departure::Stale});
   question.toolchain = CurrentToolchain{"nvrtc 13.0", {}};
-  question.power_limit_mw = 600000;
+  question.gpu.set_power_limit_mw(600000);
   CHECK(f.best(question).match == Match{Departure::Stale});
-  question.power_limit_mw = 700000;
+  question.gpu.set_power_limit_mw(700000);
   CHECK(f.best(question).match.exact());
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("a stale record tells the validator that has changed") {
   CHECK(because([](Question& one) {
           one.toolchain = CurrentToolchain{"nvrtc 13.0", {{Digest::of("a"), Digest::of("b")}}};
         }) == "another build of nvrtc 13.0");
-  CHECK(because([](Question& one) { one.power_limit_mw = 600000; }) == "power limit 700 W, now 600 W");
+  CHECK(because([](Question& one) { one.gpu.set_power_limit_mw(600000); }) == "power limit 700 W, now 600 W");
 }
 
 TEST_CASE("a toolchain upgraded in place makes stale what was measured here and not what a table brought") {
@@ -98,7 +98,7 @@ TEST_CASE("another maximum of the SM clock makes no record stale") {
   LookupFixture f;
   f.add({f.record(4096)});
   DeviceClass other = h200_class();
-  other.facts.max_sm_mhz += 100;
+  other.facts.set_max_sm_mhz(other.facts.max_sm_mhz() + 100);
   CHECK(f.best(f.ask(4096, other)).match.exact());
 }
 

@@ -11,7 +11,7 @@ TrialRow failed_row(const std::string& name, Outcome outcome, std::int64_t threa
                     std::int64_t n = 4096) {
   TrialRow row = trial_row(name, n);
   row.outcome = outcome;
-  row.fault_count = 2;
+  row.header().set_fault_count(2);
   row.configuration.values[0].value = threads;
   return row;
 }

@@ -129,7 +129,7 @@ TEST_CASE("a store that could not write is read-only until it can and then goes 
   f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
   const std::string large(200'000, 'x');
   TrialRow trial = trial_row("a");
-  trial.detail = large;
+  trial.header().set_detail(large);
   {
     const FullDisk full(100'000);
     CHECK_THROWS_AS(f.write([&](StoreWriter& writer) { writer.put_trial(trial); }), Error);

@@ -11,10 +11,10 @@ JobRow failed_job(const std::string& id, std::uint64_t needs_bytes) {
   job.id = id;
   job.key = Digest::of("key");
   job.question = question_of(4096);
-  job.state = JobState::Failed;
-  job.error = "out of device memory";
-  job.for_bucket = true;
-  job.needs_bytes = needs_bytes;
+  job.state = v1::Job::FAILED;
+  job.shown().set_error("out of device memory");
+  job.fact.set_for_bucket(true);
+  job.fact.set_needs_bytes(needs_bytes);
   return job;
 }
 
@@ -33,11 +33,11 @@ TEST_CASE("a job is found by its id and is open or has ended") {
   const auto& store = f.store;
   JobRow open = failed_job("b", 0);
   open.key = job_key(open.question);
-  open.state = JobState::Queued;
+  open.state = v1::Job::QUEUED;
   put(*store, open);
   put(*store, failed_job("a", 0));
   store->read([](StoreReader& reader) {
-    CHECK(reader.job("a").value().state == JobState::Failed);
+    CHECK(reader.job("a").value().state == v1::Job::FAILED);
     CHECK_FALSE(reader.job("c"));
     REQUIRE(reader.open_jobs().size() == 1);
     CHECK(reader.open_jobs()[0].id == "b");
@@ -52,8 +52,8 @@ TEST_CASE("a job that failed for the lack of memory is kept with what it needs")
   f.reopen();
   const auto jobs = out_of_memory(*f.store);
   REQUIRE(jobs.size() == 1);
-  CHECK(jobs[0].needs_bytes == 77);
-  CHECK(jobs[0].for_bucket);
+  CHECK(jobs[0].fact.needs_bytes() == 77);
+  CHECK(jobs[0].fact.for_bucket());
 }
 
 TEST_CASE("of the jobs with one key the latest alone tells of the lack of memory") {
@@ -82,7 +82,8 @@ TEST_CASE("a damaged job that had no memory is forgotten and the others are repo
 JobRow ended_job(const std::string& id, const std::string& day) {
   JobRow job = failed_job(id, 0);
   job.key = Digest::of(id);
-  job.created_at = job.finished_at = day;
+  job.shown().set_created_at(day);
+  job.shown().set_finished_at(day);
   return job;
 }
 
@@ -136,7 +137,7 @@ TEST_CASE("ended jobs are forgotten by age but for those whose record holds") {
   put(*store, ended_job("young", "2026-01-03"));
   JobRow open = ended_job("open", "2026-01-01");
   open.key = job_key(open.question);
-  open.state = JobState::Queued;
+  open.state = v1::Job::QUEUED;
   put(*store, open);
   store->write([](StoreWriter& writer) {
     RecordRow record = record_row(4096);
@@ -164,7 +165,7 @@ TEST_CASE("the series of a question is known when its jobs are forgotten") {
   TrialRow trial = trial_row("t");
   trial.series = 3;
   JobRow job = ended_job("a", "2026-01-01");
-  job.series = 2;
+  job.fact.set_series(2);
   store->write([&](StoreWriter& writer) { writer.put_trial(trial); });
   put(*store, job);
   const auto last = [&] {
@@ -173,7 +174,7 @@ TEST_CASE("the series of a question is known when its jobs are forgotten") {
     return series;
   };
   CHECK(last() == 3);
-  job.series = 4;
+  job.fact.set_series(4);
   put(*store, job);
   CHECK(last() == 4);
   store->write([](StoreWriter& writer) { writer.forget_jobs("2026-01-02"); });

@@ -106,18 +106,18 @@ TEST_CASE("a change of a record or a job keeps the fields that a later version h
   JobRow job;
   job.id = "a";
   job.question = question_of(1);
-  job.unknown_fields = record.unknown_fields;
+  job.fact.GetReflection()->MutableUnknownFields(&job.fact)->ParseFromString(record.unknown_fields);
   f.write([&](StoreWriter& writer) {
     writer.put_comparison(f.records().at(0).id, torch_comparison());
     writer.put_job(job);
     JobRow known = *writer.job("a");
-    known.error = "changed";
+    known.shown().set_error("changed");
     writer.put_job(known);
   });
   CHECK(f.records().at(0).over_library.size() == 1);
   CHECK(f.records().at(0).unknown_fields == record.unknown_fields);
-  CHECK(f.read([](StoreReader& reader) { return reader.job("a"); }).value().unknown_fields ==
-        record.unknown_fields);
+  const v1::StoredJob kept = f.read([](StoreReader& reader) { return reader.job("a"); }).value().fact;
+  CHECK(kept.GetReflection()->GetUnknownFields(kept).field(0).number() == 99);
 }
 
 TEST_CASE("a winner with another cubin has no comparison and one with the same cubin keeps it") {

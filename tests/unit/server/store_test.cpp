@@ -156,7 +156,7 @@ TEST_CASE("kernels of one source share samples and verifications and each has it
   mine.source = Digest::of("source");
   TrialRow theirs = under_another_name(mine);
   theirs.outcome = Outcome::WrongResult;
-  theirs.detail = "of the other one";
+  theirs.header().set_detail("of the other one");
   VerificationRow verified;
   verified.trial = mine.key.digest;
   verified.result = comparison_of(problem_of(4096));
@@ -322,16 +322,16 @@ TEST_CASE("trials come back by question and a new driver branch begins without t
   StoreFixture f;
   TrialRow trial = trial_row("a");
   trial.outcome = Outcome::Runtime;
-  trial.fault_count = 1;
+  trial.header().set_fault_count(1);
   f.write([&](StoreWriter& writer) {
     writer.put_trial(trial);
-    trial.fault_count = 2;
+    trial.header().set_fault_count(2);
     writer.put_trial(trial);
   });
   TrialGroup group{"vector_add", {}, problem_of(4096), h200_class().digest, {}, "580"};
   const auto known = f.read([&](StoreReader& reader) { return reader.trials(group); });
   REQUIRE(known.size() == 1);
-  CHECK(known[0].fault_count == 2);
+  CHECK(known[0].header().fault_count() == 2);
   group.driver_branch = "590";
   CHECK(f.read([&](StoreReader& reader) { return reader.trials(group); }).empty());
 }
@@ -341,11 +341,12 @@ TEST_CASE("a count of faults never shrinks while they last") {
   TrialRow trial = trial_row("a");
   const auto put = [&](Outcome outcome, std::uint32_t faults) {
     trial.outcome = outcome;
-    trial.fault_count = faults;
+    trial.header().set_fault_count(faults);
     f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
     return f.read([&](StoreReader& reader) { return reader.trial(trial.key.digest, trial.kernel); })
         .value()
-        .fault_count;
+        .header()
+        .fault_count();
   };
   CHECK(put(Outcome::Runtime, 2) == 2);
   CHECK(put(Outcome::Timeout, 1) == 2);

@@ -20,7 +20,7 @@ TEST_CASE("the encoding of a device class is pinned by golden digests") {
   const Json golden = Json::parse(read_file(test::source_dir() / "tests/golden/keys.json"));
   CHECK(class_of(example_facts()).hex() == golden.at("device_class_h200").get<std::string>());
   DeviceFacts mig = example_facts();
-  mig.mig_profile = "1g.18gb";
+  mig.set_mig_profile("1g.18gb");
   CHECK(class_of(mig).hex() == golden.at("device_class_h200_mig").get<std::string>());
   const DeviceClass derived = derive_device_class(example_facts(), "");
   CHECK(Digest::of(derived.full) == derived.digest);
@@ -28,9 +28,9 @@ TEST_CASE("the encoding of a device class is pinned by golden digests") {
 
 TEST_CASE("the name and the validators of a device are in no key") {
   DeviceFacts facts = example_facts();
-  facts.name = "NVIDIA H200 NVL";
-  facts.power_limit_mw = 500000;
-  facts.max_sm_mhz = 1700;
+  facts.set_name("NVIDIA H200 NVL");
+  facts.set_power_limit_mw(500000);
+  facts.set_max_sm_mhz(1700);
   CHECK(class_of(facts) == class_of(example_facts()));
 }
 
@@ -40,22 +40,22 @@ TEST_CASE("each of the other facts makes another device class") {
     edit(facts);
     return class_of(facts) != class_of(example_facts());
   };
-  CHECK(differs([](DeviceFacts& facts) { facts.pci_device_id++; }));
-  CHECK(differs([](DeviceFacts& facts) { facts.cc_major++; }));
-  CHECK(differs([](DeviceFacts& facts) { facts.cc_minor++; }));
-  CHECK(differs([](DeviceFacts& facts) { facts.sm_count--; }));
-  CHECK(differs([](DeviceFacts& facts) { facts.l2_bytes /= 2; }));
-  CHECK(differs([](DeviceFacts& facts) { facts.shared_optin_bytes /= 2; }));
-  CHECK(differs([](DeviceFacts& facts) { facts.memory_bytes /= 2; }));
-  CHECK(differs([](DeviceFacts& facts) { facts.memory_bus_bits /= 2; }));
-  CHECK(differs([](DeviceFacts& facts) { facts.mig_profile = "1g.18gb"; }));
-  CHECK(differs([](DeviceFacts& facts) { facts.replay_table = "1a2b3c4d5e"; }));
+  CHECK(differs([](DeviceFacts& facts) { facts.set_pci_device_id(facts.pci_device_id() + 1); }));
+  CHECK(differs([](DeviceFacts& facts) { facts.set_cc_major(facts.cc_major() + 1); }));
+  CHECK(differs([](DeviceFacts& facts) { facts.set_cc_minor(facts.cc_minor() + 1); }));
+  CHECK(differs([](DeviceFacts& facts) { facts.set_sm_count(facts.sm_count() - 1); }));
+  CHECK(differs([](DeviceFacts& facts) { facts.set_l2_bytes(facts.l2_bytes() / 2); }));
+  CHECK(differs([](DeviceFacts& facts) { facts.set_shared_optin_bytes(facts.shared_optin_bytes() / 2); }));
+  CHECK(differs([](DeviceFacts& facts) { facts.set_memory_bytes(facts.memory_bytes() / 2); }));
+  CHECK(differs([](DeviceFacts& facts) { facts.set_memory_bus_bits(facts.memory_bus_bits() / 2); }));
+  CHECK(differs([](DeviceFacts& facts) { facts.set_mig_profile("1g.18gb"); }));
+  CHECK(differs([](DeviceFacts& facts) { facts.set_replay_table("1a2b3c4d5e"); }));
 }
 
 TEST_CASE("memory counts to the nearest power of 2^(1/4) GiB") {
   const auto with_gib = [](double gib) {
     DeviceFacts facts = example_facts();
-    facts.memory_bytes = static_cast<std::uint64_t>(gib * 1073741824.0);
+    facts.set_memory_bytes(static_cast<std::uint64_t>(gib * 1073741824.0));
     return class_of(facts);
   };
   CHECK(with_gib(139.8) == with_gib(141));  // what ECC or firmware reserves
@@ -66,7 +66,7 @@ TEST_CASE("memory counts to the nearest power of 2^(1/4) GiB") {
 
 TEST_CASE("a missing fact is refused by its field") {
   DeviceFacts facts = example_facts();
-  facts.sm_count = 0;
+  facts.set_sm_count(0);
   try {
     derive_device_class(facts, "device.facts");
     FAIL("no error");
@@ -78,9 +78,9 @@ TEST_CASE("a missing fact is refused by its field") {
 TEST_CASE("labels are the names in lower case and say what is replayed") {
   CHECK(derive_device_class(example_facts(), "").label == "nvidia-h200");
   DeviceFacts facts = example_facts();
-  facts.mig_profile = "1g.18gb";
+  facts.set_mig_profile("1g.18gb");
   CHECK(derive_device_class(facts, "").label == "nvidia-h200-mig-1g-18gb");
-  facts.replay_table = "1a2b3c4d5e6f";
+  facts.set_replay_table("1a2b3c4d5e6f");
   CHECK(derive_device_class(facts, "").label == "replay-1a2b3c4d");
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("the architecture has a suffix where the spec asks for architecture fe
   CHECK(architecture(example_facts(), false) == "sm_90");
   CHECK(architecture(example_facts(), true) == "sm_90a");
   DeviceFacts ampere = example_facts();
-  ampere.cc_major = 8;
+  ampere.set_cc_major(8);
   CHECK(architecture(ampere, true) == "sm_80");
   CHECK(device_constants(example_facts()) == DeviceConstants{132, 232448, 62914560, 90});
 }
@@ -141,11 +141,11 @@ TEST_CASE("facts that no GPU can have are refused with their place and range") {
     edit(facts);
     return [facts] { class_of(facts); };
   };
-  CHECK_THROWS_WITH(fault([](DeviceFacts& facts) { facts.l2_bytes = UINT64_MAX; })(),
+  CHECK_THROWS_WITH(fault([](DeviceFacts& facts) { facts.set_l2_bytes(UINT64_MAX); })(),
                     Catch::StartsWith("device.facts.l2_bytes: "));
-  CHECK_THROWS_WITH(fault([](DeviceFacts& facts) { facts.cc_major = UINT32_MAX; })(),
+  CHECK_THROWS_WITH(fault([](DeviceFacts& facts) { facts.set_cc_major(UINT32_MAX); })(),
                     Catch::Contains("device.facts.cc_major") && Catch::Contains("5 to 19"));
-  CHECK_THROWS_WITH(fault([](DeviceFacts& facts) { facts.cc_major = 1; })(), Catch::Contains("cc_major"));
+  CHECK_THROWS_WITH(fault([](DeviceFacts& facts) { facts.set_cc_major(1); })(), Catch::Contains("cc_major"));
 }
 
 }  // namespace cubind::test

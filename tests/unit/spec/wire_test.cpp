@@ -7,13 +7,6 @@
 
 namespace cubind::test {
 
-TEST_CASE("device facts survive the wire whole") {
-  const DeviceFacts facts{"NVIDIA H200", 1, 9, 1, 132, 2, 3, 4, 6144, "1g.18gb", 700000, 1980, "1a2b"};
-  v1::DeviceFacts message;
-  to_wire(facts, message);
-  CHECK(device_facts_from_wire(message) == facts);
-}
-
 TEST_CASE("files of a bundle arrive compressed or not and no bomb is inflated") {
   v1::SpecBundle message;
   to_wire(SpecBundle{"a.json", "{}", {{"a.cu", std::string(100'000, 'a')}, {"b.cu", ""}}}, message);

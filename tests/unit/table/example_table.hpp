@@ -49,7 +49,7 @@ inline Table example_table() {
   good.verifications = {test::comparison_of(example_problem(), 0.25)};
   TableTrial wrong = example_trial(256);
   wrong.outcome = Outcome::WrongResult;
-  wrong.detail = "y[4095] is 0, the reference has 1";
+  wrong.header.set_detail("y[4095] is 0, the reference has 1");
   wrong.verifications = {test::comparison_of(example_problem(), 1e6, v1::WRONG_RESULT)};
   table.trials = {wrong, good};
 

@@ -27,8 +27,8 @@ inline Table random_table(Random& random) {
   Table table;
   for (const std::uint32_t sms : {114u, 132u}) {
     DeviceFacts facts = example_facts();
-    facts.sm_count = sms;
-    facts.power_limit_mw = one_of(500000u, 700000u);
+    facts.set_sm_count(sms);
+    facts.set_power_limit_mw(one_of(500000u, 700000u));
     const DeviceClass device = derive_device_class(facts, "facts");
     table.devices.push_back({device.digest, text("gpu", "other"), device.facts});
   }

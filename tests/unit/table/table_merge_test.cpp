@@ -165,7 +165,7 @@ TEST_CASE("of two trials with one key the wrong result stands and else the one w
 
 TEST_CASE("device classes are merged by their digest whatever their power limit") {
   Table b = example_table();
-  b.devices[0].facts.power_limit_mw = 500000;
+  b.devices[0].facts.set_power_limit_mw(500000);
   const Table merged = merge(example_table(), b);
   CHECK(merged.devices.size() == 1);
   CHECK(merged.records.size() == 1);

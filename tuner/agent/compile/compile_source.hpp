@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/evidence.hpp"
+#include "plan/facts/facts.hpp"
 #include "plan/launch_plan.hpp"
 #include "schemas/agent.pb.h"
 #include "tuner/agent/compile/compiler.hpp"

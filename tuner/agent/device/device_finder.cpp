@@ -13,7 +13,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cuda_api/device_facts.hpp"
-#include "plan/facts_wire.hpp"
+#include "plan/facts/gpu_facts.hpp"
 #include "tuner/agent/device/worker_link.hpp"
 #include "tuner/agent/lease/job_stop.hpp"
 #include "tuner/verify/setup_memory.hpp"

@@ -12,8 +12,7 @@ namespace cubind {
 namespace {
 
 WantedCompiler wanted_on(const v1::OfferedDevice& offer) {
-  return {.driver_cuda = offer.driver().cuda(),
-          .architecture = architecture(device_facts_from_wire(offer.facts()), false)};
+  return {.driver_cuda = offer.driver().cuda(), .architecture = architecture(offer.facts(), false)};
 }
 
 }  // namespace

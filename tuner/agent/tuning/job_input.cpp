@@ -16,7 +16,7 @@ JobInput make_frame(const v1::LeaseGrant& lease, const std::shared_ptr<const Ker
   input.spec = spec;
   input.problem =
       input.spec->canonicalize(problem_from_wire(lease.problem(), "lease.problem"), "lease.problem");
-  const DeviceFacts facts = device_facts_from_wire(device.facts());
+  const DeviceFacts& facts = device.facts();
   input.constants = device_constants(facts);
   input.facts = device.facts();
   input.driver = device.driver();

@@ -53,8 +53,9 @@ Timing timing_of(const JobInput& input, const Decision& decision, const TrialLog
   add_statistics(winner, context, timing);
   add_conditions(winner, log, timing);
   if (decision.fallback) {
-    const auto ratio = round_ratio(decision.fallback->times, winner.times, context);
-    timing.set_gain_over_default(ratio ? ratio->ratio : 0);
+    if (const auto ratio = round_ratio(decision.fallback->times, winner.times, context)) {
+      timing.set_gain_over_default(ratio->ratio);
+    }
   }
   timing.set_timer(device.timer());
   timing.set_power_limit_mw(input.facts.power_limit_mw());

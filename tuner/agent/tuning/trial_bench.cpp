@@ -130,11 +130,10 @@ Attempt TrialBench::adopt(const Candidate& candidate) {
   const WorkSizes sizes = input_.spec->work_sizes(input_.problem);
   const measure::FloorWork work{sizes.flops.value_or(0), sizes.min_read_bytes.value_or(0),
                                 !input_.policy.warm_l2};
-  const DeviceFacts facts = device_facts_from_wire(input_.facts);
   for (const auto stage : {v1::SampleBlock::SCREEN, v1::SampleBlock::FINAL}) {
     for (const v1::SampleBlock* block : log_.blocks(candidate, stage)) {
       const measure::FloorRates rates =
-          measure::floor_rates(facts, block->conditions().sm_mhz(), block->conditions().memory_mhz());
+          measure::floor_rates(input_.facts, block->conditions().sm_mhz(), block->conditions().memory_mhz());
       const std::string why = measure::impossible_sample(
           work, rates, {block->samples_us().begin(), block->samples_us().end()}, block->tick_us(), settings_);
       if (!why.empty()) {

@@ -104,7 +104,8 @@ void TrialLog::set_outcome(const Candidate& candidate, v1::Outcome outcome, cons
     throw Error(ErrorCode::Internal, "trial", "out of memory is not a property of a configuration");
   }
   const std::string key = bytes_of(candidate.trial_key.digest);
-  v1::TrialHeader header;
+  v1::TrialHeader header = headers_[key];  // what was measured of it stays
+  header.clear_measured_as();
   header.set_trial_key(key);
   header.set_trial_key_full(candidate.trial_key.full);
   header.set_artifact_key(bytes_of(candidate.artifact_key.digest));

@@ -1,4 +1,4 @@
-#include "plan/evidence_json.hpp"
+#include "plan/facts/fact_json.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -20,7 +20,11 @@ bool operator==(const Fact& a, const Fact& b) {
 
 namespace cubind {
 
+/// Fields of TrialHeader from this number on are facts that agents measure; the walk prints them.
+inline constexpr int kFirstTrialFact = v1::TrialHeader::kMeasuredAsFieldNumber + 1;
+
 using v1::Conditions;
+using v1::DeviceFacts;
 using v1::EntryResources;
 using v1::LibraryComparison;
 using v1::SampleBlock;

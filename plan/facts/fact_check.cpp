@@ -1,4 +1,4 @@
-#include "server/convert/fact_check.hpp"
+#include "plan/facts/fact_check.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/refuse.hpp"
+#include "plan/facts/value_check.hpp"
 #include "plan/wire_fields.hpp"
-#include "server/convert/limits.hpp"
 
 namespace cubind {
 namespace {
@@ -16,8 +16,8 @@ namespace {
 using Field = google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-constexpr double kMaxMs = 1e12;                                    // 30 years; sums of them are finite
-constexpr double kMaxFigure = std::numeric_limits<double>::max();  // of what has no unit: it is finite
+constexpr double kMaxMs = 1e12;       // 30 years; sums of them are finite
+constexpr double kMaxRatio = 3.6e12;  // of two times
 
 /// Times that something took: none is zero.
 constexpr std::array<std::string_view, 4> kDurations{"samples_us", "median_us", "low_us", "high_us"};
@@ -34,18 +34,6 @@ constexpr std::array<std::pair<std::string_view, std::size_t>, 9> kTextLimits{
      {"pointer", 0},
      {"cause", 0}}};
 
-void check_double(const std::string& name, double value, const std::string& field) {
-  if (std::ranges::find(kDurations, name) != kDurations.end()) {
-    check_duration(value, field);
-  } else {
-    check_number(value,
-                 name.ends_with("_us")  ? kMaxTimeUs
-                 : name.ends_with("ms") ? kMaxMs
-                                        : kMaxFigure,
-                 field);
-  }
-}
-
 void check_string(const std::string& name, const std::string& text, const std::string& field) {
   const auto* limit = std::ranges::find(kTextLimits, name, &std::pair<std::string_view, std::size_t>::first);
   if (limit == kTextLimits.end()) {
@@ -60,9 +48,9 @@ void check_value(const Message& fact, const Field& field, int index, const std::
   const auto& access = *fact.GetReflection();
   const bool repeated = field.is_repeated();
   if (field.cpp_type() == Field::CPPTYPE_DOUBLE) {
-    check_double(field.name(),
-                 repeated ? access.GetRepeatedDouble(fact, &field, index) : access.GetDouble(fact, &field),
-                 place);
+    const double value =
+        repeated ? access.GetRepeatedDouble(fact, &field, index) : access.GetDouble(fact, &field);
+    is_duration(field) ? check_duration(value, place) : check_number(value, most_of(field), place);
   } else if (field.type() == Field::TYPE_STRING) {
     check_string(field.name(),
                  repeated ? access.GetRepeatedString(fact, &field, index) : access.GetString(fact, &field),
@@ -74,6 +62,19 @@ void check_value(const Message& fact, const Field& field, int index, const std::
 }
 
 }  // namespace
+
+bool is_duration(const Field& field) {
+  return std::ranges::find(kDurations, field.name()) != kDurations.end();
+}
+
+// What has no unit is finite.
+double most_of(const Field& field) {
+  const std::string_view name = field.name();
+  return name.ends_with("_us")      ? kMaxTimeUs
+         : name.ends_with("ms")     ? kMaxMs
+         : name.starts_with("gain") ? kMaxRatio
+                                    : std::numeric_limits<double>::max();
+}
 
 void check_fact(const Message& fact, const std::string& field) {
   const auto& access = *fact.GetReflection();

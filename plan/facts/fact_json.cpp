@@ -1,4 +1,4 @@
-#include "plan/evidence_json.hpp"
+#include "plan/facts/fact_json.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/hex.hpp"
+#include "plan/facts/fact_check.hpp"
 #include "plan/problem_json.hpp"
 #include "plan/wire.hpp"
 
@@ -101,7 +102,44 @@ void read_value(const JsonNode& node, const Field& field, Message& fact) {
   }
 }
 
+OrderedJson schema_of(const Field& field) {
+  switch (field.cpp_type()) {
+    case Field::CPPTYPE_DOUBLE:
+      return {{"type", "number"},
+              {is_duration(field) ? "exclusiveMinimum" : "minimum", 0},
+              {"maximum", most_of(field)}};
+    case Field::CPPTYPE_BOOL:
+      return {{"type", "boolean"}};
+    case Field::CPPTYPE_STRING:
+      return {{"type", "string"}};
+    default:
+      return {{"type", "integer"}, {"minimum", 0}};
+  }
+}
+
+/// Numbers, flags, texts.
+bool is_plain(const Field& field) {
+  return field.type() != Field::TYPE_BYTES && field.cpp_type() != Field::CPPTYPE_ENUM &&
+         field.cpp_type() != Field::CPPTYPE_MESSAGE;
+}
+
 }  // namespace
+
+void add_schema(OrderedJson& properties, const google::protobuf::Descriptor& type) {
+  for (int number = 1; number <= kLastPrinted; ++number) {
+    const Field* field = type.FindFieldByNumber(number);
+    if (field == nullptr) {
+      continue;
+    }
+    if (field->message_type() == Conditions::descriptor()) {
+      add_schema(properties, *field->message_type());
+    } else if (is_plain(*field) && !properties.contains(name_of(*field))) {
+      properties[name_of(*field)] = field->is_repeated()
+                                        ? OrderedJson{{"type", "array"}, {"items", schema_of(*field)}}
+                                        : schema_of(*field);
+    }
+  }
+}
 
 void add_fields(OrderedJson& json, const Message& fact, int first, int last) {
   const auto& type = *fact.GetDescriptor();

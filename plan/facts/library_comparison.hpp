@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/evidence.hpp"
+#include "plan/facts/facts.hpp"
 
 namespace cubind {
 
