@@ -17,6 +17,7 @@ from ._expressions import Condition, condition, expression, run
 from ._host_arrays import HostArray, host_array, is_number, scalar
 from ._interface import Interface
 from ._spec_parts import entry_of, listed, options_of, prelude, printed, sizes_of, values_of, with_values
+from ._written import written_parameters
 from .arrays import ITEM_BYTES
 from .errors import InvalidArgumentError
 
@@ -133,6 +134,8 @@ class _Definer:
             **self._values,
             **{name: [value] for name, value in self._problem.items()},
         }
+        self._options, self._defines = options_of(asked.compiler_options)
+        self._written: frozenset[int] | None = None
         self._arguments: dict[str, dict[str, Any]] = {}
         self._files: dict[str, bytes] = {}
         self._arrays: dict[str, HostArray] = {}
@@ -146,6 +149,7 @@ class _Definer:
             self._expression(self._asked.shared_bytes, "shared_bytes"),
         )
         default = self._default(restrictions)
+        self._written = self._find_written(restrictions, default)
         passed = self._add_arguments()
         constants = self._add_constants()
         launch = {
@@ -158,7 +162,6 @@ class _Definer:
             launch["shared_bytes"] = shared
         answers = self._add_answers(passed)
         reference = self._reference(launch, answers, default)
-        options, defines = options_of(self._asked.compiler_options)
         self._files.update({path: text.encode() for path, text in self._source.files.items()})
         self._files[self._source.path] = (prelude(self._choices) + self._source.text).encode()
         spec: dict[str, Any] = {
@@ -174,10 +177,10 @@ class _Definer:
             "launches": [launch],
             "reference": reference,
             "tolerance": self._tolerance(),
-            "defines": [*defines, *(f"{self._macro(name)}={{{name}}}" for name in self._values)],
+            "defines": [*self._defines, *(f"{self._macro(name)}={{{name}}}" for name in self._values)],
         }
-        if options:
-            spec["options"] = options
+        if self._options:
+            spec["options"] = self._options
         self._tell(passed)
         name = self._name(spec)
         return Definition(
@@ -221,26 +224,26 @@ class _Definer:
         return [(place, condition(each, [*self._domains], place)) for place, each in zip(places, conditions)]
 
     def _default(self, restrictions: list[tuple[str, Condition]]) -> dict[str, int]:
-        """The caller's, or the first combination that meets the restrictions and fits a block."""
-        given = self._asked.default
+        """The caller's, or the first combination that is valid."""
+        if self._asked.default is not None:
+            return {name: self._number(name, value) for name, value in self._asked.default.items()}
+        return self._first_valid(restrictions, self._values)
+
+    def _first_valid(
+        self, restrictions: list[tuple[str, Condition]], values: Mapping[str, Sequence[Any]]
+    ) -> dict[str, int]:
+        """The first combination that meets the restrictions and fits a block."""
         block = [condition(axis, [*self._domains], "block") for axis in self._block_axes()]
 
         def is_valid(values: Mapping[str, Any]) -> bool:
-            all_values = {**values, **self._problem}
-            if not all(run(each, place, all_values) for place, each in restrictions):
+            if not all(run(each, place, values) for place, each in restrictions):
                 return False
-            threads = 1
-            for axis in block:
-                threads *= int(run(axis, "block", all_values))
-            return threads <= _MAX_THREADS
+            return math.prod(int(run(axis, "block", values)) for axis in block) <= _MAX_THREADS
 
-        if given is not None:
-            return {name: self._number(name, value) for name, value in given.items()}
-        tried = itertools.islice(itertools.product(*self._values.values()), _MOST_TRIED)
-        for combination in tried:
-            values = dict(zip(self._values, combination))
-            if is_valid(values):
-                return {name: self._number(name, value) for name, value in values.items()}
+        for combination in itertools.islice(itertools.product(*values.values()), _MOST_TRIED):
+            chosen = dict(zip(values, combination))
+            if is_valid({**chosen, **self._problem}):
+                return {name: self._number(name, value) for name, value in chosen.items()}
         raise InvalidArgumentError(
             f"no combination of the values meets them with a block of at most {_MAX_THREADS} threads",
             "restrictions",
@@ -323,7 +326,9 @@ class _Definer:
             if number:
                 self._arguments[name] = scalar(value, parameter, place)
             else:
-                self._add_buffer(name, host_array(value, parameter, place), self._role(name, parameter))
+                self._add_buffer(
+                    name, host_array(value, parameter, place), self._role(name, parameter, len(passed))
+                )
             passed.append(name)
         if self._asked.writes is not None and (unknown := {*self._asked.writes} - {*passed}):
             raise InvalidArgumentError(f"{', '.join(sorted(unknown))} is no argument", "writes")
@@ -335,12 +340,31 @@ class _Definer:
             )
         return passed
 
-    def _role(self, name: str, parameter: Parameter | None) -> str:
-        writes = self._asked.writes
-        is_read = (
-            name not in writes if writes is not None else parameter is not None and parameter.is_read_only
-        )
-        return "in" if is_read else "inout"
+    def _role(self, name: str, parameter: Parameter | None, number: int) -> str:
+        if self._asked.writes is not None:
+            return "inout" if name in self._asked.writes else "in"
+        is_read = parameter is not None and parameter.is_read_only
+        return "in" if is_read or (self._written is not None and number not in self._written) else "inout"
+
+    def _find_written(
+        self, restrictions: list[tuple[str, Condition]], default: Mapping[str, int]
+    ) -> frozenset[int] | None:
+        """The numbers of the parameters that are written, where several may be; None: unknown. Two
+        combinations are looked at, since macros may choose what is written."""
+        pointers = [i for i, each in enumerate(self._parameters or ()) if each.is_pointer]
+        unsure = [i for i in pointers if self._parameters and not self._parameters[i].is_read_only]
+        if self._asked.writes is not None or len(unsure) < 2:
+            return None
+        second = {name: [*values[1:], *values[:1]] for name, values in self._values.items()}
+        found: frozenset[int] = frozenset()
+        for values in (default, self._first_valid(restrictions, second)):
+            files = {**self._source.files, self._source.path: self._default_text(self._source.text, values)}
+            launch = with_values({"entry": self._asked.kernel_name, "grid": [], "block": []}, values)
+            written = written_parameters(self._source.path, files, launch["entry"], self._options, pointers)
+            if not written:
+                return None
+            found |= written
+        return found
 
     def _add_buffer(self, name: str, array: HostArray, role: str, **more: Any) -> str:
         """Its name, which another argument must not have."""
@@ -420,7 +444,8 @@ class _Definer:
         return {"source": path, "launches": launches}
 
     def _default_text(self, text: str, default: Mapping[str, int]) -> str:
-        macros = [f"#define {self._macro(name)} {value}\n" for name, value in default.items()]
+        macros = [f"#define {each.replace('=', ' ', 1)}\n" for each in self._defines]
+        macros += [f"#define {self._macro(name)} {value}\n" for name, value in default.items()]
         return "".join(macros) + prelude(self._choices) + text
 
     def _reference_text(self, given: Mapping[str, Any], default: Mapping[str, int]) -> str:

@@ -15,7 +15,7 @@ import cubind
 import numpy as np
 import running
 import tuned_here
-from cubind import _defining, kernel_tuning
+from cubind import _defining, _written, kernel_tuning
 from fake_daemon import FakeDaemon
 from tuned_here import N, call, definition
 
@@ -263,7 +263,7 @@ class Definitions(unittest.TestCase):
         self.assertEqual(definition().name, names[0])
 
     def test_outputs_without_an_answer_are_those_of_the_default(self):
-        source = tuned_here.SOURCE.replace("const float* b", "float* b")
+        source = tuned_here.SOURCE.replace("const float* b", "float* b").replace("c[i] =", "c[i] = b[i] =")
         made = definition(kernel_source=source)
         default, answer = made.spec["reference"]["launches"]
         self.assertEqual((default["entry"], default["grid"]), ("add_arrays", ["cdiv(size, 64 * 1)"]))
@@ -271,6 +271,29 @@ class Definitions(unittest.TestCase):
         text = made.files["add_arrays_reference.cu"].decode()
         self.assertTrue(text.startswith("#define block_size_x 64\n#define per_thread 1\n"))
         self.assertIn("b: compared with the default configuration alone", made.notes)
+
+    def test_what_is_written_is_found_by_the_compiler(self):
+        source = tuned_here.SOURCE.replace("const ", "")
+        chosen = "\n#if per_thread == 2\n b[i] =\n#else\n c[i] =\n#endif\n"
+        for told, changed in {
+            "c: read and written; a, b, n: read": source,
+            "c, b: read and written; a, n: read": source.replace("c[i] =", chosen),
+            "c, a, b: read and written; n: read": source.replace("c[i]", "undefined"),
+        }.items():
+            self.assertEqual(definition(kernel_source=changed, answer=None).notes[0], told)
+
+    def test_ptx_that_does_not_tell_is_not_trusted(self):
+        for body, written in {
+            "p[0][n] = c[0];": None,
+            "c[n] = p[0][0];": {0},
+            "atomicAdd(&c[n], 1.0f);": {0},
+            "c[reinterpret_cast<int*>(p)[n]] = 1;": {0},
+            "float x[64]; for (int i = 0; i < 64; ++i) x[i] = c[i * n]; *p = c + int(x[n]);": {1},
+            "float* q = n > 3 ? c : *p; q[n] = 1;": None,
+        }.items():
+            source = f"__global__ void k(float* c, float** p, int n) {{ {body} }}"
+            found = _written.written_parameters("k.cu", {"k.cu": source}, "k", [], [0, 1])
+            self.assertEqual(found, written, body)
 
     def test_a_plain_kernel_is_the_reference(self):
         plain = 'extern "C" __global__ void plain(float* c, const float* a, const float* b, int n) {}'
