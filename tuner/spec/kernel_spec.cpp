@@ -316,6 +316,15 @@ DType KernelSpec::element_type(const ArgumentSpec& argument, const Problem& prob
               "the type " + quoted(argument.type) + " of " + argument.name + " is not bound");
 }
 
+std::vector<std::int64_t> KernelSpec::shape(const ArgumentSpec& argument, const Problem& problem) const {
+  std::vector<std::int64_t> axes;
+  for (const std::string& axis : argument.shape) {
+    axes.push_back(evaluate_count(axis, problem_scope(problem), problem,
+                                  file + " /arguments/" + argument.name + "/shape"));
+  }
+  return axes;
+}
+
 Fill KernelSpec::resolved_fill(const ArgumentSpec& argument, const Problem& problem) const {
   Fill result = argument.fill;
   if (result.expression.empty()) {

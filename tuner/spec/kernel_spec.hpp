@@ -113,6 +113,7 @@ struct ArgumentSpec {
   std::vector<std::int64_t> cleared_by;  // role zero: values of CONFIG; elsewhere it is an output. Empty: all
   bool constant_output = false;          // outputs: the values do not depend on the inputs
   bool partial = false;                  // role out: some elements may stay unwritten
+  bool partial_sums = false;             // partial: elements are summands along an axis of the shape
   std::string expr;                      // scalars that an expression gives
   bool from_caller = false;              // scalars from the caller
   double bench = 0;                      // the value that the measurement passes for a caller's scalar
@@ -252,6 +253,8 @@ class KernelSpec {
   const SourceFile* bundled_file(std::string_view path) const;
   /// The element type of an argument for the problem's types.
   DType element_type(const ArgumentSpec& argument, const Problem& problem) const;
+  /// The sizes of a buffer's axes, outermost first. Throws as resolved_fill() does.
+  std::vector<std::int64_t> shape(const ArgumentSpec& argument, const Problem& problem) const;
   /// The fill with its expressions evaluated: parameters are complete, in the order of Fill::Kind. Throws
   /// Error(InvalidArgument) at the spec's pointer if the evaluation fails or a count is below 1.
   Fill resolved_fill(const ArgumentSpec& argument, const Problem& problem) const;

@@ -392,6 +392,12 @@ Digest verification_digest(const KernelSpec& spec) {
     if (argument.partial) {
       key.field("partial", argument.name);
     }
+    if (argument.partial_sums) {
+      key.field("partial_sums", argument.name).list("shape", argument.shape.size());
+      for (const std::string& axis : argument.shape) {
+        key.field("axis", axis);
+      }
+    }
     if (argument.fill.kind == Fill::Kind::File) {
       key.field("data_of", argument.name).field("content", argument.fill.content);
     }

@@ -65,6 +65,11 @@ void add_buffer(const KernelSpec& spec, const ArgumentSpec& argument, const Prob
   buffer.set_timed_zero(argument.timed_zero);
   buffer.set_constant_output(argument.constant_output);
   buffer.set_partial(argument.partial);
+  if (argument.partial_sums && argument.shape.size() > 1) {
+    for (const std::int64_t axis : spec.shape(argument, problem)) {
+      buffer.add_summed_shape(static_cast<std::uint64_t>(axis));
+    }
+  }
   if (is_output(argument)) {
     const ToleranceBounds bounds = spec.bounds(argument, problem);
     buffer.set_rtol(bounds.rtol);

@@ -252,7 +252,8 @@ ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const K
     if (argument.role != Role::Out) {
       partial->fail("only a buffer of role out can be partial: the others have a content before the launch");
     }
-    argument.partial = partial->as_bool();
+    argument.partial_sums = partial->is_string() && partial->as_choice({"sums"}) == 0;
+    argument.partial = argument.partial_sums || partial->as_bool();
   }
   return argument;
 }

@@ -292,6 +292,7 @@ void ProblemSetup::run_reference(std::byte poison) {
 // ---- Runs of a variant ----
 
 void ProblemSetup::poison(std::byte value) {
+  poison_ = value;
   poison_outputs(value, false);
   kernels_.paint(zones());
 }

@@ -69,6 +69,7 @@ class ProblemSetup {
 
   /// After a run: its writes outside its buffers or into its inputs; absent: none.
   std::optional<std::string> find_damage();
+  /// Compares with the reference's outputs, which were made from the same poison.
   std::vector<OutputComparison> compare_outputs();
   /// One of each output.
   std::vector<std::uint64_t> output_hashes();
@@ -111,6 +112,8 @@ class ProblemSetup {
   std::vector<std::uint64_t> hash_inputs();
   std::map<std::string, DeviceMemory> copy_reference();
   bool depends_on_inputs(const std::map<std::string, DeviceMemory>& first);
+  verify::Comparison compare(const Buffer& buffer, TypedAddress reference);
+  std::vector<std::byte> download(const GuardedBuffer& buffer) const;
   void run_reference(std::byte poison);
   void poison_outputs(std::byte value, bool of_reference);
   static bool is_timed_clear(const Buffer& buffer, const BoundPlan& plan);
@@ -136,6 +139,7 @@ class ProblemSetup {
   std::uint32_t slots_ = 0;   // 0: not made yet
   std::uint32_t sample_ = 0;  // the next, below the square of slots_
   bool slots_are_filled_ = false;
+  std::byte poison_{0};  // of the variant's outputs
   /// Input seed and poison that the reference's outputs belong to.
   std::optional<std::pair<std::uint64_t, std::byte>> reference_of_;
 };

@@ -32,7 +32,7 @@ _EXACT = 1 << 53  # doubles hold every integer up to it
 
 _NAME_DIGITS = 20
 TUNABLE = "CONFIG"
-_OF_ONE_CALL = {"extent", "align", "fill", "expr", "from", "bench"}
+_OF_ONE_CALL = {"extent", "shape", "align", "fill", "expr", "from", "bench"}
 _ADDRESSES = (
     b"tt.int_to_ptr",
     b"tt.ptr<!tt.ptr<",
@@ -67,6 +67,10 @@ SCALARS = {name: name for name in ("i64", "u64", "i32", "u32", "i16", "u16", "i8
 }
 # The elements of a tensor: their type for Python's arrays.
 _VALUES = {"i64": "q", "i32": "i", "i8": "b", "u8": "B"}
+# Outputs that may hold a summand for each block of a configuration: the caller adds them up.
+_SUMMED = ("f64", "f32", "f16", "bf16")
+_MAX_SUMMED = 1 << 22  # elements
+_MAX_AXES = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -274,13 +278,26 @@ def _buffer(pointer: d.Pointer, definition: d.Definition) -> dict[str, Any]:
     if clearing:  # Triton counts its time
         found["timed"] = clearing if len(clearing) < len(compiled) else True
     if role == d.OUT:
-        found["partial"] = True  # Triton's kernels may, and nothing says so
+        found["partial"] = "sums" if type_ in _SUMMED else True  # kernels may, and nothing says so
+        axes = _axes(pointer) if type_ in _SUMMED else []
+        if axes:
+            del found["extent"]
+            found["shape"] = axes
     if pointer.divisibility > 1:
         found["align"] = pointer.divisibility
     if role in (d.IN, d.INOUT) and type_ in _VALUES:
         exact = pointer.values is not None
         found["fill"] = _exact_fill(pointer, type_) if exact else _fill(pointer, type_)
     return found
+
+
+def _axes(pointer: d.Pointer) -> list[int]:
+    """Two or more that are longer than 1, outermost first, of a tensor without gaps; else none."""
+    axes = [(size, stride) for size, stride in zip(pointer.shape, pointer.strides) if size != 1]
+    sizes = [size for size, _ in axes]
+    strides = [math.prod(sizes[position:]) for position in range(1, len(sizes) + 1)]
+    fits = 2 <= len(axes) <= _MAX_AXES and 0 < math.prod(sizes) <= _MAX_SUMMED
+    return sizes if fits and strides == [stride for _, stride in axes] else []
 
 
 def _fill(pointer: d.Pointer, type_: str) -> d.Plain:

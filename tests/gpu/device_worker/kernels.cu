@@ -199,6 +199,19 @@ extern "C" __global__ void count_values(const int* x, int* counts, long long cou
   }
 }
 
+// y[row * most + block] = the sum of the block's share of the row, by its first thread; whole shares alone.
+extern "C" __global__ void summands(const float* x, float* y, long long blocks, long long count,
+                                    long long most) {
+  if (threadIdx.x == 0 && blocks > 0) {
+    const long long row = blockIdx.x / blocks, block = blockIdx.x % blocks, share = count / blocks;
+    float sum = 0;
+    for (long long i = 0; i < share; ++i) {
+      sum += x[row * count + block * share + i];
+    }
+    y[row * most + block] = sum;
+  }
+}
+
 // Sum and sum of squares; one block.
 extern "C" __global__ void moments(const float* x, double* sums, long long count) {
   double sum = 0, squares = 0;

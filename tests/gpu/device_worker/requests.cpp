@@ -23,6 +23,7 @@ Requests& Requests::buffer(const std::string& name, const std::string& type, v1:
   spec.set_timed_zero(options.timed_zero);
   spec.set_constant_output(options.constant);
   spec.set_partial(options.partial);
+  spec.mutable_summed_shape()->Add(options.summed.begin(), options.summed.end());
   spec.set_rtol(options.rtol);
   spec.set_atol(options.atol);
   spec.mutable_fill()->set_kind(options.fill);

@@ -15,8 +15,9 @@ struct BufferOptions {
   std::string content{};  // of a "file" fill
   std::uint32_t align = 16;
   bool timed_zero = false;
-  bool constant = false;  // an output that does not depend on the inputs
-  bool partial = false;   // an output of which elements may be left alone
+  bool constant = false;                   // an output that does not depend on the inputs
+  bool partial = false;                    // an output of which elements may be left alone
+  std::vector<std::uint64_t> summed = {};  // its shape, if its sums along one axis may be compared
   double rtol = 1e-5;
   double atol = 1e-6;
 };

@@ -133,6 +133,30 @@ v1::DeviceReply verified_copy(std::int64_t reference, std::int64_t variant, bool
   return verified(worker, problem, Requests::plan({copy(variant)}));
 }
 
+// A summand for each block: the reference has eight of them for a row, the variant `blocks`.
+v1::DeviceReply verified_summands(std::uint32_t blocks, std::vector<std::uint64_t> summed) {
+  constexpr std::int64_t kRows = 64, kCount = 4096, kMost = 8;
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kRows * kCount)
+      .buffer("y", "f32", v1::OUT, kRows * kMost,
+              {.partial = true, .summed = std::move(summed), .rtol = 1e-3, .atol = 1e-3});
+  const auto launch = [&problem](std::uint32_t of) {
+    return problem.launch("summands", of * kRows, Requests::dim(256), {"x", "y"}, {of, kCount, kMost});
+  };
+  problem.reference(launch(kMost));
+  DeviceWorkerProcess worker;
+  return verified(worker, problem, Requests::plan({launch(blocks)}));
+}
+
+TEST_CASE("an output of partial sums may have as many summands as the variant has blocks") {
+  const v1::DeviceReply four = verified_summands(4, {64, 8});
+  INFO(four.detail());
+  CHECK(four.outcome() == v1::CORRECT);
+  CHECK(verified_summands(8, {64, 8}).outcome() == v1::CORRECT);
+  CHECK(verified_summands(4, {}).outcome() == v1::WRONG_RESULT);
+  CHECK(verified_summands(3, {64, 8}).outcome() == v1::WRONG_RESULT);  // which leaves an element out
+}
+
 TEST_CASE("a partial output is left alone where the reference leaves it alone, and nowhere else") {
   const v1::DeviceReply same = verified_copy(1000, 1000, true);
   INFO(same.detail());

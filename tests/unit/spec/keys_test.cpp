@@ -471,7 +471,10 @@ TEST_CASE("an output that is written in part is in the verification digest, and 
   builder.json["arguments"]["y"]["partial"] = false;
   CHECK(verification_digest(*builder.parse()) == before);
   builder.json["arguments"]["y"]["partial"] = true;
-  CHECK(verification_digest(*builder.parse()) != before);
+  const Digest left_alone = verification_digest(*builder.parse());
+  CHECK(left_alone != before);
+  builder.json["arguments"]["y"]["partial"] = "sums";
+  CHECK(verification_digest(*builder.parse()) != left_alone);
 }
 
 }  // namespace cubind::test

@@ -456,6 +456,10 @@ TEST_CASE("only a buffer of role out can be partial") {
   SpecBuilder builder;
   builder.json["arguments"]["y"]["partial"] = true;
   CHECK(builder.parse()->argument("y")->partial);
+  CHECK_FALSE(builder.parse()->argument("y")->partial_sums);
+  builder.json["arguments"]["y"]["partial"] = "sums";
+  CHECK(builder.parse()->argument("y")->partial);
+  CHECK(builder.parse()->argument("y")->partial_sums);
   builder.json["arguments"]["x"]["partial"] = true;
   CHECK_THROWS_WITH(builder.parse(),
                     Catch::Contains("/arguments/x/partial") && Catch::Contains("only a buffer of role out"));

@@ -126,6 +126,21 @@ class Defining(unittest.TestCase):
         self.assertEqual(keyed.key[0], ("factor", "inf"))
         self.assertNotEqual(self.define(keyed).name, found[0].name)
 
+    def test_an_output_may_hold_summands_along_an_axis_of_a_tensor_without_gaps(self):
+        def output(*shape, **fields):
+            fields = {"strides": stub.Tensor(shape).stride(), **fields}
+            found = with_arguments(definition_of(), shape=shape, **fields)
+            return json.loads(self.define(found).json)["arguments"]["y"]
+
+        self.assertEqual((output(4, 1, 250)["shape"], output(4, 250)["partial"]), ([4, 250], "sums"))
+        for told in (output(1, 1000), output(4, 250, strides=(256, 1)), output(4, 250, strides=(1, 4))):
+            self.assertEqual((told.get("shape"), told["partial"]), (None, "sums"))
+        names = {
+            self.define(with_arguments(definition_of(), shape=shape, strides=strides)).name
+            for shape, strides in (((1000,), (1,)), ((4, 250), (250, 1)), ((2, 2), (2, 1)))
+        }
+        self.assertEqual(len(names), 1)
+
     def test_a_long_name_makes_room_for_the_digest(self):
         found = definition_of()
         name = self.define(dataclasses.replace(found, name="a" * 80)).name
