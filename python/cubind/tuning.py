@@ -110,13 +110,17 @@ def _progress(total: int, wanted: bool) -> Iterator[Callable[[Any, bool], None]]
     except ImportError:
         yield _line_printer()
         return
-    with tqdm(total=total, unit="problem") as bar:
+    alone = total == 1  # then its configurations are counted
+    with tqdm(total=None if alone else total, unit="trial" if alone else "problem") as bar:
 
         def show(event: Any, ended: bool) -> None:
+            if alone:
+                bar.total = event.job.configurations or None
+                bar.n = event.job.configurations_done
             bar.set_postfix_str(
                 printable(f"{event.job.kernel} {_wait(event.job) or event.job.stage}"), refresh=True
             )
-            bar.update(1 if ended else 0)
+            bar.update(1 if ended and not alone else 0)
 
         yield show
 

@@ -88,6 +88,17 @@ class Tuning(WithDaemon):
         self.assertTrue(bar.set_postfix_str.call_args.args[0].startswith("scale"))
         bar.__exit__.assert_called_once()
 
+    def test_the_bar_of_one_problem_counts_its_configurations(self):
+        bar = mock.MagicMock()
+        bar.__enter__.return_value = bar
+        tqdm = mock.Mock(return_value=bar)
+        modules = {"tqdm": types.ModuleType("tqdm"), "tqdm.auto": types.SimpleNamespace(tqdm=tqdm)}
+        problem = {**PROBLEM, "K": 3}
+        with mock.patch.dict(sys.modules, modules):
+            self.client.tune([problem], kernel="scale", retune=True, namespace="bar")
+        self.assertEqual((tqdm.call_args.kwargs["unit"], bar.total, bar.n), ("trial", 12, 12))
+        self.assertEqual(sum(call.args[0] for call in bar.update.call_args_list), 0)
+
     def test_the_version_is_that_of_the_programs(self):
         self.assertEqual(cubind.__version__, self.client.status()["version"])
 
