@@ -147,6 +147,7 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, JobInput& input, con
   CompileSource artifacts(parts_.compiles, parts_.channel, parts_.stop, lease.artifacts());
   TrialDevice device(input, build, artifacts, remote, consent);
   if (input.spec->triton) {
+    progress.unreported_stage("compiling");
     input.preset = device.launchable_default(options_.compile_window);
   }
   device.want_reference();
