@@ -148,7 +148,7 @@ function coverage() {
       number('interval', width, (share) => percent(share, 2)),
       {...number('over the default', (record) => overDefault(record).gain), text: gainText},
       number('samples', (record) => record.samples, String),
-      number('SM, MHz', (record) => record.sm_mhz || undefined, String), text('marks', marks),
+      number('SM, MHz', (record) => record.sm_mhz, String), text('marks', marks),
       {...number('age', (record) => -Date.parse(record.measured_at), () => ''), text: (record) => age(record.measured_at, report.created_at)},
       text('toolchain', (record) => record.toolchain), text('driver', (record) => record.driver),
       number('verified at', (record) => record.verified_problems, (problems) => count(problems, 'problem')),

@@ -66,9 +66,9 @@ BlockRow checked_block(const v1::SampleBlock& wire, const std::string& field) {
   if (wire.index() >= kMaxBlocks) {
     refuse(field + ".index", std::to_string(wire.index()) + " is above " + std::to_string(kMaxBlocks - 1));
   }
+  digest_from_wire(wire.trial_key(), field + ".trial_key");
   BlockRow row;
-  row.trial = digest_from_wire(wire.trial_key(), field + ".trial_key");
-  row.block = wire;
+  *row.mutable_block() = wire;
   return row;
 }
 
@@ -76,10 +76,10 @@ VerificationRow checked_verification(const v1::VerificationResult& wire, const s
   digest_from_wire(wire.verification_digest(), field + ".verification_digest");
   problem_from_wire(wire.problem(), field + ".problem");
   outcome_from_wire(wire.outcome(), field + ".outcome");
+  digest_from_wire(wire.trial_key(), field + ".trial_key");
   VerificationRow row;
-  row.trial = digest_from_wire(wire.trial_key(), field + ".trial_key");
-  row.result = wire;
-  row.result.set_detail(log_from_wire(wire.detail()));
+  *row.mutable_verification() = wire;
+  row.mutable_verification()->set_detail(log_from_wire(wire.detail()));
   return row;
 }
 

@@ -19,15 +19,15 @@ Evidence evidence_for(const DeviceFacts& facts) {
 void stamp(const OpenJob& job, WorkBatch& batch) {
   const RecordQuestion& question = job.row.question;
   const auto stamp_row = [&](auto& row) {
-    row.origin = Origin::Worker;
-    row.series = job.row.fact.series();
-    row.job_id = job.row.id;
+    row.set_series(job.row.fact.series());
+    row.set_job(job.row.id);
   };
   for (ArtifactUpload& upload : batch.artifacts) {
     upload.row.kernel = question.kernel;
   }
   for (TrialRow& trial : batch.trials) {
-    stamp_row(trial);
+    trial.series = job.row.fact.series();
+    trial.job_id = job.row.id;
     trial.kernel = question.kernel;
     trial.source = source_digest(*job.lease->spec);
     trial.device_class = question.device_class;
@@ -73,10 +73,10 @@ bool put_trials(const WorkBatch& batch, StoreWriter& writer) {
   const auto stays = [&](const Digest& trial) { return std::ranges::find(passing, trial) == passing.end(); };
   bool is_new = false;
   for (const BlockRow& block : batch.blocks) {
-    is_new = (stays(block.trial) && writer.put_block(block)) || is_new;
+    is_new = (stays(trial_of(block)) && writer.put_block(block)) || is_new;
   }
   for (const VerificationRow& verification : batch.verifications) {
-    if (stays(verification.trial)) {
+    if (stays(trial_of(verification))) {
       writer.put_verification(verification);
     }
   }
@@ -87,8 +87,8 @@ bool put_trials(const WorkBatch& batch, StoreWriter& writer) {
 /// wrong in its series; all else of the batch stands.
 void keep_failures(const OpenJob& job, const WorkBatch& batch, StoreWriter& writer) {
   for (const VerificationRow& passed : batch.verifications) {
-    const auto trial = passed.result.outcome() == v1::CORRECT
-                           ? writer.trial(passed.trial, job.row.question.kernel)
+    const auto trial = passed.verification().outcome() == v1::CORRECT
+                           ? writer.trial(trial_of(passed), job.row.question.kernel)
                            : std::nullopt;
     if (!trial || trial->outcome != Outcome::Correct || !has_failed(job, *trial, writer)) {
       continue;

@@ -56,10 +56,11 @@ void require_distinct_rows(const WorkBatch& batch) {
   require_distinct(batch.artifacts, "batch.artifacts", "key",
                    [](const ArtifactUpload& upload) { return upload.row.key.digest; });
   require_distinct(batch.blocks, "batch.blocks", "index", [](const BlockRow& row) {
-    return std::tuple(row.trial, row.block.stage(), row.block.index());
+    return std::tuple(row.block().trial_key(), row.block().stage(), row.block().index());
   });
   require_distinct(batch.verifications, "batch.verifications", "problem", [](const VerificationRow& row) {
-    return std::tuple(row.trial, row.result.problem().SerializeAsString(), row.result.after_timing());
+    return std::tuple(row.verification().trial_key(), row.verification().problem().SerializeAsString(),
+                      row.verification().after_timing());
   });
 }
 
@@ -162,12 +163,12 @@ void check_artifact(const OpenJob& job, const AgentProfile& agent, const WorkBat
 void check_verification(const OpenJob& job, const VerificationRow& row, int index) {
   const KernelSpec& spec = *job.lease->spec;
   const std::string list = "batch.verifications";
-  if (row.result.verification_digest() != verification_digest(spec).view()) {
+  if (row.verification().verification_digest() != verification_digest(spec).view()) {
     refuse(element_member(list, index, "verification_digest"),
            "is not that of the kernel's reference and tolerance");
   }
   const std::string field = element_member(list, index, "problem");
-  const Problem problem = problem_from_wire(row.result.problem(), field);
+  const Problem problem = problem_from_wire(row.verification().problem(), field);
   if (spec.canonicalize(problem, field) != problem) {
     refuse(field, "is not in canonical form");
   }
@@ -209,15 +210,16 @@ void require_own(OwnTrials& trials, const Digest& key, const std::string& field)
   }
 }
 
-bool passed(const VerificationRow& row) { return row.result.outcome() == v1::CORRECT; }
+bool passed(const VerificationRow& row) { return row.verification().outcome() == v1::CORRECT; }
 
 /// Of the job's series, against today's reference and tolerance.
 std::vector<VerificationRow> verifications_of(const OpenJob& job, TrialRow trial, StoreReader& reader) {
   trial.series = job.row.fact.series();
   std::vector<VerificationRow> rows = reader.verifications(trial);
   const Digest todays = verification_digest(*job.lease->spec);
-  std::erase_if(
-      rows, [&](const VerificationRow& row) { return row.result.verification_digest() != todays.view(); });
+  std::erase_if(rows, [&](const VerificationRow& row) {
+    return row.verification().verification_digest() != todays.view();
+  });
   return rows;
 }
 
@@ -244,8 +246,9 @@ RunCode run_code(const OpenJob& job, const TrialRow& trial, const std::string& f
 void check_verified(const OpenJob& job, const RecordRow& record, const TrialRow& trial, StoreReader& reader) {
   const std::vector<VerificationRow> rows = verifications_of(job, trial, reader);
   const auto passed_at = [&](const v1::Problem& problem) {
-    return std::ranges::any_of(
-        rows, [&](const VerificationRow& row) { return passed(row) && row.result.problem() == problem; });
+    return std::ranges::any_of(rows, [&](const VerificationRow& row) {
+      return passed(row) && row.verification().problem() == problem;
+    });
   };
   v1::Problem measured;
   to_wire(job.measured().problem, measured);
@@ -273,7 +276,7 @@ void check_verified(const OpenJob& job, const RecordRow& record, const TrialRow&
     }
   }
   const bool same_bits =
-      std::ranges::all_of(rows, [](const VerificationRow& row) { return row.result.same_bits(); });
+      std::ranges::all_of(rows, [](const VerificationRow& row) { return row.verification().same_bits(); });
   const bool wants_same_bits = job.row.question.numerics.kind != Numerics::Kind::Tolerance;
   if (!same_bits && (record.verification.same_bits() || wants_same_bits)) {
     refuse(summary + ".same_bits", "is not what the verifications of the trial say");
@@ -287,11 +290,11 @@ struct TimeSpan {
 
   void add(const TrialRow& trial, const std::string& timer, StoreReader& reader) {
     for (const BlockRow& row : reader.blocks(trial)) {
-      if (row.block.stage() != v1::SampleBlock::FINAL || row.block.timer() != timer) {
+      if (row.block().stage() != v1::SampleBlock::FINAL || row.block().timer() != timer) {
         continue;
       }
-      samples += static_cast<std::size_t>(row.block.samples_us_size());
-      for (const double sample : row.block.samples_us()) {
+      samples += static_cast<std::size_t>(row.block().samples_us_size());
+      for (const double sample : row.block().samples_us()) {
         least = std::min(least, sample);
         most = std::max(most, sample);
       }
@@ -368,12 +371,13 @@ void check_against_store(const OpenJob& job, const WorkBatch& batch, StoreReader
   }
   OwnTrials trials(job, batch, reader);
   for (std::size_t i = 0; i < batch.blocks.size(); ++i) {
-    require_own(trials, batch.blocks[i].trial,
+    require_own(trials, trial_of(batch.blocks[i]),
                 element_member("batch.blocks", static_cast<int>(i), "trial_key"));
   }
   for (std::size_t i = 0; i < batch.verifications.size(); ++i) {
     const std::string list = "batch.verifications";
-    require_own(trials, batch.verifications[i].trial, element_member(list, static_cast<int>(i), "trial_key"));
+    require_own(trials, trial_of(batch.verifications[i]),
+                element_member(list, static_cast<int>(i), "trial_key"));
   }
 }
 

@@ -59,18 +59,20 @@ StoredRow stored(const TrialRow& row) {
 }
 
 StoredRow stored(const BlockRow& row) {
-  return make({bytes(row.trial), text(origin_name(row.origin)), number(row.series), number(row.block.stage()),
-               number(row.block.index()), text(row.job_id)},
+  const SampleBlock& block = row.block();
+  return make({RawBytes{block.trial_key()}, text(origin_name(row)), number(row.series()),
+               number(block.stage()), number(block.index()), text(row.job())},
               row);
 }
 
 StoredRow stored(const VerificationRow& row) {
-  return make({bytes(row.trial), text(origin_name(row.origin)), number(row.series),
-               RawBytes{row.result.verification_digest()},
-               text(problem_text(problem_from_wire(row.result.problem(), "problem"))),
-               number(row.result.after_timing()),
-               text(to_string(outcome_from_wire(row.result.outcome(), "outcome")))},
-              row);
+  const VerificationResult& result = row.verification();
+  return make(
+      {RawBytes{result.trial_key()}, text(origin_name(row)), number(row.series()),
+       RawBytes{result.verification_digest()},
+       text(problem_text(problem_from_wire(result.problem(), "problem"))), number(result.after_timing()),
+       text(to_string(outcome_from_wire(result.outcome(), "outcome")))},
+      row);
 }
 
 StoredRow stored(const RecordRow& row) {

@@ -89,7 +89,11 @@ Row read_fact(Statement& row) {
   decltype(fact_of(std::declval<Row>())) fact;
   parse_fact(checked_fact(row, kTable<Row>), fact);
   try {
-    return row_of(std::move(fact));
+    if constexpr (std::same_as<Row, decltype(fact)>) {
+      return fact;
+    } else {
+      return row_of(std::move(fact));
+    }
   } catch (const Error& error) {
     throw Error(ErrorCode::DataLoss, "fact", error.what());
   }
@@ -102,6 +106,11 @@ SharedJob read_shared_job(Statement& row);
 /// Values as rows hold them.
 std::string problem_text(const Problem& problem);
 std::string_view origin_name(Origin origin);
+/// Of a block or a verification.
+template <typename Fact>
+std::string_view origin_name(const Fact& fact) {
+  return origin_name(static_cast<Origin>(fact.imported()));
+}
 std::string_view state_name(JobState state);
 
 /// Appends the value, so that no other row of values gives the same bytes.

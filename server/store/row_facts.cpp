@@ -71,22 +71,6 @@ void set_unknown_fields(const std::string& bytes, google::protobuf::Message& fac
   fact.GetReflection()->MutableUnknownFields(&fact)->ParseFromString(bytes);
 }
 
-/// What the daemon knows of each row of a trial.
-template <typename Row, typename Fact>
-void add_origin(const Row& row, Fact& fact) {
-  fact.set_imported(row.origin == Origin::Import);
-  fact.set_series(row.series);
-  fact.set_job(row.job_id);
-}
-
-template <typename Fact, typename Row>
-Row with_origin(const Fact& fact, Row row) {
-  row.origin = fact.imported() ? Origin::Import : Origin::Worker;
-  row.series = fact.series();
-  row.job_id = fact.job();
-  return row;
-}
-
 }  // namespace
 
 void to_wire(const DriverVersion& from, v1::DriverVersion& to) {
@@ -126,16 +110,6 @@ TrialRow trial_from_wire(const v1::TrialHeader& from, const std::string& field) 
 }
 
 bool operator==(const TrialRow& a, const TrialRow& b) { return store::fact_of(a) == store::fact_of(b); }
-
-void to_wire(const BlockRow& from, v1::SampleBlock& to) {
-  to = from.block;
-  to.set_trial_key(bytes_of(from.trial));
-}
-
-void to_wire(const VerificationRow& from, v1::VerificationResult& to) {
-  to = from.result;
-  to.set_trial_key(bytes_of(from.trial));
-}
 
 void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to) {
   to.set_digest(bytes_of(from.cubin));
@@ -221,7 +195,9 @@ ArtifactRow row_of(const v1::StoredArtifact& fact) {
 v1::StoredTrial fact_of(const TrialRow& row) {
   v1::StoredTrial fact = row.fact;
   to_wire(row, *fact.mutable_trial());
-  add_origin(row, fact);
+  fact.set_imported(row.origin == Origin::Import);
+  fact.set_series(row.series);
+  fact.set_job(row.job_id);
   fact.set_kernel(row.kernel);
   fact.set_source(bytes_of(row.source));
   fact.set_device_class(bytes_of(row.device_class));
@@ -232,7 +208,10 @@ v1::StoredTrial fact_of(const TrialRow& row) {
 }
 
 TrialRow row_of(v1::StoredTrial fact) {
-  TrialRow row = with_origin(fact, trial_from_wire(fact.trial(), "trial"));
+  TrialRow row = trial_from_wire(fact.trial(), "trial");
+  row.origin = static_cast<Origin>(fact.imported());
+  row.series = fact.series();
+  row.job_id = fact.job();
   row.kernel = fact.kernel();
   row.source = digest_from_wire(fact.source(), "source");
   row.device_class = digest_from_wire(fact.device_class(), "device_class");
@@ -241,34 +220,6 @@ TrialRow row_of(v1::StoredTrial fact) {
   row.cubin = digest_from_wire(fact.cubin(), "cubin");
   row.fact = std::move(fact);
   return row;
-}
-
-v1::StoredBlock fact_of(const BlockRow& row) {
-  v1::StoredBlock fact;
-  to_wire(row, *fact.mutable_block());
-  add_origin(row, fact);
-  return fact;
-}
-
-BlockRow row_of(const v1::StoredBlock& fact) {
-  BlockRow row;
-  row.trial = digest_from_wire(fact.block().trial_key(), "block.trial_key");
-  row.block = fact.block();
-  return with_origin(fact, std::move(row));
-}
-
-v1::StoredVerification fact_of(const VerificationRow& row) {
-  v1::StoredVerification fact;
-  to_wire(row, *fact.mutable_verification());
-  add_origin(row, fact);
-  return fact;
-}
-
-VerificationRow row_of(const v1::StoredVerification& fact) {
-  VerificationRow row;
-  row.trial = digest_from_wire(fact.verification().trial_key(), "verification.trial_key");
-  row.result = fact.verification();
-  return with_origin(fact, std::move(row));
 }
 
 v1::StoredRecord fact_of(const RecordRow& row) {

@@ -13,8 +13,8 @@ namespace cubind {
 
 void to_wire(const DriverVersion& from, v1::DriverVersion& to);
 void to_wire(const TrialRow& from, v1::TrialHeader& to);
-void to_wire(const BlockRow& from, v1::SampleBlock& to);
-void to_wire(const VerificationRow& from, v1::VerificationResult& to);
+inline void to_wire(const BlockRow& from, v1::SampleBlock& to) { to = from.block(); }
+inline void to_wire(const VerificationRow& from, v1::VerificationResult& to) { to = from.verification(); }
 void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to);
 void to_wire(const ArtifactRow& from, v1::ArtifactUpload& to);
 /// What does not depend on the question and the served artifact.
@@ -31,8 +31,8 @@ namespace store {
 v1::StoredDeviceClass fact_of(const DeviceClass& row);
 v1::StoredArtifact fact_of(const ArtifactRow& row);
 v1::StoredTrial fact_of(const TrialRow& row);
-v1::StoredBlock fact_of(const BlockRow& row);
-v1::StoredVerification fact_of(const VerificationRow& row);
+inline BlockRow fact_of(BlockRow row) { return row; }
+inline VerificationRow fact_of(VerificationRow row) { return row; }
 v1::StoredRecord fact_of(const RecordRow& row);
 v1::StoredJob fact_of(const JobRow& row);
 v1::StoredWant fact_of(const WantRow& row);
@@ -40,8 +40,6 @@ v1::StoredWant fact_of(const WantRow& row);
 DeviceClass row_of(const v1::StoredDeviceClass& fact);
 ArtifactRow row_of(const v1::StoredArtifact& fact);
 TrialRow row_of(v1::StoredTrial fact);
-BlockRow row_of(const v1::StoredBlock& fact);
-VerificationRow row_of(const v1::StoredVerification& fact);
 RecordRow row_of(const v1::StoredRecord& fact);
 JobRow row_of(v1::StoredJob fact);
 WantRow row_of(const v1::StoredWant& fact);

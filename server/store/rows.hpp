@@ -8,6 +8,7 @@
 
 #include "base/digest.hpp"
 #include "plan/answer.hpp"
+#include "plan/answer_wire.hpp"
 #include "plan/facts/facts.hpp"
 #include "plan/problem.hpp"
 #include "plan/search.hpp"
@@ -86,25 +87,16 @@ struct TrialRow {
 /// By the bytes that are stored.
 bool operator==(const TrialRow& a, const TrialRow& b);
 
-/// Samples of one trial; (trial, origin, series, stage, index) is unique.
-struct BlockRow {
-  Digest trial;  // whose block it is: that of the block itself, or one with the same code
-  Origin origin = Origin::Worker;
-  std::uint32_t series = 0;
-  SampleBlock block;
-  std::string job_id;
-  bool operator==(const BlockRow&) const = default;
-};
+/// Samples of one trial; (trial, origin, series, stage, index) is unique. The trial is that of the block
+/// itself, or one with the same code.
+using BlockRow = v1::StoredBlock;
+/// One comparison of a trial with its reference; the trial as of blocks.
+using VerificationRow = v1::StoredVerification;
 
-/// One comparison of a trial with its reference.
-struct VerificationRow {
-  Digest trial;  // as of blocks
-  Origin origin = Origin::Worker;
-  std::uint32_t series = 0;
-  VerificationResult result;
-  std::string job_id;
-  bool operator==(const VerificationRow&) const = default;
-};
+inline Digest trial_of(const BlockRow& row) { return digest_from_wire(row.block().trial_key(), "trial_key"); }
+inline Digest trial_of(const VerificationRow& row) {
+  return digest_from_wire(row.verification().trial_key(), "trial_key");
+}
 
 /// The winner for one question. Append-only: a replaced row gets `to_generation`. Current rows are unique per
 /// (question, driver branch, toolchain major, evidence, provisional).

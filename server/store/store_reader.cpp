@@ -181,7 +181,8 @@ std::vector<BlockRow> StoreReader::blocks(const TrialRow& trial) {
   const Digest measured = trial.measured_as.value_or(trial.key.digest);
   query.bind(measured, store::origin_name(trial.origin), trial.series);
   std::vector<BlockRow> blocks = read_rows<BlockRow>(query);
-  std::ranges::for_each(blocks, [&](BlockRow& block) { block.trial = trial.key.digest; });
+  std::ranges::for_each(
+      blocks, [&](BlockRow& block) { block.mutable_block()->set_trial_key(bytes_of(trial.key.digest)); });
   return blocks;
 }
 
@@ -190,7 +191,9 @@ std::vector<VerificationRow> StoreReader::verifications(const TrialRow& trial) {
   const Digest measured = trial.measured_as.value_or(trial.key.digest);
   query.bind(measured, store::origin_name(trial.origin), trial.series);
   std::vector<VerificationRow> rows = read_rows<VerificationRow>(query);
-  std::ranges::for_each(rows, [&](VerificationRow& row) { row.trial = trial.key.digest; });
+  std::ranges::for_each(rows, [&](VerificationRow& row) {
+    row.mutable_verification()->set_trial_key(bytes_of(trial.key.digest));
+  });
   return rows;
 }
 
@@ -218,7 +221,7 @@ std::vector<Configuration> StoreReader::fastest_screened(const TrialGroup& group
   query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch, series);
   std::map<Digest, std::vector<double>> samples;
   for (const BlockRow& row : read_rows<BlockRow>(query)) {
-    std::ranges::copy(row.block.samples_us(), std::back_inserter(samples[row.trial]));
+    std::ranges::copy(row.block().samples_us(), std::back_inserter(samples[trial_of(row)]));
   }
   std::vector<std::pair<double, Digest>> means;
   for (const auto& [trial, of_trial] : samples) {

@@ -193,31 +193,32 @@ bool StoreWriter::put_block(const BlockRow& block) {
   if (insert_block(block)) {
     return true;
   }
+  const Digest key = trial_of(block);
+  const SampleBlock& sent = block.block();
   TrialRow trial;
-  trial.key.digest = block.trial;
-  trial.origin = block.origin;
-  trial.series = block.series;
+  trial.key.digest = key;
+  trial.origin = static_cast<Origin>(block.imported());
+  trial.series = block.series();
   const bool is_sound = std::ranges::any_of(blocks(trial), [&](const BlockRow& known) {
-    return known.block.stage() == block.block.stage() && known.block.index() == block.block.index();
+    return known.block().stage() == sent.stage() && known.block().index() == sent.index();
   });
   if (is_sound) {
     return false;
   }
   database_.query(sql::kDeleteBlock)
-      .bind(block.trial, store::origin_name(block.origin), block.series,
-            static_cast<int>(block.block.stage()), block.block.index())
+      .bind(key, store::origin_name(block), block.series(), static_cast<int>(sent.stage()), sent.index())
       .run();
   return insert_block(block);
 }
 
 bool StoreWriter::insert_block(const BlockRow& block) {
-  require_trial(block.trial, block.origin);
+  require_trial(trial_of(block), static_cast<Origin>(block.imported()));
   put_row(sql::kInsertBlock, block);
   return database_.changes() == 1;
 }
 
 void StoreWriter::put_verification(const VerificationRow& row) {
-  require_trial(row.trial, row.origin);
+  require_trial(trial_of(row), static_cast<Origin>(row.imported()));
   put_row(sql::kPutVerification, row);
 }
 

@@ -47,17 +47,18 @@ TableTrial to_table(StoreReader& store, const TrialRow& row, bool samples) {
   trial.measured_as = row.measured_as;
   trial.resources.assign(row.fact.resources().begin(), row.fact.resources().end());
   for (VerificationRow& verification : store.verifications(row)) {
-    trial.verifications.push_back(std::move(verification.result));
+    trial.verifications.push_back(std::move(*verification.mutable_verification()));
   }
   std::vector<double> screened, finals;
-  for (BlockRow& block : store.blocks(row)) {
-    trial.timer = block.block.timer();
-    trial.tick_us = block.block.tick_us();
-    const bool is_screening = block.block.stage() == v1::SampleBlock::SCREEN;
+  for (BlockRow& stored : store.blocks(row)) {
+    SampleBlock& block = *stored.mutable_block();
+    trial.timer = block.timer();
+    trial.tick_us = block.tick_us();
+    const bool is_screening = block.stage() == v1::SampleBlock::SCREEN;
     if (samples) {
-      (is_screening ? trial.screening : trial.finals).push_back(std::move(block.block));
+      (is_screening ? trial.screening : trial.finals).push_back(std::move(block));
     } else {
-      std::ranges::copy(block.block.samples_us(), std::back_inserter(is_screening ? screened : finals));
+      std::ranges::copy(block.samples_us(), std::back_inserter(is_screening ? screened : finals));
     }
   }
   summarize(finals.empty() ? screened : finals, trial);

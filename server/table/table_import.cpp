@@ -84,10 +84,10 @@ class Import {
     add_blocks(trial, trial.finals, v1::SampleBlock::FINAL);
     for (const VerificationResult& result : trial.verifications) {
       VerificationRow verification;
-      verification.trial = row.key.digest;
-      verification.origin = Origin::Import;
-      verification.result = result;
-      verification.result.set_verification_digest(bytes_of(Digest()));
+      verification.set_imported(true);
+      *verification.mutable_verification() = result;
+      verification.mutable_verification()->set_trial_key(bytes_of(row.key.digest));
+      verification.mutable_verification()->set_verification_digest(bytes_of(Digest()));
       store_.put_verification(verification);
     }
   }
@@ -96,13 +96,13 @@ class Import {
                   v1::SampleBlock::Stage stage) {
     for (std::uint32_t index = 0; index < blocks.size(); ++index) {
       BlockRow row;
-      row.trial = trial.context.trial;
-      row.origin = Origin::Import;
-      row.block = blocks[index];
-      row.block.set_stage(stage);
-      row.block.set_index(index);
-      row.block.set_timer(trial.timer);
-      row.block.set_tick_us(trial.tick_us);
+      row.set_imported(true);
+      SampleBlock& block = *row.mutable_block() = blocks[index];
+      block.set_trial_key(bytes_of(trial.context.trial));
+      block.set_stage(stage);
+      block.set_index(index);
+      block.set_timer(trial.timer);
+      block.set_tick_us(trial.tick_us);
       store_.put_block(row);
     }
   }

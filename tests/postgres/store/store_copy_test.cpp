@@ -29,8 +29,8 @@ void fill(Store& store) {
       writer.put_block(block_row(trial, i % 3));
       writer.put_block(block_row(trial, 3 + i % 3));
       VerificationRow verified;
-      verified.trial = trial.key.digest;
-      verified.result = comparison_of(trial.problem);
+      *verified.mutable_verification() = comparison_of(trial.problem);
+      verified.mutable_verification()->set_trial_key(bytes_of(trial.key.digest));
       writer.put_verification(verified);
       writer.put_record(record_row(1 + i % 100, 20.0 + i));
       JobRow job;

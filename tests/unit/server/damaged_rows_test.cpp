@@ -145,8 +145,8 @@ TEST_CASE("a damaged block of samples is left out until it is measured again") {
 TEST_CASE("a damaged verification is left out") {
   StoreFixture f;
   VerificationRow row;
-  row.trial = trial_row("a").key.digest;
-  row.result = comparison_of(problem_of(4097));
+  *row.mutable_verification() = comparison_of(problem_of(4097));
+  row.mutable_verification()->set_trial_key(bytes_of(trial_row("a").key.digest));
   f.write([&](StoreWriter& writer) {
     writer.put_trial(trial_row("a"));
     writer.put_verification(row);

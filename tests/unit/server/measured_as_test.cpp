@@ -40,7 +40,8 @@ struct Reported : SchedulerFixture {
     artifact.cubin = Digest::of(cubin);
     artifact.cubin_bytes = cubin.size();
     result.artifacts[0].zstd = zstd_compress(cubin);
-    result.blocks[0].trial = result.verifications[0].trial = row.key.digest;
+    result.blocks[0].mutable_block()->set_trial_key(bytes_of(row.key.digest));
+    result.verifications[0].mutable_verification()->set_trial_key(bytes_of(row.key.digest));
     if (measured_as) {
       result.blocks.clear();
       result.verifications.clear();

@@ -59,16 +59,15 @@ TrialRow trial_row(const std::string& name, std::int64_t n) {
 
 BlockRow block_row(const TrialRow& trial, unsigned index) {
   BlockRow row;
-  row.trial = trial.key.digest;
-  row.origin = trial.origin;
-  row.series = trial.series;
-  row.block = block_of({20.0, 20.1 + index, 19.9});
-  row.block.set_trial_key(bytes_of(row.trial));
-  row.block.set_stage(v1::SampleBlock::FINAL);
-  row.block.set_index(index);
-  row.block.set_timer("cupti");
-  row.block.set_tick_us(0.032);
-  row.job_id = "job";
+  row.set_imported(trial.origin == Origin::Import);
+  row.set_series(trial.series);
+  row.set_job("job");
+  SampleBlock& block = *row.mutable_block() = block_of({20.0, 20.1 + index, 19.9});
+  block.set_trial_key(bytes_of(trial.key.digest));
+  block.set_stage(v1::SampleBlock::FINAL);
+  block.set_index(index);
+  block.set_timer("cupti");
+  block.set_tick_us(0.032);
   return row;
 }
 

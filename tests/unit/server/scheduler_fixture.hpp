@@ -101,9 +101,9 @@ struct SchedulerFixture {
     batch.artifacts = {{artifact, blob_of("cubin " + name).zstd}};
     batch.blocks = {block_row(row, 0)};
     VerificationRow verified;
-    verified.trial = row.key.digest;
-    verified.result = comparison_of(row.problem);
-    verified.result.set_verification_digest(bytes_of(verification_digest(spec())));
+    *verified.mutable_verification() = comparison_of(row.problem);
+    verified.mutable_verification()->set_trial_key(bytes_of(row.key.digest));
+    verified.mutable_verification()->set_verification_digest(bytes_of(verification_digest(spec())));
     batch.verifications = {verified};
     return batch;
   }

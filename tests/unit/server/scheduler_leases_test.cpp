@@ -112,9 +112,9 @@ TEST_CASE("a search begins with its neighbour's winner and then with what was sc
       writer.put_trial(trial);
       for (const unsigned index : {0, 1}) {
         BlockRow block = block_row(trial, index);
-        block.block.set_stage(v1::SampleBlock::SCREEN);
-        block.block.clear_samples_us();
-        block.block.add_samples_us(least_us + (threads == 512 ? 4 * index : 0));
+        block.mutable_block()->set_stage(v1::SampleBlock::SCREEN);
+        block.mutable_block()->clear_samples_us();
+        block.mutable_block()->add_samples_us(least_us + (threads == 512 ? 4 * index : 0));
         writer.put_block(block);
       }
       writer.put_block(block_row(trial, 0));  // a final's

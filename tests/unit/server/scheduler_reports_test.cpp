@@ -77,9 +77,12 @@ TEST_CASE("a batch that does not fit its lease is refused and nothing of it is s
       ForgedBatch{"other bytes than the digest's",
                   [](WorkBatch& b, SchedulerFixture&) { b.artifacts[0].zstd = blob_of("mine").zstd; }},
       ForgedBatch{"samples of another trial",
-                  [](WorkBatch& b, SchedulerFixture&) { b.blocks[0].trial = Digest::of("another"); }},
-      ForgedBatch{"a verification of another trial",
-                  [](WorkBatch& b, SchedulerFixture&) { b.verifications[0].trial = Digest::of("another"); }});
+                  [](WorkBatch& b, SchedulerFixture&) {
+                    b.blocks[0].mutable_block()->set_trial_key(bytes_of(Digest::of("another")));
+                  }},
+      ForgedBatch{"a verification of another trial", [](WorkBatch& b, SchedulerFixture&) {
+                    b.verifications[0].mutable_verification()->set_trial_key(bytes_of(Digest::of("another")));
+                  }});
   CAPTURE(forged.what);
   Reporting f;
   WorkBatch batch = f.batch("a");
@@ -147,21 +150,24 @@ TEST_CASE("a batch that contradicts itself, its lease or its agent is refused wi
       FalseBatch{"batch.blocks[1].index",
                  [](WorkBatch& b) {
                    b.blocks.push_back(b.blocks[0]);
-                   b.blocks[1].block.set_samples_us(0, 1);
-                   b.blocks[1].block.mutable_samples_us()->Truncate(1);
+                   b.blocks[1].mutable_block()->set_samples_us(0, 1);
+                   b.blocks[1].mutable_block()->mutable_samples_us()->Truncate(1);
                  }},
       FalseBatch{"batch.verifications[1].problem",
                  [](WorkBatch& b) {
                    b.verifications.push_back(b.verifications[0]);
-                   b.verifications[0].result.set_outcome(v1::WRONG_RESULT);
+                   b.verifications[0].mutable_verification()->set_outcome(v1::WRONG_RESULT);
                  }},
       FalseBatch{"batch.verifications[0].verification_digest",
                  [](WorkBatch& b) {
-                   b.verifications[0].result.set_verification_digest(bytes_of(Digest::of("mine")));
+                   b.verifications[0].mutable_verification()->set_verification_digest(
+                       bytes_of(Digest::of("mine")));
                  }},
-      FalseBatch{
-          "batch.verifications[0].problem",
-          [](WorkBatch& b) { b.verifications[0].result.mutable_problem()->mutable_dims(0)->set_value(-1); }},
+      FalseBatch{"batch.verifications[0].problem",
+                 [](WorkBatch& b) {
+                   b.verifications[0].mutable_verification()->mutable_problem()->mutable_dims(0)->set_value(
+                       -1);
+                 }},
       FalseBatch{"batch.trials[0].toolchain",
                  [](WorkBatch& b) { b.trials[0].toolchain.name = "nvrtc 99.0"; }},
       FalseBatch{"batch.artifacts[0].toolchain",
@@ -209,10 +215,10 @@ TEST_CASE(
     "a trial that fails a verification and passes it later is wrong, and its agent goes on with the next") {
   Reporting f;
   WorkBatch wrong = f.batch("a");
-  wrong.verifications[0].result.set_outcome(v1::WRONG_RESULT);
+  wrong.verifications[0].mutable_verification()->set_outcome(v1::WRONG_RESULT);
   REQUIRE(f.store(wrong));
   WorkBatch passes = f.batch("a");
-  passes.blocks[0].block.set_index(1);
+  passes.blocks[0].mutable_block()->set_index(1);
   REQUIRE(f.store(passes));
   const TrialRow trial = f.trial("a");
   f.store_reader([&](StoreReader& reader) {
@@ -225,7 +231,7 @@ TEST_CASE(
   f.clock.advance(1s);
   f.scheduler->tick();
   REQUIRE(f.link.leases.size() == 2);
-  CHECK(f.lease().verifications.at(0).result.outcome() == v1::WRONG_RESULT);
+  CHECK(f.lease().verifications.at(0).verification().outcome() == v1::WRONG_RESULT);
   REQUIRE(f.store(f.batch("b")));
   CHECK(f.finish(f.done("b")));
   CHECK(f.index.snapshot()->record_count().all == 1);
@@ -267,7 +273,7 @@ TEST_CASE("bits that changed are not called the same and do not answer who wants
   f.scheduler->cancel(f.lease().job.id);
   f.scheduler->submit_tune(question, h200_class(), false);
   WorkBatch batch = f.batch("a");
-  batch.verifications[0].result.set_same_bits(false);
+  batch.verifications[0].mutable_verification()->set_same_bits(false);
   REQUIRE(f.store(batch));
   WorkResult result = f.done("a");
   result.record.verification.set_digest(bytes_of(verification_digest(f.spec(), question.numerics)));

@@ -71,9 +71,9 @@ TEST_CASE_METHOD(FaultStore, "an imported fault is nothing that this store remem
 
 TEST_CASE_METHOD(FaultStore, "a forgotten trial leaves nothing and the others stay") {
   VerificationRow verified;
-  verified.trial = crashed.key.digest;
-  verified.result = comparison_of(problem_of(4096));
-  verified.result.set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
+  *verified.mutable_verification() = comparison_of(problem_of(4096));
+  verified.mutable_verification()->set_trial_key(bytes_of(crashed.key.digest));
+  verified.mutable_verification()->set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
   write([&](StoreWriter& writer) {
     writer.put_verification(verified);
     writer.forget_trial(crashed);

@@ -80,7 +80,7 @@ TEST_CASE("every block keeps clocks and temperature and power and throttle reaso
   StoreFixture f;
   const TrialRow trial = trial_row("a");
   BlockRow block = block_row(trial, 0);
-  Conditions& conditions = *block.block.mutable_conditions();
+  Conditions& conditions = *block.mutable_block()->mutable_conditions();
   conditions.set_memory_mhz(3201);
   conditions.set_temperature_c(61);
   conditions.set_power_mw(689'000);
@@ -97,17 +97,16 @@ TEST_CASE(
     "a verification keeps its worst excess with place and count and whether two runs gave the same bits") {
   StoreFixture f;
   VerificationRow row;
-  row.trial = trial_row("a").key.digest;
-  row.result = comparison_of(problem_of(4097));
-  row.result.set_trial_key(bytes_of(row.trial));
-  row.result.set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
-  row.result.set_after_timing(true);
-  row.result.set_outcome(v1::WRONG_RESULT);
-  row.result.set_worst_excess(17.5);
-  row.result.set_worst_output("y");
-  row.result.set_worst_index(4096);
-  row.result.set_mismatches(3);
-  row.result.set_same_bits(true);
+  *row.mutable_verification() = comparison_of(problem_of(4097));
+  row.mutable_verification()->set_trial_key(bytes_of(trial_row("a").key.digest));
+  row.mutable_verification()->set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
+  row.mutable_verification()->set_after_timing(true);
+  row.mutable_verification()->set_outcome(v1::WRONG_RESULT);
+  row.mutable_verification()->set_worst_excess(17.5);
+  row.mutable_verification()->set_worst_output("y");
+  row.mutable_verification()->set_worst_index(4096);
+  row.mutable_verification()->set_mismatches(3);
+  row.mutable_verification()->set_same_bits(true);
   f.write([&](StoreWriter& writer) {
     writer.put_trial(trial_row("a"));
     writer.put_verification(row);
@@ -121,10 +120,9 @@ TEST_CASE("blocks and verifications of all trials of a question come in one quer
   const TrialRow a = trial_row("a"), b = trial_row("b");
   earlier.series = 1;
   VerificationRow verified;
-  verified.trial = b.key.digest;
-  verified.result = comparison_of(problem_of(4096));
-  verified.result.set_trial_key(bytes_of(verified.trial));
-  verified.result.set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
+  *verified.mutable_verification() = comparison_of(problem_of(4096));
+  verified.mutable_verification()->set_trial_key(bytes_of(b.key.digest));
+  verified.mutable_verification()->set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
   f.write([&](StoreWriter& writer) {
     for (const TrialRow& trial : {a, b, trial_row("elsewhere", 8192), earlier}) {
       writer.put_trial(trial);
@@ -135,7 +133,7 @@ TEST_CASE("blocks and verifications of all trials of a question come in one quer
   });
   const TrialGroup group{a.kernel, {}, a.problem, a.device_class, a.policy, "580"};
   std::vector<BlockRow> expected = {block_row(a, 0), block_row(b, 0), block_row(b, 1)};
-  std::ranges::stable_sort(expected, {}, &BlockRow::trial);
+  std::ranges::stable_sort(expected, {}, [](const BlockRow& row) { return trial_of(row); });
   CHECK(f.read([&](StoreReader& reader) { return reader.blocks_of(group, 0); }) == expected);
   CHECK(f.read([&](StoreReader& reader) { return reader.verifications_of(group, 0); }) ==
         std::vector{verified});
@@ -158,10 +156,9 @@ TEST_CASE("kernels of one source share samples and verifications and each has it
   theirs.outcome = Outcome::WrongResult;
   theirs.header().set_detail("of the other one");
   VerificationRow verified;
-  verified.trial = mine.key.digest;
-  verified.result = comparison_of(problem_of(4096));
-  verified.result.set_trial_key(bytes_of(verified.trial));
-  verified.result.set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
+  *verified.mutable_verification() = comparison_of(problem_of(4096));
+  verified.mutable_verification()->set_trial_key(bytes_of(mine.key.digest));
+  verified.mutable_verification()->set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
   f.write([&](StoreWriter& writer) {
     writer.put_trial(mine);
     writer.put_block(block_row(mine, 0));
@@ -213,13 +210,12 @@ TEST_CASE("a retune of one kernel begins a series for all kernels of its source"
 TEST_CASE("a verification that has failed stays failed in its series, whatever later runs say") {
   StoreFixture f;
   VerificationRow row;
-  row.trial = trial_row("a").key.digest;
-  row.result = comparison_of(problem_of(4096));
-  row.result.set_trial_key(bytes_of(row.trial));
-  row.result.set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
-  row.result.set_outcome(v1::WRONG_RESULT);
+  *row.mutable_verification() = comparison_of(problem_of(4096));
+  row.mutable_verification()->set_trial_key(bytes_of(trial_row("a").key.digest));
+  row.mutable_verification()->set_verification_digest(bytes_of(Digest::of("reference and tolerance")));
+  row.mutable_verification()->set_outcome(v1::WRONG_RESULT);
   VerificationRow passed = row;
-  passed.result.set_outcome(v1::CORRECT);
+  passed.mutable_verification()->set_outcome(v1::CORRECT);
   f.write([&](StoreWriter& writer) {
     writer.put_trial(trial_row("a"));
     writer.put_verification(row);
@@ -233,13 +229,12 @@ TEST_CASE(
   StoreFixture f;
   const TrialRow mine = trial_row("a"), theirs = under_another_name(mine);
   VerificationRow passed;
-  passed.trial = mine.key.digest;
-  passed.result = comparison_of(problem_of(4096));
-  passed.result.set_trial_key(bytes_of(passed.trial));
-  passed.result.set_verification_digest(bytes_of(Digest::of("their reference")));
+  *passed.mutable_verification() = comparison_of(problem_of(4096));
+  passed.mutable_verification()->set_trial_key(bytes_of(mine.key.digest));
+  passed.mutable_verification()->set_verification_digest(bytes_of(Digest::of("their reference")));
   VerificationRow failed = passed;
-  failed.result.set_verification_digest(bytes_of(Digest::of("my reference")));
-  failed.result.set_outcome(v1::WRONG_RESULT);
+  failed.mutable_verification()->set_verification_digest(bytes_of(Digest::of("my reference")));
+  failed.mutable_verification()->set_outcome(v1::WRONG_RESULT);
   f.write([&](StoreWriter& writer) {
     writer.put_trial(mine);
     writer.put_trial(theirs);
@@ -286,9 +281,9 @@ TEST_CASE("the fastest that were screened come first and no more than asked for"
     writer.put_trial(trial);
     for (unsigned index = 0; index < 2; ++index) {
       BlockRow block = block_row(trial, index);
-      block.block.set_stage(v1::SampleBlock::SCREEN);
-      block.block.clear_samples_us();
-      block.block.add_samples_us(us + index);
+      block.mutable_block()->set_stage(v1::SampleBlock::SCREEN);
+      block.mutable_block()->clear_samples_us();
+      block.mutable_block()->add_samples_us(us + index);
       writer.put_block(block);
     }
   };
