@@ -195,7 +195,6 @@ struct ProfileOptions : QuestionOptions {
   std::string kernel;
   std::string problem;
   std::string output;  // file for the launcher; empty: KERNEL.launch
-  std::string csv;     // what ncu has printed elsewhere; empty: ncu runs here
 };
 
 struct ReportOptions {

@@ -405,14 +405,12 @@ class Builder {
 
   void add_profile() {
     auto [command, options] = add<ProfileOptions>(
-        app_, "profile", "say why a served variant is slow, by the counters that ncu reads");
+        app_, "profile", "write a file from which ncu launches a served variant, and print the command");
     option(command, "kernel", options->kernel, "KERNEL", "name")->required();
     option(command, "--problem", options->problem, "PROBLEM", kProblemHelp)->required();
     add_question(command, *options);
-    auto* output = option(command, "-o,--output", options->output, kFile,
-                          "file that ncu launches the variant from; default: KERNEL.launch");
-    option(command, "--csv", options->csv, kFile, "what ncu has printed elsewhere, instead of running it")
-        ->excludes(output);
+    option(command, "-o,--output", options->output, kFile,
+           "file that ncu launches the variant from; default: KERNEL.launch");
   }
 
   void add_report() {

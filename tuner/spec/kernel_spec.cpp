@@ -395,8 +395,7 @@ WorkSizes KernelSpec::work_sizes(const Problem& problem) const {
     const std::string where = file + " /work/" + key;
     return static_cast<std::uint64_t>(evaluate_count(text, scope, problem, where));
   };
-  return {size(work.bytes, "bytes"), size(work.min_read_bytes, "min_read_bytes"), size(work.flops, "flops"),
-          size(work.unfused_bytes, "unfused_bytes")};
+  return {size(work.bytes, "bytes"), size(work.min_read_bytes, "min_read_bytes"), size(work.flops, "flops")};
 }
 
 }  // namespace cubind

@@ -160,12 +160,11 @@ struct ToleranceBounds {
 struct WorkSpec {
   // Expressions over dims, flags and sizeof; empty: unknown.
   std::string bytes, min_read_bytes, flops;
-  std::string unfused_bytes;  // bytes of the separate kernels that this one replaces
 };
 
 /// The work of one problem; absent if the spec does not give it.
 struct WorkSizes {
-  std::optional<std::uint64_t> bytes, min_read_bytes, flops, unfused_bytes;
+  std::optional<std::uint64_t> bytes, min_read_bytes, flops;
 };
 
 /// A source's part of the artifact key: its digest and the digests of its include closure, sorted by name.

@@ -65,12 +65,12 @@ void read_work(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec)
   if (!work) {
     return;
   }
-  work->expect_keys({"bytes", "min_read_bytes", "flops", "unfused_bytes"});
+  work->expect_keys({"bytes", "min_read_bytes", "flops"});
   const auto read = [&](std::string_view key) {
     const auto node = work->find(key);
     return node ? read_expression(*node, scopes.problem) : std::string();
   };
-  spec.work = {read("bytes"), read("min_read_bytes"), read("flops"), read("unfused_bytes")};
+  spec.work = {read("bytes"), read("min_read_bytes"), read("flops")};
 }
 
 KernelSpec read_spec_document(std::string_view text, const std::string& file) {

@@ -1,15 +1,16 @@
-"""cubindctl profile with NVIDIA's ncu: the bytes that it counts are those that the kernels must move.
+"""cubindctl profile with NVIDIA's ncu.
 
-    python tests/gpu/profile/profile_gpu.py FOLDER [LOGS]
+    python tests/gpu/profile/profile_gpu.py FOLDER
 
 FOLDER is a package (bin/cubind, bin/cubindctl, ...). Needs a GPU that no other process uses, ncu, and the
-permission to read the GPU's counters. What ncu printed is kept in the folder LOGS.
+permission to read the GPU's counters.
 """
 
 import contextlib
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,18 +18,8 @@ import tempfile
 import unittest
 
 SKIPPED = 77
-REFUSED = 7
 RMSNORM = ("rmsnorm_forward", "N=65536,D=4096,T=bf16")
 MATMUL = ("matmul", "M=4096,N=4096,K=4096,T=bf16")
-
-# Runs the ncu behind it in PATH, and keeps its log.
-KEEPING_NCU = """#!/bin/sh
-"{ncu}" "$@"
-status=$?
-while [ "$1" != --log-file ]; do shift; done
-cp "$2" "{logs}/$(date +%s%N).csv"
-exit $status
-"""
 
 
 class Cubind:
@@ -66,70 +57,46 @@ class Cubind:
         if result.returncode != 0:
             raise AssertionError(result.stderr)
 
-    def profile(self, kernel, problem):
+    def prepared(self, kernel, problem):
+        """The command that profiles the variant, from a launch file in the folder."""
         self.tuned(kernel, problem)
-        print(self.ctl("profile", kernel, "--problem", problem).stdout)
         result = self.ctl("profile", kernel, "--problem", problem, "--json")
-        if result.returncode == REFUSED and "ERR_NVGPUCTRPERM" in result.stderr:
-            raise unittest.SkipTest(result.stderr)
         if result.returncode != 0:
             raise AssertionError(result.stderr)
-        return json.loads(result.stdout)
+        return json.loads(result.stdout)["command"]
+
+    def run(self, command):
+        return subprocess.run(
+            shlex.split(command), cwd=self.folder, env=self.environment, capture_output=True, text=True
+        )
 
 
 class Profiles(unittest.TestCase):
     cubind: Cubind
 
-    def check_time(self, document):
-        self.assertLess(document["time_us"], 1.5 * document["tuned_us"])
-        self.assertGreater(document["time_us"], 0.6 * document["tuned_us"])
-
-    def test_a_norm_moves_what_it_must_at_the_memorys_peak(self):
-        document = self.cubind.profile(*RMSNORM)
-        must_read = 65536 * 4096 * 2
-        self.assertAlmostEqual(document["launches"][0]["read_bytes"] / must_read, 1, delta=0.1)
-        # Up to the whole L2 of the output need not be written yet.
-        self.assertGreater(document["traffic_ratio"], 0.9)
-        self.assertLess(document["traffic_ratio"], 1.15)
-        self.assertEqual(document["diagnosis"]["rule"], "memory_peak")
-        self.assertLess(document["launches"][0]["tensor_cores_ratio"], 0.01)
-        self.assertTrue(document["launches"][0]["stalls"])
-        self.check_time(document)
-
-    def test_a_product_keeps_the_tensor_cores_busy(self):
-        document = self.cubind.profile(*MATMUL)
-        slowest = max(document["launches"], key=lambda launch: launch["time_us"])
-        self.assertGreater(slowest["tensor_cores_ratio"], 0.4)
-        self.assertGreater(document["traffic_ratio"], 0.6)
-        self.assertLess(document["traffic_ratio"], 5)
-        self.assertNotIn(document["diagnosis"]["rule"], ("tensor_idle", "memory_peak", "excess_traffic"))
-        self.check_time(document)
+    def test_ncu_profiles_each_launch_of_the_variant_alone(self):
+        for kernel, problem in (RMSNORM, MATMUL):
+            with self.subTest(kernel):
+                result = self.cubind.run(self.cubind.prepared(kernel, problem))
+                if "ERR_NVGPUCTRPERM" in result.stdout + result.stderr:
+                    self.skipTest(result.stdout + result.stderr)
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                self.assertIn("Memory Throughput", result.stdout)
 
     def test_the_launcher_runs_without_a_profiler(self):
-        self.cubind.profile(*RMSNORM)
-        launched = subprocess.run(
-            [self.cubind.bin / "cubind-worker", "launch", "rmsnorm_forward.launch"],
-            cwd=self.cubind.folder,
-            capture_output=True,
-            text=True,
-        )
+        command = self.cubind.prepared(*RMSNORM)
+        launched = self.cubind.run(command[command.index(str(self.cubind.bin)) :])
         self.assertEqual((launched.returncode, launched.stderr), (0, ""))
 
 
-def main(package, logs):
+def main(package):
     ncu = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
     if not pathlib.Path("/dev/nvidiactl").exists() or not pathlib.Path(ncu).exists():
         print("there is no GPU or no ncu: these tests were not run", file=sys.stderr)
         return SKIPPED
     with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        (folder / "path").mkdir()
-        logs.mkdir(parents=True, exist_ok=True)
-        wrapper = folder / "path" / "ncu"
-        wrapper.write_text(KEEPING_NCU.format(ncu=ncu, logs=logs.resolve()))
-        wrapper.chmod(0o755)
-        environment = {**os.environ, "PATH": f"{wrapper.parent}:{os.environ['PATH']}"}
-        with Cubind(package.resolve(), folder, environment).running() as cubind:
+        environment = {**os.environ, "PATH": f"{pathlib.Path(ncu).parent}:{os.environ['PATH']}"}
+        with Cubind(package.resolve(), pathlib.Path(name), environment).running() as cubind:
             Profiles.cubind = cubind
             result = unittest.main(argv=sys.argv[:1], exit=False, verbosity=2).result
     if result.skipped:
@@ -138,7 +105,6 @@ def main(package, logs):
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    if len(words) not in (1, 2):
+    if len(sys.argv) != 2:
         sys.exit(__doc__)
-    sys.exit(main(pathlib.Path(words[0]), pathlib.Path(words[-1] if len(words) == 2 else "ncu-logs")))
+    sys.exit(main(pathlib.Path(sys.argv[1])))

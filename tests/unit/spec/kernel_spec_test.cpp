@@ -207,13 +207,9 @@ TEST_CASE("a tolerance that cannot be evaluated names its place and the problem"
 }
 
 TEST_CASE("the work of a problem is evaluated from the spec") {
-  SpecBuilder builder;
-  builder.json["work"]["unfused_bytes"] = "5*N*D*sizeof(T)";
-  const auto spec = builder.parse();
+  const auto spec = SpecBuilder().parse();
   const WorkSizes work = spec->work_sizes(spec->canonicalize(parse_problem("N=3,D=5,T=bf16"), "problem"));
   CHECK(work.bytes == 60);
-  CHECK(work.unfused_bytes == 150);
-  CHECK_FALSE(SpecBuilder().parse()->work_sizes(problem_of(*spec, "N=3,D=5,T=bf16")).unfused_bytes);
   CHECK(work.min_read_bytes == 30);
   CHECK(work.flops == 15);
 }
