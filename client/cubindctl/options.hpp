@@ -145,7 +145,6 @@ struct CheckOptions {
   std::vector<std::string> problems;
   std::vector<std::string> architectures;
   std::string device;  // label; empty: the one class that agents offer
-  bool all = false;    // compile every valid configuration
 };
 
 struct InitOptions {

@@ -147,20 +147,6 @@ OutputJson json_of(const v1::CheckKernelReply& reply) {
           {"warnings", strings(reply.warnings())}};
 }
 
-OutputJson json_of(const v1::CheckKernelReply::CompiledConfiguration& compiled) {
-  OutputJson json{
-      {"configuration", json_of(configuration_from_wire(compiled.configuration(), "configuration"))}};
-  if (compiled.error().empty()) {
-    json["artifact"] = json_of(compiled.artifact());
-    if (!compiled.constraint().empty()) {
-      json["constraint"] = compiled.constraint();
-    }
-  } else {
-    json["error"] = compiled.error();
-  }
-  return json;
-}
-
 OutputJson json_of(const v1::DeviceClass& device) {
   OutputJson json{{"label", device.label()}, {"digest", hex(device.digest())}};
   add_device_facts(json, device.facts(), v1::DeviceFacts::kMaxSmMhzFieldNumber);

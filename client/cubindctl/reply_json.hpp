@@ -15,7 +15,6 @@ bool winner_changed(const v1::TuneEvent& event);
 OutputJson json_of(const google::protobuf::RepeatedPtrField<v1::OutcomeCount>& counts);
 OutputJson json_of(const v1::Kernel& kernel);
 OutputJson json_of(const v1::CheckKernelReply& reply);
-OutputJson json_of(const v1::CheckKernelReply::CompiledConfiguration& compiled);
 OutputJson json_of(const v1::DeviceClass& device);
 OutputJson json_of(const v1::GetStatusReply& status);
 

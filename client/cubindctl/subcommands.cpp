@@ -308,8 +308,6 @@ class Builder {
     auto* arch = add_repeated(check, "--arch", check_options->architectures, "ARCH",
                               "architecture to compile for instead, as in sm_80; repeatable");
     arch->excludes(device);
-    check->add_flag("--all", check_options->all,
-                    "compile every valid configuration and list its registers and spills");
     auto [init, init_options] =
         add<InitOptions>(*command, "init", "write a commented kernel spec with its sources to start from");
     option(init, "name", init_options->name, "NAME", "the kernel's name, and that of its files")->required();

@@ -262,7 +262,6 @@ void to_wire(const CheckOrder& order, v1::CheckOrder& to) {
   to_wire(order.configuration, *to.mutable_configuration());
   to.set_architecture(order.needs.architecture);
   to_wire(order.constants, *to.mutable_device_constants());
-  to.set_with_reference(order.with_reference);
 }
 
 }  // namespace cubind

@@ -95,9 +95,8 @@ struct CheckOrder {
   SpecBundle spec;
   Problem problem;
   Configuration configuration;
-  ToolchainNeed needs;          // with an architecture
-  DeviceConstants constants;    // for the plan
-  bool with_reference = false;  // also compile the reference kernel, if there is one
+  ToolchainNeed needs;        // with an architecture
+  DeviceConstants constants;  // for the plan
 };
 
 /// A compiled variant, with its bytes unless they were uploaded before.

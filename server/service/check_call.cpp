@@ -23,7 +23,6 @@ namespace {
 
 constexpr std::size_t kMaxLog = 3000;
 constexpr int kMaxCheckedProblems = 100;
-constexpr int kMaxCheckedPart = 64;
 /// The time for walks through the space, over all problems and architectures of a call: tables and listings
 /// wait behind it.
 constexpr std::uint64_t kMaxSteps = 20'000'000;
@@ -174,7 +173,6 @@ void CheckCall::check() {
   reply_.set_kernel(spec_->name);
   check_count(request_.problems_size(), kMaxCheckedProblems, "problems");
   choose_targets();
-  check_part();
   warn_about_spec();
   for (int i = 0; i < request_.problems_size(); ++i) {
     const std::string field = element("problems", i);
@@ -217,14 +215,6 @@ void CheckCall::choose_targets() {
       require_compiler(*agents, need_for(named));
     }
     targets_.push_back({constants, label, std::move(named)});
-  }
-}
-
-void CheckCall::check_part() const {
-  check_count(static_cast<int>(std::min<std::uint32_t>(request_.count(), INT32_MAX)), kMaxCheckedPart,
-              "count");
-  if (request_.count() > 0 && (request_.problems_size() > 1 || targets_.size() > 1)) {
-    throw Error(ErrorCode::InvalidArgument, "count", "is for one problem and one architecture");
   }
 }
 
@@ -298,11 +288,7 @@ void CheckCall::count_for_all(const Problem& problem) {
     if (&target == &targets_.front()) {
       count_for(problem, target);
     }
-    if (request_.count() > 0) {
-      order_part(problem, target);
-    } else {
-      order_default(problem, target);
-    }
+    order_default(problem, target);
   }
 }
 
@@ -359,17 +345,7 @@ void CheckCall::order_default(const Problem& problem, const Target& target) {
   }
   const ArtifactSource source = artifact_source(*spec_, problem, *first, target.architecture);
   if (ordered_.insert(artifact_key(source, ToolchainIdentity{}).digest).second) {
-    orders_.push_back(
-        {"", spec_->bundle, problem, *first, need_for(target.architecture), target.constants, true});
-  }
-}
-
-void CheckCall::order_part(const Problem& problem, const Target& target) {
-  for (const Configuration& configuration : valid_from(*spec_, problem, target.constants, request_.first(),
-                                                       request_.count(), [this] { go_on(); })) {
-    to_wire(configuration, *reply_.add_configurations()->mutable_configuration());
-    orders_.push_back(
-        {"", spec_->bundle, problem, configuration, need_for(target.architecture), target.constants});
+    orders_.push_back({"", spec_->bundle, problem, *first, need_for(target.architecture), target.constants});
   }
 }
 
@@ -419,8 +395,6 @@ void CheckCall::compiled(std::size_t index, const v1::CheckResult& result, const
     const CheckOrder& order = orders_[index];
     reply_.add_warnings("not compiled for " + order.needs.architecture + " with " +
                         to_string(order.configuration) + ": " + error);
-  } else if (request_.count() > 0) {
-    part_compiled(index, result);
   } else {
     default_compiled(orders_[index], result);
   }
@@ -442,22 +416,6 @@ void CheckCall::default_compiled(const CheckOrder& order, const v1::CheckResult&
     info = result.info();
     info.set_architecture(order.needs.architecture);
     add_shared(*spec_, order, info);
-  }
-}
-
-void CheckCall::part_compiled(std::size_t index, const v1::CheckResult& result) {
-  auto& compiled = *reply_.mutable_configurations(static_cast<int>(index));
-  if (result.outcome() != v1::CORRECT) {
-    compiled.set_error(cut_utf8(result.log(), kMaxLog));
-  } else if (!std::ranges::all_of(result.faults(), &v1::SpecFault::is_limit)) {
-    compiled.set_error(to_error(*spec_, orders_[index], result).what());
-  } else {
-    if (!result.faults().empty()) {
-      compiled.set_constraint(result.faults(0).pointer() + ": " + result.faults(0).cause());
-    }
-    *compiled.mutable_artifact() = result.info();
-    compiled.mutable_artifact()->set_architecture(orders_[index].needs.architecture);
-    add_shared(*spec_, orders_[index], *compiled.mutable_artifact());
   }
 }
 

@@ -1,5 +1,5 @@
-// CheckKernel: parses a spec, counts its configurations, has its default configuration or a part of the valid
-// ones compiled. Nothing is stored.
+// CheckKernel: parses a spec, counts its configurations, has its default configuration compiled. Nothing is
+// stored.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -47,7 +47,6 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   void check();
   void parse();
   void choose_targets();
-  void check_part() const;
   void warn_about_spec();
   /// A problem for which an expression fails has the error in its report; the others go on.
   void count(const Problem& problem);
@@ -60,7 +59,6 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   void order_default(const Problem& problem, const Target& target);
   void warn_where_nothing_runs(const Problem& problem, const Configuration& configuration,
                                const DeviceConstants& constants);
-  void order_part(const Problem& problem, const Target& target);
   /// Of a compile of the sent source.
   ToolchainNeed need_for(const std::string& architecture) const;
   void compile();
@@ -68,7 +66,6 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   void submit_orders();
   void compiled(std::size_t index, const v1::CheckResult& result, const std::string& error);
   void default_compiled(const CheckOrder& order, const v1::CheckResult& result);
-  void part_compiled(std::size_t index, const v1::CheckResult& result);
   void finish(grpc::Status status);
 
   ServiceContext& context_;

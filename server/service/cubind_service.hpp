@@ -23,12 +23,11 @@ using Wire = v1::Cubind;
 using RawCubind =
     WithRaw<Wire::Service, Wire::WithRawCallbackMethod_GetVariant,
             Wire::WithRawCallbackMethod_ReportComparison, Wire::WithRawCallbackMethod_GetArtifact,
-            Wire::WithRawCallbackMethod_Tune, Wire::WithRawCallbackMethod_PlanTune,
-            Wire::WithRawCallbackMethod_WatchJob, Wire::WithRawCallbackMethod_ListKernels,
-            Wire::WithRawCallbackMethod_CheckKernel, Wire::WithRawCallbackMethod_DefineKernel,
-            Wire::WithRawCallbackMethod_ListDevices, Wire::WithRawCallbackMethod_ListJobs,
-            Wire::WithRawCallbackMethod_CancelJob, Wire::WithRawCallbackMethod_ForgetFaults,
-            Wire::WithRawCallbackMethod_ForgetDevice, Wire::WithRawCallbackMethod_ExportTable,
+            Wire::WithRawCallbackMethod_Tune, Wire::WithRawCallbackMethod_WatchJob,
+            Wire::WithRawCallbackMethod_ListKernels, Wire::WithRawCallbackMethod_CheckKernel,
+            Wire::WithRawCallbackMethod_DefineKernel, Wire::WithRawCallbackMethod_ListDevices,
+            Wire::WithRawCallbackMethod_ListJobs, Wire::WithRawCallbackMethod_CancelJob,
+            Wire::WithRawCallbackMethod_ForgetFaults, Wire::WithRawCallbackMethod_ExportTable,
             Wire::WithRawCallbackMethod_ImportTable, Wire::WithRawCallbackMethod_GetStatus,
             Wire::WithRawCallbackMethod_ListWanted, Wire::WithRawCallbackMethod_Backup>::Type;
 using RawAgentService = WithRaw<v1::AgentService::Service, v1::AgentService::WithRawCallbackMethod_Serve,

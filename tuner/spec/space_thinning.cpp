@@ -104,16 +104,4 @@ std::string what_leaves_none(const KernelSpec& spec, const Problem& problem, con
   return steps.back().place + ": " + steps.back().condition;
 }
 
-std::vector<Configuration> valid_from(const KernelSpec& spec, const Problem& problem,
-                                      const DeviceConstants& device, std::uint64_t first, std::uint64_t count,
-                                      const Interrupt& interrupt) {
-  const KernelSpace space(spec, problem, device, interrupt);
-  const std::uint64_t end = std::min(space.numbers().count(), first + std::min(count, ~first));
-  std::vector<Configuration> valid;
-  for (std::uint64_t number = first; number < end; ++number) {
-    valid.push_back(space.configuration(number));
-  }
-  return valid;
-}
-
 }  // namespace cubind

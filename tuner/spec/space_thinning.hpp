@@ -29,11 +29,4 @@ std::vector<Thinning> thin_out(const KernelSpec& spec, const Problem& problem, c
 std::string what_leaves_none(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
                              const Interrupt& interrupt = {});
 
-/// `count` of the valid configurations in canonical order, from the one with number `first` on; fewer at the
-/// end. Throws as thin_out() does not: Error(ResourceExhausted) where the space cannot be counted,
-/// Error(InvalidArgument) where an expression fails.
-std::vector<Configuration> valid_from(const KernelSpec& spec, const Problem& problem,
-                                      const DeviceConstants& device, std::uint64_t first, std::uint64_t count,
-                                      const Interrupt& interrupt = {});
-
 }  // namespace cubind

@@ -1,7 +1,6 @@
 // cubindctl kernels check: validates a kernel spec, says how its constraints thin the space, compiles.
 #include <algorithm>
 #include <filesystem>
-#include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -24,8 +23,6 @@ namespace cubind::ctl {
 namespace {
 
 constexpr std::size_t kMuch = std::size_t{1} << 20;
-constexpr std::uint32_t kPage = 16;  // configurations that are compiled in one call
-constexpr std::chrono::minutes kPageDeadline{10};
 
 // A check reads no data: zeros stand for them, which need no room in a message.
 std::string without_data(const std::string& npy, const std::string& file) {
@@ -111,95 +108,6 @@ void print(const v1::CheckKernelReply& reply) {
   }
 }
 
-// Every valid configuration, a page a call, so that a person sees them come.
-class AllConfigurations {
- public:
-  /// `entries`: of a configuration, each with figures of its own.
-  AllConfigurations(const Connection& connection, const CommonOptions& common, v1::CheckKernelRequest request,
-                    int entries)
-      : connection_(connection),
-        common_(common),
-        request_(std::move(request)),
-        width_(std::max(13, 6 * entries)) {
-    request_.set_count(kPage);
-  }
-
-  void compile(const v1::CheckKernelReply::ProblemReport& report) {
-    request_.clear_problems();
-    *request_.add_problems() = report.problem();
-    if (!common_.json) {
-      std::cout << "  " << problem_text(report) << ":\n";
-      print({"REGISTERS", "SPILLED_B", "SHARED_B", "TENSOR_CORES", "CUBIN_B"}, "CONFIGURATION");
-    }
-    OutputJson compiled = OutputJson::array();
-    for (std::uint64_t first = 0; first < report.valid(); first += kPage) {
-      request_.set_first(first);
-      compile_page(compiled);
-    }
-    problems_.push_back({{"problem", json_of(problem_from_wire(report.problem(), "problem"))},
-                         {"configurations", std::move(compiled)}});
-  }
-
-  bool any_failed() const { return any_failed_; }
-  const OutputJson& json() const { return problems_; }
-
- private:
-  void compile_page(OutputJson& compiled) {
-    const v1::CheckKernelReply reply =
-        connection_.check_kernel(request_, common_.timeout.value_or(kPageDeadline));
-    for (const v1::CheckKernelReply::CompiledConfiguration& one : reply.configurations()) {
-      if (!one.has_artifact() && one.error().empty()) {
-        throw Error(ErrorCode::Unavailable, "compile", *reply.warnings().rbegin());
-      }
-      any_failed_ = any_failed_ || !one.error().empty();
-      compiled.push_back(json_of(one));
-      if (!common_.json) {
-        print(one);
-      }
-    }
-  }
-
-  void print(const std::vector<std::string>& figures, const std::string& configuration) const {
-    std::cout << "  ";
-    for (const std::string& figure : figures) {
-      std::cout << std::setw(width_) << figure;
-    }
-    std::cout << "  " << configuration << std::endl;
-  }
-
-  void print(const v1::CheckKernelReply::CompiledConfiguration& one) const {
-    const std::string configuration =
-        to_string(configuration_from_wire(one.configuration(), "configuration"));
-    if (!one.error().empty()) {
-      std::cout << "    does not compile: " << configuration << ": " << one_line(one.error()) << std::endl;
-      return;
-    }
-    if (!one.constraint().empty()) {
-      std::cout << "    cannot be launched: " << configuration << ": " << one_line(one.constraint())
-                << std::endl;
-      return;
-    }
-    std::vector<std::string> registers, spilled, shared,
-        tensor_cores;  // of the entries, as they are launched
-    for (const v1::EntryResources& entry : one.artifact().entries()) {
-      registers.push_back(std::to_string(entry.registers()));
-      spilled.push_back(std::to_string(entry.spill_store_bytes() + entry.spill_load_bytes()));
-      shared.push_back(std::to_string(entry.static_shared_bytes() + entry.launch_shared_bytes()));
-      tensor_cores.emplace_back(entry.tensor_cores() ? "yes" : "no");
-    }
-    print({join(registers, ","), join(spilled, ","), join(shared, ","), join(tensor_cores, ","),
-           std::to_string(one.artifact().cubin_bytes())},
-          configuration);
-  }
-
-  const Connection& connection_;
-  const CommonOptions& common_;
-  v1::CheckKernelRequest request_;
-  const int width_;  // of a column
-  OutputJson problems_ = OutputJson::array();
-  bool any_failed_ = false;
-};
-
 // Errors are in terms of the command line.
 v1::CheckKernelReply checked(const Connection& connection, const CheckOptions& options,
                              const v1::CheckKernelRequest& request, const CommonOptions& common) {
@@ -246,23 +154,14 @@ ExitCode run(const CheckOptions& options, const CommonOptions& common) {
   if (!common.json) {
     print(reply);
   }
-  AllConfigurations all(connection, common, request,
-                        reply.compiled().empty() ? 1 : reply.compiled(0).entries_size());
   bool found = nothing_was_compiled(reply, common);
   for (const v1::CheckKernelReply::ProblemReport& report : reply.problems()) {
     found = found || report.valid() == 0 || !report.error().empty();
-    if (options.all && report.error().empty()) {
-      all.compile(report);
-    }
   }
   if (common.json) {
-    OutputJson document = json_of(reply);
-    if (options.all) {
-      document["all"] = all.json();
-    }
-    print_json(document);
+    print_json(json_of(reply));
   }
-  return found || all.any_failed() ? ExitCode::Failure : ExitCode::Ok;
+  return found ? ExitCode::Failure : ExitCode::Ok;
 }
 
 }  // namespace cubind::ctl

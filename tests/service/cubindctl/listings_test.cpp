@@ -112,48 +112,6 @@ TEST_CASE("kernels check says which condition rejects how many and ends with 1 w
   CHECK(ctl(daemon, {"kernels", "check", file, "--device", "h", "--arch", "sm_80"}).exit_code == 2);
 }
 
-TEST_CASE("kernels check with all compiles every valid configuration page by page") {
-  FakeDaemon daemon;
-  std::vector<std::uint64_t> pages;
-  daemon.scripts.check_kernel = [&](const v1::CheckKernelRequest& request) {
-    v1::CheckKernelReply reply;
-    auto& report = *reply.add_problems();
-    *report.mutable_problem() = request.problems(0);
-    report.set_valid(20);
-    report.set_total(48);
-    if (request.count() > 0) {
-      pages.push_back(request.first());
-    }
-    for (std::uint64_t i = request.first();
-         i < std::min<std::uint64_t>(20, request.first() + request.count()); ++i) {
-      auto& one = *reply.add_configurations();
-      v1::NamedValue& value = *one.mutable_configuration()->add_values();
-      value.set_name("X");
-      value.set_value(static_cast<std::int64_t>(i));
-      if (i == 3) {
-        one.set_error("too much\nshared data");
-        continue;
-      }
-      v1::EntryResources& entry = *one.mutable_artifact()->add_entries();
-      entry.set_registers(40);
-      entry.set_spill_store_bytes(8);
-      one.set_constraint(i == 4 ? "/launches/0/block: too large" : "");
-      entry.set_tensor_cores(i == 19);
-    }
-    return reply;
-  };
-  const std::string file = (source_dir() / "variants/vector_add/vector_add.json").string();
-  const std::vector<std::string> check = {"kernels", "check", file, "--problem", "N=1,T=f32", "--all"};
-  const ProgramResult result = ctl(daemon, check);
-  CHECK(result.exit_code == 1);  // one does not compile
-  CHECK(pages == std::vector<std::uint64_t>{0, 16});
-  CHECK_THAT(result.out,
-             Catch::Contains("40            8            0          yes            0  X=19\n") &&
-                 Catch::Contains("40            8            0           no            0  X=18\n") &&
-                 Catch::Contains("does not compile: X=3: too much shared data\n") &&
-                 Catch::Contains("cannot be launched: X=4: /launches/0/block: too large\n"));
-}
-
 TEST_CASE("kernels check ends with 1 and says so where nothing was compiled") {
   FakeDaemon daemon;
   daemon.scripts.check_kernel = [&](const v1::CheckKernelRequest& request) {

@@ -75,7 +75,6 @@ OutputJson documents() {
   add<v1::TuneEvent>(all, "tune");
   add<v1::Kernel>(all, "kernel");
   add<v1::CheckKernelReply>(all, "kernels check");
-  add<v1::CheckKernelReply::CompiledConfiguration>(all, "compiled configuration");
   add<v1::DeviceClass>(all, "device");
   add<v1::GetStatusReply>(all, "status");
   all["report"] = test::Reported().data();

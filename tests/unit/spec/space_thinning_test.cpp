@@ -99,16 +99,4 @@ TEST_CASE("thinning a space that is too tangled ends where it can no longer be c
   CHECK(asked * 4096 < 6'000'000);
 }
 
-TEST_CASE("a part of the valid configurations is the same as that of the whole list") {
-  const auto spec = SpecBuilder().parse();
-  const Problem problem = problem_of(*spec);
-  const auto all = valid_from(*spec, problem, h200(), 0, 1000);
-  REQUIRE(all.size() == 18);
-  CHECK(to_string(all[1]) == "THREADS=64,VECTOR=1,BLOCKS=2");
-  CHECK(to_string(all.back()) == "THREADS=256,VECTOR=4,BLOCKS=2");
-  CHECK(valid_from(*spec, problem, h200(), 5, 2) == std::vector<Configuration>{all[5], all[6]});
-  CHECK(valid_from(*spec, problem, h200(), 17, 5).size() == 1);
-  CHECK(valid_from(*spec, problem, h200(), 18, 5).empty());
-}
-
 }  // namespace cubind::test

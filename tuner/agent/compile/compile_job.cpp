@@ -147,9 +147,7 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
     tell(faults_of(compiled, build.spec()->plan_template(problem, configuration), order, problem,
                    configuration),
          result);
-    if (order.with_reference()) {
-      check_reference(build, problem, order, artifacts, result);
-    }
+    check_reference(build, problem, order, artifacts, result);
     *result.mutable_info() = upload_of(compiled).info();
     result.mutable_info()->clear_zstd_cubin();
   } catch (const Error& error) {
