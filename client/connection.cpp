@@ -215,12 +215,6 @@ v1::ForgetFaultsReply Connection::forget_faults(const v1::ForgetFaultsRequest& r
   return impl_->call(&v1::Cubind::Stub::ForgetFaults, request, deadline);
 }
 
-v1::ForgetDeviceReply Connection::forget_device(const std::string& label, Milliseconds deadline) const {
-  v1::ForgetDeviceRequest request;
-  request.mutable_device()->set_label(label);
-  return impl_->call(&v1::Cubind::Stub::ForgetDevice, request, deadline);
-}
-
 v1::GetStatusReply Connection::get_status(Milliseconds deadline) const {
   return impl_->call(&v1::Cubind::Stub::GetStatus, v1::GetStatusRequest(), deadline);
 }

@@ -78,7 +78,6 @@ class Connection {
   v1::Job get_job(const std::string& id, Milliseconds deadline) const;
   v1::Job cancel_job(const std::string& id, Milliseconds deadline) const;
   v1::ForgetFaultsReply forget_faults(const v1::ForgetFaultsRequest& request, Milliseconds deadline) const;
-  v1::ForgetDeviceReply forget_device(const std::string& label, Milliseconds deadline) const;
   v1::GetStatusReply get_status(Milliseconds deadline) const;
   /// Whether gRPC's health service reports the daemon as serving.
   bool is_serving(Milliseconds deadline) const;

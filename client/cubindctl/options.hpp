@@ -157,9 +157,7 @@ struct WantedOptions {
   std::uint32_t top = 0;  // 0: all
 };
 
-struct DevicesOptions {
-  std::string forget;  // label of a class; empty: all are listed
-};
+struct DevicesOptions {};
 
 struct JobsOptions {
   bool all = false;

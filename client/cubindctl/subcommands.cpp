@@ -323,10 +323,7 @@ class Builder {
   }
 
   void add_listings() {
-    auto [devices, devices_options] =
-        add<DevicesOptions>(app_, "devices", "list the device classes with records or agents");
-    option(devices, "--forget", devices_options->forget, "LABEL",
-           "end the records of this device class, which no agent offers; only an admin may");
+    add<DevicesOptions>(app_, "devices", "list the device classes with records or agents");
     add<StatusOptions>(app_, "status", "print the daemon's state");
     auto [health, options] = add<HealthOptions>(
         app_, "health", "ask gRPC's health service whether the daemon serves; exits with 0 or 3");

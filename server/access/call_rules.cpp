@@ -21,7 +21,6 @@ constexpr std::array kRules{
     CallRule{Call::ListJobs, "ListJobs", CallerRole::Reader},
     CallRule{Call::CancelJob, "CancelJob", CallerRole::Tuner, false, /*changes=*/true},
     CallRule{Call::ForgetFaults, "ForgetFaults", CallerRole::Tuner, false, /*changes=*/true},
-    CallRule{Call::ForgetDevice, "ForgetDevice", CallerRole::Admin, false, /*changes=*/true},
     CallRule{Call::ExportTable, "ExportTable", CallerRole::Reader},
     CallRule{Call::ImportTable, "ImportTable", CallerRole::Publisher, false, /*changes=*/true},
     CallRule{Call::GetStatus, "GetStatus", CallerRole::Reader},

@@ -24,7 +24,6 @@ enum class Call : std::uint8_t {
   ListJobs,
   CancelJob,
   ForgetFaults,
-  ForgetDevice,
   ExportTable,
   ImportTable,
   GetStatus,

@@ -195,15 +195,6 @@ Unary* CubindService::ForgetFaults(Context* call, const Bytes* request, Bytes* r
   });
 }
 
-Unary* CubindService::ForgetDevice(Context* call, const Bytes* request, Bytes* reply) {
-  return gated<Unary>(context_, *call, Call::ForgetDevice, request->Length(), [&](const OpenCallPtr& open) {
-    open->require_all_namespaces("a device class has records of all");
-    return answer<v1::ForgetDeviceRequest, v1::ForgetDeviceReply>(
-        open, parse_message<v1::ForgetDeviceRequest>(*request), *reply, on(context_.background),
-        [this](const auto&, const auto& asked, auto& out) { forget_device(context_, asked, out); });
-  });
-}
-
 Writer* CubindService::ExportTable(Context* call, const Bytes* request) {
   return gated<Writer>(context_, *call, Call::ExportTable, request->Length(), [&](const OpenCallPtr& open) {
     auto asked = parse_message<v1::ExportTableRequest>(*request);

@@ -53,7 +53,6 @@ class CubindService final : public RawCubind {
   Unary* ListJobs(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* CancelJob(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* ForgetFaults(Context* call, const Bytes* request, Bytes* reply) override;
-  Unary* ForgetDevice(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* GetStatus(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* ListWanted(Context* call, const Bytes* request, Bytes* reply) override;
   Writer* GetArtifact(Context* call, const Bytes* request) override;

@@ -119,28 +119,6 @@ void count_faults(const std::vector<TrialRow>& faults, v1::ForgetFaultsReply& re
   }
 }
 
-void refuse_while_used(const ServiceContext& context, const DeviceClass& device) {
-  for (const AgentProfile& agent : context.scheduler.agents()) {
-    if (offered_device({&agent, 1}, device.digest)) {
-      throw Error(ErrorCode::FailedPrecondition, "device",
-                  "the agent " + quoted(agent.id) + " offers " + device.label +
-                      ": end it, or revoke its token, and forget the class then");
-    }
-  }
-  if (context.scheduler.is_offered_elsewhere(v1::Job::TUNE, device.digest)) {
-    throw Error(ErrorCode::FailedPrecondition, "device",
-                "an agent of another daemon of this store offers " + device.label +
-                    ": end it, or revoke its token, and forget the class then");
-  }
-  for (const JobEvent& job : context.scheduler.open_jobs()) {
-    if (job.job.question.device_class == device.digest) {
-      throw Error(ErrorCode::FailedPrecondition, "device",
-                  "job " + job.job.id + " waits for " + device.label + ": cancel it (`cubindctl cancel " +
-                      job.job.id + "`), and forget the class then");
-    }
-  }
-}
-
 }  // namespace
 
 void forget_faults(ServiceContext& context, const v1::ForgetFaultsRequest& request,
@@ -172,21 +150,6 @@ void forget_faults(ServiceContext& context, const v1::ForgetFaultsRequest& reque
   }
   reply.set_device(device.label);
   count_faults(faults, reply);
-}
-
-void forget_device(ServiceContext& context, const v1::ForgetDeviceRequest& request,
-                   v1::ForgetDeviceReply& reply) {
-  refuse_while_draining(context);
-  const DeviceClass device = context.questions.device(request.device(), "device");
-  std::int64_t records = 0;
-  // On the job thread: no job is submitted meanwhile.
-  context.jobs.run([&] {
-    refuse_while_used(context, device);
-    context.store.write([&](StoreWriter& writer) { records = writer.forget_class(device.digest); });
-    context.index.load(context.store);
-  });
-  reply.set_device(device.label);
-  reply.set_records(static_cast<std::uint32_t>(records));
 }
 
 }  // namespace cubind

@@ -10,8 +10,4 @@ namespace cubind {
 void forget_faults(ServiceContext& context, const v1::ForgetFaultsRequest& request,
                    v1::ForgetFaultsReply& reply);
 
-/// Not from the job thread. Throws FailedPrecondition while an agent offers the class or a job waits for it.
-void forget_device(ServiceContext& context, const v1::ForgetDeviceRequest& request,
-                   v1::ForgetDeviceReply& reply);
-
 }  // namespace cubind

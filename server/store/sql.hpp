@@ -177,8 +177,6 @@ inline const std::string kCurrentOfQuestion = kRecordColumns +
                                               "WHERE key = ? AND driver_branch = ? AND toolchain_major = ? "
                                               "AND evidence = ? AND to_generation IS NULL ORDER BY id";
 inline const std::string kEndRecord = "UPDATE records SET to_generation = ? WHERE id = ?";
-inline const std::string kEndRecordsOfClass =
-    "UPDATE records SET to_generation = ? WHERE device_class = ? AND to_generation IS NULL";
 inline const std::string kInsertRecord = insert<RecordRow>() + " RETURNING id";
 /// A change of its fact.
 inline const std::string kCurrentRecord = kRecordColumns + "WHERE id = ? AND to_generation IS NULL";

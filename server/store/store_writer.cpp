@@ -226,11 +226,6 @@ void StoreWriter::end_record(std::int64_t id) {
   database_.query(sql::kEndRecord).bind(next_generation(), id).run();
 }
 
-std::int64_t StoreWriter::forget_class(const Digest& device_class) {
-  database_.query(sql::kEndRecordsOfClass).bind(next_generation(), device_class).run();
-  return database_.changes();
-}
-
 std::vector<StoreWriter::Rival> StoreWriter::rivals(const RecordRow& record, const Digest& key) {
   const std::string branch = driver_branch(record.driver.version);
   const std::string evidence(to_string(record.evidence));

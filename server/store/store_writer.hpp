@@ -62,8 +62,6 @@ class StoreWriter : public StoreReader {
   /// the question is wanted no longer.
   /// A winner with the cubin of the row that it replaces keeps that row's comparisons with libraries.
   bool put_record(const RecordRow& record);
-  /// Ends the current records of a device class, and gives their number.
-  std::int64_t forget_class(const Digest& device_class);
   /// Keeps a comparison with a current record, within its generation. False: the record is current no longer.
   bool put_comparison(std::int64_t record, const LibraryComparison& comparison);
 

@@ -117,24 +117,9 @@ void print(const v1::GetStatusReply& status, const std::string& address) {
   }
 }
 
-ExitCode forget(const std::string& label, const CommonOptions& common) {
-  const v1::ForgetDeviceReply reply =
-      Connection(resolve_address(common.address)).forget_device(label, common.deadline());
-  if (common.json) {
-    print_json({{"device", reply.device()}, {"records", reply.records()}});
-  } else {
-    std::cout << "Forgot " << reply.device() << ": " << counted(reply.records(), "record")
-              << (reply.records() == 1 ? " answers" : " answer") << " no longer.\n";
-  }
-  return ExitCode::Ok;
-}
-
 }  // namespace
 
-ExitCode run(const DevicesOptions& options, const CommonOptions& common) {
-  if (!options.forget.empty()) {
-    return forget(options.forget, common);
-  }
+ExitCode run(const DevicesOptions&, const CommonOptions& common) {
   const v1::ListDevicesReply reply =
       Connection(resolve_address(common.address)).list_devices(common.deadline());
   if (common.json) {

@@ -115,20 +115,5 @@ TEST_CASE("faults of a problem that is being measured are not forgotten") {
   CHECK_THAT(refused.err, Contains("is measuring scale at " + text_of(tiny_problem(2))));
 }
 
-TEST_CASE("devices --forget says how many records answer no longer and what is in the way") {
-  TinyDaemon daemon;
-  REQUIRE(ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))}).exit_code == 0);
-  const std::string here = ctl_json(daemon, {"devices"})["devices"][0]["label"];
-  const ProgramResult refused = ctl(daemon, {"devices", "--forget", here});
-  CHECK(refused.exit_code == 7);
-  CHECK_THAT(refused.err, Contains("offers " + here));
-  daemon->connect().import_table(print_table(daemon.as_of_a_real_gpu()), "mine.json", "", kPatience);
-  const std::string gone = ctl_json(daemon, {"devices"})["devices"][1]["label"];
-  const ProgramResult forgot = ctl(daemon, {"devices", "--forget", gone});
-  CHECK(forgot.exit_code == 0);
-  CHECK(forgot.out == "Forgot " + gone + ": 1 record answers no longer.\n");
-  CHECK(ctl(daemon, {"devices", "--forget", gone}).exit_code == 4);
-}
-
 }  // namespace
 }  // namespace cubind::test

@@ -180,42 +180,6 @@ TEST_CASE("a device class without records goes with its agent, and one that a jo
   CHECK(daemon.jobs().size() == (has_job ? 1 : 0));
 }
 
-TEST_CASE("a device class is forgotten with its records once no agent offers it and no job waits for it") {
-  DaemonFixture daemon;
-  const auto forget = [&](v1::ForgetDeviceReply* reply) {
-    v1::ForgetDeviceRequest request;
-    request.mutable_device()->set_label("nvidia-h200");
-    grpc::ClientContext context;
-    return daemon.stub().ForgetDevice(&context, request, reply);
-  };
-  v1::ForgetDeviceReply reply;
-  {
-    AutoAgent agent(daemon.address(), hello_with(h200_facts()));
-    daemon.tune(tune_vector_add({4096}));
-    CHECK_THAT(forget(&reply).error_message(), Catch::Contains("the agent \"fake\" offers nvidia-h200"));
-  }
-  DaemonFixture::eventually([&] { return daemon.status().agents() == 0; });
-  v1::TuneRequest detached = tune_vector_add({8192});
-  detached.set_detach(true);
-  daemon.tune(detached);
-  v1::CancelJobRequest waiting;
-  waiting.set_id(daemon.jobs().at(0).id());
-  CHECK_THAT(forget(&reply).error_message(), Catch::Contains("cubindctl cancel " + waiting.id()));
-  grpc::ClientContext context;
-  v1::CancelJobReply cancelled;
-  REQUIRE(daemon.stub().CancelJob(&context, waiting, &cancelled).ok());
-  REQUIRE(forget(&reply).ok());
-  CHECK(reply.device() == "nvidia-h200");
-  CHECK(reply.records() == 1);
-  for (const bool restarts : {false, true}) {
-    CAPTURE(restarts);
-    restarts ? daemon.restart() : void();
-    CHECK(daemon.status().devices().empty());
-    CHECK(daemon.status().records() == 0);
-    CHECK(forget(&reply).error_code() == grpc::StatusCode::NOT_FOUND);
-  }
-}
-
 TEST_CASE("another device class gets the winner compiled for it and the answer says so") {
   TunedDaemon daemon;
   v1::DeviceFacts a100 = h200_facts();

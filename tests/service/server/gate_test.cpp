@@ -22,10 +22,9 @@ namespace {
 constexpr auto kUnauthenticated = grpc::StatusCode::UNAUTHENTICATED;
 constexpr auto kDenied = grpc::StatusCode::PERMISSION_DENIED;
 
-/// An agent measures for all namespaces, a store is copied whole, and a device class has records of all.
+/// An agent measures for all namespaces, and a store is copied whole.
 bool needs_all_namespaces(const CallRule& rule) {
-  return rule.call == Call::Serve || rule.call == Call::PutArtifact || rule.call == Call::Backup ||
-         rule.call == Call::ForgetDevice;
+  return rule.call == Call::Serve || rule.call == Call::PutArtifact || rule.call == Call::Backup;
 }
 
 bool may_in(const Token& token, const CallRule& rule, const std::string& name_space) {

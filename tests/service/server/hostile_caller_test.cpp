@@ -88,36 +88,6 @@ TEST_CASE("questions whose default is not valid make no other caller wait") {
   }
 }
 
-TEST_CASE("dry runs of large spaces keep neither listings nor jobs nor the end waiting") {
-  DaemonFixture daemon;
-  write_endless_kernel(daemon.folder() / "kernels");
-  daemon.config().kernels.push_back(daemon.folder() / "kernels");
-  daemon.restart();
-  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
-  std::vector<std::int64_t> sizes(1000);
-  std::iota(sizes.begin(), sizes.end(), 1);
-  v1::TuneRequest endless = tune_vector_add(sizes);
-  endless.set_kernel("endless");
-  std::vector<std::future<bool>> plans;
-  for (int i = 0; i < 8; ++i) {
-    plans.push_back(std::async(std::launch::async, [&] {
-      grpc::ClientContext context;
-      v1::PlanTuneReply reply;
-      return daemon.stub().PlanTune(&context, endless, &reply).ok();
-    }));
-  }
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
-  v1::ListKernelsReply kernels;
-  CHECK(daemon.stub().ListKernels(&context, {}, &kernels).ok());
-  CHECK(daemon.tune(tune_vector_add({8192})).back().job().state() == v1::Job::DONE);
-  CHECK(std::ranges::all_of(plans, [](auto& plan) {
-    return plan.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
-  }));
-  daemon.stop();
-  CHECK(std::ranges::none_of(plans, [](auto& plan) { return plan.get(); }));
-}
-
 TEST_CASE("a connection gets the limit of streams it may have") {
   DaemonFixture daemon;
   const UniqueFd connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -192,36 +192,6 @@ TEST_CASE("what each record has of its own is refused with verify") {
   CHECK_THAT(error_of(request), Contains("problems: no stale record of them was measured here"));
   request.clear_kernel();
   CHECK_THAT(error_of(request), Contains("kernel: is missing"));
-  grpc::ClientContext context;
-  v1::PlanTuneReply reply;
-  CHECK_THAT(daemon.stub().PlanTune(&context, verify(), &reply).error_message(),
-             Contains("verify: has no plan"));
-}
-
-TEST_CASE("stale records are measured again by themselves and each once when no job was open for a while") {
-  Measured daemon;
-  daemon.measure(8192);
-  daemon.config().idle_verify = std::chrono::milliseconds(1);
-  daemon.restart();
-  v1::Hello hello = hello_with(h200_facts());
-  hello.mutable_devices(0)->mutable_driver()->set_version(kUpdated);
-  FakeAgent updated(daemon.address(), hello);
-  const v1::LeaseGrant lease = updated.wait_for_lease();
-  CHECK(lease.listed_size() == 2);
-  CHECK(lease.only_when_idle());
-  REQUIRE(updated.fail(lease));
-  // It is still stale. Were it tried again, it would come before the other one.
-  CHECK_FALSE(is_same(updated.wait_for_lease().problem(), lease.problem()));
-}
-
-TEST_CASE("stale records stay where the daemon has an option to leave them") {
-  Measured daemon;
-  daemon.config().idle_verify.reset();
-  daemon.restart();
-  v1::Hello hello = hello_with(h200_facts());
-  hello.mutable_devices(0)->mutable_driver()->set_version(kUpdated);
-  FakeAgent updated(daemon.address(), hello);
-  CHECK_FALSE(updated.try_lease(std::chrono::seconds(3)));
 }
 
 }  // namespace cubind::test
