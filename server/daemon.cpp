@@ -294,7 +294,6 @@ void Daemon::Parts::tick() {
   recover();
   keep_budget();
   scheduler.tick();
-  context.wants.store_kept(*store);
   release_from_first_agent(context);
   if (idle_verification) {
     idle_verification->tick();

@@ -250,15 +250,8 @@ void VariantCall::find_fallback() {
 
 void VariantCall::resolve() {
   looked_up_in_ = pinned_ ? pinned_ : context_.index.snapshot();
-  try {
-    resolution_ =
-        context_.answerer.resolve(asked_.question, *looked_up_in_, asked_.accepted, compile_wait_.failed());
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::Unavailable && !job_) {
-      count_unanswered();
-    }
-    throw;
-  }
+  resolution_ =
+      context_.answerer.resolve(asked_.question, *looked_up_in_, asked_.accepted, compile_wait_.failed());
 }
 
 void VariantCall::serve() {

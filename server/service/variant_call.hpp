@@ -61,10 +61,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void start_job();
   /// Leaves job_, or the reason in no_job_because_.
   void submit_job(const JobWish& wish);
-  /// The miss started no job: this one.
+  /// The miss started no job: this one. Not counted while the store takes no writes.
   void count_want(const RecordQuestion& wanted);
-  /// The store cannot be read, so that nothing answers: that is a miss, too.
-  void count_unanswered();
   void wait_for_job();
   /// For an error: what the best candidate lacks, and what `accept` would take it.
   std::string best_there_is() const;

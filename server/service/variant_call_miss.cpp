@@ -3,9 +3,9 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "server/convert/replies.hpp"
-#include "server/service/kept_wants.hpp"
 #include "server/service/miss_reason.hpp"
 #include "server/service/variant_call.hpp"
+#include "server/store/store.hpp"
 
 namespace cubind {
 
@@ -110,16 +110,9 @@ void VariantCall::submit_job(const JobWish& wish) {
 }
 
 void VariantCall::count_want(const RecordQuestion& wanted) {
-  context_.wants.count(context_.store, wanted, context_.clock.wall_text());
-}
-
-void VariantCall::count_unanswered() {
-  const Question& question = asked_.question;
-  const auto known = context_.answerer.candidates(question, *context_.index.snapshot());
-  if (known.empty() || !is_of_bucket(known.front())) {
-    RecordQuestion wanted = question.key;
-    wanted.problem = question.spec->representative(wanted.problem);
-    context_.wants.keep(wanted, context_.clock.wall_text());
+  if (!context_.store.read_only_reason()) {
+    context_.store.write_behind(
+        [wanted, now = context_.clock.wall_text()](StoreWriter& writer) { writer.count_want(wanted, now); });
   }
 }
 
