@@ -5,7 +5,7 @@
 #
 # With a GPU it tunes RMSNorm for four shapes and checks what it serves on the GPU. Without one, or with
 # CUBIND_DEMO_REPLAY=1, the daemon plays recorded measurements of a GPU for two shapes, and every line says "replayed".
-# CUBIND_DEMO_TABLE names another recorded table. The report that it writes stays.
+# The report that it writes stays.
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
@@ -52,85 +52,34 @@ finish() {
 }
 trap finish EXIT
 
-find_table() {
-  local table
-  for table in "${CUBIND_DEMO_TABLE:-}" "$here/rmsnorm.json" "$here/../../tests/golden/replay/rmsnorm.json"; do
-    if [ -f "$table" ]; then
-      printf '%s\n' "$table"
-      return
-    fi
-  done
-  die "this machine has no GPU, and there is no recorded table to play (CUBIND_DEMO_TABLE names one)"
-}
-
-# The problems that a table has trials of, one JSON object a line: a canonical table has one trial a line.
-problems_of() {
-  sed -n '/"outcome":/s/^{"kernel":"'$kernel'","problem":{"dims":{\([^}]*\)},"types":{\([^}]*\)}.*/{\1,\2}/p' "$1" |
-    sort -u
-}
-
 start_daemon() {
   "$bin/cubind" --db "$folder/store.db" --socket "$folder/cubind.sock" "$@" >"$folder/daemon.log" 2>&1 &
   daemon=$!
-  local tries
-  for ((tries = 0; tries < 600; ++tries)); do
-    kill -0 "$daemon" 2>/dev/null || die "the daemon has ended"
-    if "$bin/cubindctl" devices --json 2>/dev/null | grep -q '"offered": true'; then
-      return
-    fi
-    sleep 0.1
-  done
-  die "no agent has offered a GPU within a minute"
+  "$bin/cubindctl" health --wait 60 >/dev/null || die "the daemon does not serve"
 }
 
-# {"N":4096,"D":4096,"T":"bf16"} becomes --problem N=4096,D=4096,T=bf16.
-problem_arguments() { tr -d '{}"' | tr ':' '=' | sed 's/^/--problem /' | tr '\n' ' '; }
-
+problems=(--problem "N=1024,D=8192,T=bf16" --problem "N=16384,D=4096,T=bf16")
 if [ -n "$replay" ]; then
-  table=$(find_table)
-  problems_of "$table" | sed -n '1,2p' >"$folder/problems"
-  [ -s "$folder/problems" ] || die "$table has no trials of $kernel"
+  table=$here/rmsnorm.json
+  [ -f "$table" ] || table=$here/../../tests/golden/replay/rmsnorm.json
   start_daemon --replay "$table"
 else
-  printf '{"N":%s,"D":%s,"T":"bf16"}\n' 1024 8192 4096 4096 16384 4096 65536 1024 >"$folder/problems"
+  problems+=(--problem "N=4096,D=4096,T=bf16" --problem "N=65536,D=1024,T=bf16")
   start_daemon
 fi
-printf '{"kernel":"%s","problems":[\n%s\n]}\n' "$kernel" "$(paste -sd , <"$folder/problems" | sed 's/},/},\n/g')" \
-  >"$folder/shapes.json"
-read -ra problems <<<"$(problem_arguments <"$folder/problems")"
 
 say "The daemon listens on $CUBIND_ADDRESS. Its devices:"
 "$bin/cubindctl" devices | label
 
 say ""
-say "Tuning $(wc -l <"$folder/problems") problems of $kernel: cubindctl tune --shapes shapes.json"
+say "Tuning $kernel: cubindctl tune $kernel ${problems[*]}"
 SECONDS=0
-"$bin/cubindctl" tune --shapes "$folder/shapes.json" | label
+"$bin/cubindctl" tune "$kernel" "${problems[@]}" ${replay:+--max-trials 20} | label
 say "Tuned in $SECONDS s."
 
 say ""
 say "What the daemon serves now, asked over gRPC: cubindctl get $kernel --problem ..."
 "$bin/cubindctl" get "$kernel" "${problems[@]}" --tune never | label
-
-# The answers for a GPU that is not here come from the shipped table. Their cubins may still be compiling.
-imported() {
-  local tries status=1
-  for ((tries = 0; tries < 30; ++tries)); do
-    status=0
-    "$bin/cubindctl" get "$kernel" "${problems[@]}" --tune never --device "$shipped" >"$folder/imported" 2>&1 || status=$?
-    [ "$status" = 3 ] || break
-    sleep 1
-  done
-  cat "$folder/imported"
-  return "$status"
-}
-# Labels of GPUs that only shipped tables know.
-shipped=$("$bin/cubindctl" devices --json | sed -n 's/.*"label": "\(nvidia-[^"]*\)".*/\1/p' | head -n 1)
-if [ -n "$replay" ] && [ -n "$shipped" ]; then
-  say ""
-  { echo "For a real GPU, from the table that comes with cubind: cubindctl get --device $shipped" && imported; } |
-    sed 's/^/not replayed: /'
-fi
 
 say ""
 "$bin/cubindctl" export ${replay:+--replayed} -o "$folder/table.json" 2>&1 | label

@@ -9,10 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
-import importlib.util
-import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import Answer, Client, CubindError, TuneResult, UnavailableError, _core, _wire, programs
-from .embedded import DaemonFiles, cache_folder, start_daemon
+from .embedded import DaemonFiles, start_daemon
 
 _KERNEL = "rmsnorm_forward"
 _TABLE = pathlib.Path(__file__).parent / "_demo" / "rmsnorm.json"
@@ -108,9 +105,6 @@ def _shipped_device(status: dict[str, Any]) -> dict[str, Any] | None:
     return others[0] if others else None
 
 
-# ---- NVRTC ----
-
-
 def _wheels(gpu: dict[str, dict[str, Any]] | None) -> list[str]:
     """NVIDIA's wheels with NVRTC and its headers: the newest release whose cubins the driver loads."""
     names = ["nvidia-cuda-nvrtc", "nvidia-cuda-runtime"]
@@ -122,76 +116,23 @@ def _wheels(gpu: dict[str, dict[str, Any]] | None) -> list[str]:
     return [f"{name}>=13,<{major}.{minor + 1}" for name in names]
 
 
-def _cuda_folder(wheels: list[str]) -> pathlib.Path:
-    """Where the wheels lie: machines that share the cache may have other drivers."""
-    name = f"demo-cuda-below-{wheels[0].rpartition('<')[2]}"
-    try:
-        return cache_folder() / name
-    except UnavailableError as error:
-        raise DemoError(f"there is no folder for NVRTC: {error}; XDG_CACHE_HOME names one") from None
-
-
-def _with_packages(folder: pathlib.Path) -> dict[str, str]:
-    """The environment for a daemon that finds NVRTC in the folder, as it does in a virtual environment."""
-    return {**programs.environment(), "VIRTUAL_ENV": str(folder)}
-
-
-def _download(wheels: list[str], output: _Output) -> pathlib.Path:
-    """Installs the wheels into a folder of the user's cache, at once or not at all."""
-    folder = _cuda_folder(wheels)
-    output.say(
-        "NVRTC, NVIDIA's run-time compiler, is not in this Python's environment or in /usr/local/cuda.\n"
-        f"pip downloads it to {folder} (60 MB, unpacked 150 MB): {' '.join(wheels)}"
-    )
-    if importlib.util.find_spec("pip") is None:
-        raise DemoError(f"this Python has no pip: {_by_hand(wheels)}")
-    began = time.monotonic()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="demo-cuda-", dir=folder.parent) as unfinished:
-        target = pathlib.Path(unfinished) / "new" / "lib" / "python3" / "site-packages"
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
-        options = {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        result = subprocess.run([*command, "--target", target, *wheels], env={**os.environ, **options})
-        if result.returncode != 0:
-            raise DemoError(
-                f"pip could not install NVRTC (exit status {result.returncode}): {_by_hand(wheels)}"
-            )
-        shutil.rmtree(folder, ignore_errors=True)
-        os.rename(pathlib.Path(unfinished) / "new", folder)
-    output.say(f"Downloaded in {time.monotonic() - began:.0f} s.\n")
-    return folder
-
-
-def _by_hand(wheels: list[str]) -> str:
-    quoted = " ".join(f"'{wheel}'" for wheel in wheels)
-    return f"install NVRTC with `pip install {quoted}`, and run the demo again"
-
-
-# ---- The demo ----
-
-
 @contextlib.contextmanager
 def _daemon_with_nvrtc(
-    arguments: list[str], gpu: dict[str, dict[str, Any]] | None, may_download: bool, output: _Output
+    arguments: list[str], gpu: dict[str, dict[str, Any]] | None
 ) -> Iterator[tuple[Client, dict[str, Any]]]:
     """A client of a started daemon that can compile, and its status."""
-    wheels, environments = _wheels(gpu), [programs.environment()]
-    if _cuda_folder(wheels).is_dir():
-        environments.append(_with_packages(_cuda_folder(wheels)))
-    while True:
-        with (
-            tempfile.TemporaryDirectory(prefix="cubind-demo-") as folder,
-            _Daemon(pathlib.Path(folder), arguments, environments.pop(0)) as daemon,
-        ):
-            status = daemon.started()
-            if status["toolchains"]:
-                yield daemon.client, status
-                return
-        if not environments and not may_download:
-            raise DemoError(f"NVRTC is missing, and --no-download forbids to fetch it: {_by_hand(wheels)}")
-        if not environments:
-            environments.append(_with_packages(_download(wheels, output)))
-            may_download = False
+    with (
+        tempfile.TemporaryDirectory(prefix="cubind-demo-") as folder,
+        _Daemon(pathlib.Path(folder), arguments, programs.environment()) as daemon,
+    ):
+        status = daemon.started()
+        if not status["toolchains"]:
+            quoted = " ".join(f"'{wheel}'" for wheel in _wheels(gpu))
+            raise DemoError(
+                "NVRTC, NVIDIA's run-time compiler, is not in this Python's environment or in /usr/local/cuda: "
+                f"install it with `pip install {quoted}`, and run the demo again"
+            )
+        yield daemon.client, status
 
 
 def _problem_text(problem: dict[str, Any]) -> str:
@@ -302,7 +243,7 @@ def _run(options: argparse.Namespace) -> None:
     arguments = ["--replay", str(_TABLE)] if gpu is None else []
     if gpu is None:
         output.say("There is no GPU to measure on." if not options.replay else "No GPU is used.")
-    with _daemon_with_nvrtc(arguments, gpu, not options.no_download, output) as (client, status):
+    with _daemon_with_nvrtc(arguments, gpu) as (client, status):
         _show(client, status, gpu is None, output)
     output.say("\nThe daemon has stopped. Done.")
 
@@ -311,9 +252,6 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m cubind.demo", description=__doc__)
     parser.add_argument("--replay", action="store_true", help="use no GPU, even if there is one")
-    parser.add_argument(
-        "--no-download", action="store_true", help="if NVRTC is missing, say how to install it and end"
-    )
     parser.add_argument(
         "--table", action="store_true", help="print the file of the recorded measurements, and end"
     )

@@ -1,8 +1,7 @@
-"""python -m cubind.demo without a GPU: what it prints, that it leaves nothing behind, and what it does
-if there is no NVRTC. pip is a stand-in that links the wheels of ./dev deps."""
+"""python -m cubind.demo without a GPU: what it prints, that it leaves nothing behind, and what it says
+if there is no NVRTC."""
 
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -14,19 +13,6 @@ import unittest
 
 import running
 from cubind import demo
-
-PACKAGES = running.SOURCE / ".deps/venv/lib" / f"python3.{sys.version_info.minor}" / "site-packages"
-
-PIP = """
-import os, pathlib, sys
-arguments = sys.argv[1:]
-target = pathlib.Path(arguments[arguments.index("--target") + 1])
-pathlib.Path(os.environ["PIP_LOG"]).write_text(" ".join(arguments))
-if "PIP_FAILS" in os.environ:
-    sys.exit(3)
-target.mkdir(parents=True)
-(target / "nvidia").symlink_to(os.environ["PIP_BRINGS"])
-"""
 
 
 class Demo(unittest.TestCase):
@@ -88,9 +74,6 @@ class Demo(unittest.TestCase):
             shutil.copy2(running.PROGRAMS / name, copies)
         shutil.copytree(running.SOURCE / "variants", self.folder / "programs/variants")
         shutil.copytree(running.SOURCE / "schemas", self.folder / "programs/schemas")
-        (self.folder / "pip").mkdir()
-        (self.folder / "pip/__init__.py").touch()
-        (self.folder / "pip/__main__.py").write_text(PIP)
         for name in ("CUBIND_CUDA_HOME", "CUDA_HOME"):
             self.environment.pop(name, None)
         self.environment |= {
@@ -98,9 +81,6 @@ class Demo(unittest.TestCase):
             "VIRTUAL_ENV": str(self.folder),
             "HOME": str(self.folder),
             "PATH": "/sbin",
-            "PYTHONPATH": f"{self.folder}{os.pathsep}{os.environ['PYTHONPATH']}",
-            "PIP_LOG": str(self.folder / "pip.log"),
-            "PIP_BRINGS": str(PACKAGES / "nvidia"),
         }
 
     def test_every_line_says_that_it_is_replayed(self):
@@ -120,27 +100,16 @@ class Demo(unittest.TestCase):
         )
         self.assertIn(shown, out)
 
-    def small_table(self):
-        """Of one problem."""
-        table = json.loads(demo._TABLE.read_text())
-        table["trials"] = [one for one in table["trials"] if one["problem"]["dims"]["N"] == 16384]
-        lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in table.pop("trials"))
-        path = self.folder / "table.json"
-        path.write_text(f'{json.dumps(table)[:-1]}, "trials": [\n{lines}\n]}}')
-        return str(path)
-
     def test_every_line_of_the_demo_of_the_package_says_so_too(self):
         command = ["bash", running.SOURCE / "client/demo/demo.sh", running.PROGRAMS]
-        environment = {**self.environment, "CUBIND_DEMO_REPLAY": "1", "CUBIND_DEMO_TABLE": self.small_table()}
+        environment = {**self.environment, "CUBIND_DEMO_REPLAY": "1"}
         result = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=4 * running.PATIENCE
         )
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        lines = result.stdout.splitlines()
         self.assertEqual(
-            [line for line in lines if not re.match(r"(not )?replayed:( (?!replayed)|$)", line)], []
+            [line for line in result.stdout.splitlines() if not line.startswith("replayed:")], []
         )
-        self.assertRegex(result.stdout, r"not replayed:   evidence +shipped: nvidia-h200")
         self.assertEqual([file.suffix for file in (self.folder / "tmp").iterdir()], [".html"])
 
     def test_the_table_that_it_plays_is_named_for_a_daemon(self):
@@ -165,51 +134,11 @@ class Demo(unittest.TestCase):
         found = ["pgrep", "-f", str(self.folder / "tmp")]
         self.assertTrue(running.eventually(lambda: subprocess.run(found, capture_output=True).stdout == b""))
 
-    def test_without_nvrtc_it_downloads_one_for_itself_and_keeps_it(self):
+    def test_without_nvrtc_it_says_how_to_install_it(self):
         self.without_nvrtc()
-        process, printed = self.start_tuning()
-        self.stop(process)
-        self.assertIn(f"pip downloads it to {self.folder}/cache/cubind/demo-cuda-below-14", printed)
-        self.assertIn("nvidia-cuda-nvrtc>=13,<14", (self.folder / "pip.log").read_text())
-        kept = [path.name for path in (self.folder / "cache/cubind").iterdir()]
-        self.assertEqual(kept, ["demo-cuda-below-14"])
-        (self.folder / "pip.log").unlink()
-        process, printed = self.start_tuning("--no-download")
-        self.stop(process)
-        self.assertRegex(printed, r"cubind \S+ with .*nvrtc 13\.\d+\. Its device")
-        self.assertFalse((self.folder / "pip.log").exists())
-
-    def test_no_download_says_how_to_install_nvrtc(self):
-        self.without_nvrtc()
-        status, _, err = self.run_demo("--no-download")
-        self.assertEqual(status, 1)
-        self.assertRegex(err, "demo: NVRTC is missing, .* `pip install 'nvidia-cuda-nvrtc>=13,<14' ")
-        self.assertFalse((self.folder / "pip.log").exists())
-
-    def test_a_download_that_fails_leaves_nothing(self):
-        self.without_nvrtc()
-        self.environment["PIP_FAILS"] = "1"
         status, _, err = self.run_demo()
         self.assertEqual(status, 1)
-        self.assertRegex(
-            err, r"demo: pip could not install NVRTC \(exit status 3\): install NVRTC with `pip install"
-        )
-        self.assertEqual(list((self.folder / "cache/cubind").iterdir()), [])
-
-    def test_a_user_without_a_home_is_told_to_name_a_folder(self):
-        self.environment.pop("XDG_CACHE_HOME")
-        code = (
-            "import pathlib, sys; from unittest import mock; from cubind import demo\n"
-            "with mock.patch.object(pathlib.Path, 'home', side_effect=RuntimeError): sys.exit(demo.main())"
-        )
-        result = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=self.environment
-        )
-        self.assertEqual(result.returncode, 1)
-        self.assertEqual(
-            result.stderr,
-            "demo: there is no folder for NVRTC: the user has no home; XDG_CACHE_HOME names one\n",
-        )
+        self.assertRegex(err, "demo: NVRTC, .* `pip install 'nvidia-cuda-nvrtc>=13,<14' ")
 
     def test_the_example_program_understands_what_it_is_told_on_a_gpu(self):
         """Without a GPU or a daemon it fails, but not because of its options."""

@@ -146,7 +146,7 @@ class Wheel(unittest.TestCase):
                 folder = self.folder / name
                 subprocess.run([name, "-m", "venv", folder], check=True)
                 subprocess.run([folder / "bin/pip", "install", "--quiet", self.wheel], check=True)
-                command = [folder / "bin/python", "-m", "cubind.demo", "--replay", "--no-download"]
+                command = [folder / "bin/python", "-m", "cubind.demo", "--replay"]
                 result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
                 self.assertEqual((result.returncode, result.stderr), (0, ""))
                 self.assertIn("The daemon has stopped. Done.", result.stdout)
