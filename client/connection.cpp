@@ -151,10 +151,6 @@ void Connection::tune(const v1::TuneRequest& request, const OnTuneEvent& on_even
   impl_->read_all(*reader, context, on_event);
 }
 
-v1::PlanTuneReply Connection::plan_tune(const v1::TuneRequest& request, Milliseconds deadline) const {
-  return impl_->call(&v1::Cubind::Stub::PlanTune, request, deadline);
-}
-
 void Connection::watch_job(const std::string& id, const OnTuneEvent& on_event, const std::stop_token& stop,
                            std::optional<Milliseconds> deadline) const {
   v1::WatchJobRequest request;

@@ -66,7 +66,6 @@ class Connection {
   void tune(const v1::TuneRequest& request, const OnTuneEvent& on_event, const std::stop_token& stop,
             std::optional<Milliseconds> deadline) const;
   /// Describes what tune() would do with this request.
-  v1::PlanTuneReply plan_tune(const v1::TuneRequest& request, Milliseconds deadline) const;
   void watch_job(const std::string& id, const OnTuneEvent& on_event, const std::stop_token& stop,
                  std::optional<Milliseconds> deadline) const;
 

@@ -126,13 +126,7 @@ def spaces(address):
     def ask(caller):
         caller.call("GetVariant", question("endless", problem), pb.GetVariantReply)
 
-    def plan(caller):
-        request = pb.TuneRequest(kernel="endless")
-        for n in range(1000):
-            request.problems.append(problem_message({**problem, "dims": {"N": 4096 + n}}))
-        caller.call("PlanTune", request, pb.PlanTuneReply)
-
-    return [ask] * 8 + [plan] * 2
+    return [ask] * 8
 
 
 def tables(address):

@@ -33,7 +33,6 @@ struct TuneOptions : QuestionOptions {
   bool wanted = false;           // the want list's problems
   bool retune = false;
   bool detach = false;
-  bool dry_run = false;
 };
 
 struct VerifyOptions {

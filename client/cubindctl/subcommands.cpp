@@ -139,8 +139,6 @@ class Builder {
         ->check(CLI::Validator(number(0.001, kMostSeconds).read, ""));
     command->add_flag("--retune", options->retune, "measure fresh problems again");
     command->add_flag("--detach", options->detach, "print the jobs' ids and end");
-    command->add_flag("--dry-run", options->dry_run,
-                      "print what would be measured and how long it would take; start nothing");
   }
 
   void add_verify() {

@@ -12,7 +12,6 @@ constexpr std::array kRules{
     CallRule{Call::ReportComparison, "ReportComparison", CallerRole::Tuner, false, /*changes=*/true},
     CallRule{Call::GetArtifact, "GetArtifact", CallerRole::Reader, /*for_agents=*/true},
     CallRule{Call::Tune, "Tune", CallerRole::Tuner, false, /*changes=*/true},
-    CallRule{Call::PlanTune, "PlanTune", CallerRole::Reader},
     CallRule{Call::WatchJob, "WatchJob", CallerRole::Reader},
     CallRule{Call::ListKernels, "ListKernels", CallerRole::Reader},
     CallRule{Call::CheckKernel, "CheckKernel", CallerRole::Tuner},

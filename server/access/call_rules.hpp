@@ -15,7 +15,6 @@ enum class Call : std::uint8_t {
   ReportComparison,
   GetArtifact,
   Tune,
-  PlanTune,
   WatchJob,
   ListKernels,
   CheckKernel,

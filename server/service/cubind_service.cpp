@@ -11,7 +11,6 @@
 #include "server/service/forget_call.hpp"
 #include "server/service/job_list.hpp"
 #include "server/service/lists.hpp"
-#include "server/service/plan_call.hpp"
 #include "server/service/raw_message.hpp"
 #include "server/service/status.hpp"
 #include "server/service/table_call.hpp"
@@ -120,14 +119,6 @@ Writer* CubindService::Tune(Context* call, const Bytes* request) {
     auto asked = parse_message<v1::TuneRequest>(*request);
     require_namespaces_of(*open, asked);
     return TuneCall::tune(context_, open, std::move(asked));
-  });
-}
-
-Unary* CubindService::PlanTune(Context* call, const Bytes* request, Bytes* reply) {
-  return gated<Unary>(context_, *call, Call::PlanTune, request->Length(), [&](const OpenCallPtr& open) {
-    auto asked = parse_message<v1::TuneRequest>(*request);
-    require_namespaces_of(*open, asked);
-    return plan_tune(context_, open, std::move(asked), *reply);
   });
 }
 

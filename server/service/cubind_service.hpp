@@ -46,7 +46,6 @@ class CubindService final : public RawCubind {
 
   Unary* GetVariant(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* ReportComparison(Context* call, const Bytes* request, Bytes* reply) override;
-  Unary* PlanTune(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* ListKernels(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* CheckKernel(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* ListDevices(Context* call, const Bytes* request, Bytes* reply) override;

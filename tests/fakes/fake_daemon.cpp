@@ -65,10 +65,6 @@ struct FakeDaemon::Server final : v1::Cubind::Service {
       scripts.tune(*request, [&](const v1::TuneEvent& event) { return writer->Write(event); });
     });
   }
-  grpc::Status PlanTune(grpc::ServerContext* call, const v1::TuneRequest* request,
-                        v1::PlanTuneReply* reply) override {
-    return run(call, scripts, scripts.plan_tune, [&] { *reply = scripts.plan_tune(*request); });
-  }
   grpc::Status WatchJob(grpc::ServerContext* call, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::TuneEvent>* writer) override {
     return run(call, scripts, scripts.watch_job, [&] {

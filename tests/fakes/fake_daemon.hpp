@@ -19,7 +19,6 @@ struct Scripts {
   std::function<v1::GetVariantReply(const v1::GetVariantRequest&)> get_variant;
   std::function<std::string(const std::string& digest)> get_artifact;  // sent in chunks of 1 MiB
   std::function<void(const v1::TuneRequest&, const Emit&)> tune;
-  std::function<v1::PlanTuneReply(const v1::TuneRequest&)> plan_tune;
   std::function<void(const std::string& job, const Emit&)> watch_job;
   std::function<v1::ListKernelsReply(const v1::ListKernelsRequest&)> list_kernels;
   std::function<v1::CheckKernelReply(const v1::CheckKernelRequest&)> check_kernel;

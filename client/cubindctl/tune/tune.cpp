@@ -1,6 +1,5 @@
 // cubindctl tune: measures problems.
 #include "client/cubindctl/commands.hpp"
-#include "client/cubindctl/tune/dry_run.hpp"
 #include "client/cubindctl/tune/progress.hpp"
 #include "client/cubindctl/tune/tune_requests.hpp"
 #include "client/cubindctl/tune/watch.hpp"
@@ -8,13 +7,9 @@
 namespace cubind::ctl {
 namespace {
 
-// Several kernels are several calls: all are planned before the first one starts a job, so that a fault in
-// the last one starts nothing, and all are submitted before the first one is followed.
+// Several kernels are several calls: all are submitted before the first one is followed.
 void tune_several(const std::vector<KernelTune>& tunes, bool detach, const CommonOptions& common,
                   Connection& connection, const OnTuneEvent& on_event, const std::stop_token& stop) {
-  for (const KernelTune& tune : tunes) {
-    with_places(tune, [&] { connection.plan_tune(tune.request, common.deadline()); });
-  }
   std::vector<std::string> open;
   const OnTuneEvent note = [&](const v1::TuneEvent& event) {
     if (!has_ended(event.job().state())) {
@@ -36,9 +31,6 @@ void tune_several(const std::vector<KernelTune>& tunes, bool detach, const Commo
 
 ExitCode run(const TuneOptions& options, const CommonOptions& common) {
   const std::vector<KernelTune> tunes = tune_requests(options);
-  if (options.dry_run) {
-    return print_plan(tunes, common);
-  }
   const auto stream = [&](Connection& connection, const OnTuneEvent& on_event, const std::stop_token& stop) {
     if (tunes.size() > 1) {
       tune_several(tunes, options.detach, common, connection, on_event, stop);

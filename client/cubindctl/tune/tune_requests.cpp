@@ -16,7 +16,6 @@ void check_combination(const TuneOptions& options) {
     }
   };
   refuse(options.top > 0 && !options.wanted, "--top", "goes with --wanted");
-  refuse(options.dry_run && options.detach, "--detach", "does not go with --dry-run, which starts nothing");
   if (!options.wanted) {
     return;
   }

@@ -88,17 +88,12 @@ TEST_CASE_METHOD(TuneFixture, "a shape list for another kernel is refused at its
   CHECK_THAT(result.err, Catch::Contains("shapes.json /problems/0: is for \"scale\", not for \"rmsnorm"));
 }
 
-TEST_CASE_METHOD(TuneFixture,
-                 "a list for several kernels is planned and submitted as a whole and then followed") {
+TEST_CASE_METHOD(TuneFixture, "a list for several kernels is submitted as a whole and then followed") {
   const std::string file = (folder.path() / "shapes.jsonl").string();
   write_file_atomic(file,
                     "{\"kernel\": \"scale\", \"N\": 1, \"D\": 8, \"T\": \"f16\"}\n"
                     "{\"kernel\": \"add\", \"N\": 2, \"T\": \"f16\"}\n");
   std::vector<std::string> calls;
-  daemon.scripts.plan_tune = [&](const v1::TuneRequest& request) {
-    calls.push_back("plan " + request.kernel());
-    return v1::PlanTuneReply();
-  };
   daemon.scripts.tune = [&](const v1::TuneRequest& request, const Scripts::Emit& emit) {
     calls.push_back((request.detach() ? "submit " : "follow ") + request.kernel());
     emit(event(request.problems(0), "j-" + request.kernel(), v1::Job::QUEUED));
@@ -109,12 +104,11 @@ TEST_CASE_METHOD(TuneFixture,
                v1::Job::DONE));
   };
   const Json json = Json::parse(ctl(daemon, {"tune", "--shapes", file, "--json"}).out);
-  CHECK(calls == std::vector<std::string>{"plan scale", "plan add", "submit scale", "submit add",
-                                          "watch j-scale", "watch j-add"});
+  CHECK(calls == std::vector<std::string>{"submit scale", "submit add", "watch j-scale", "watch j-add"});
   CHECK(json["jobs"].size() == 2);
   calls.clear();
   CHECK(ctl(daemon, {"tune", "--shapes", file, "--detach"}).exit_code == 0);
-  CHECK(calls.size() == 4);
+  CHECK(calls.size() == 2);
 }
 
 TEST_CASE_METHOD(TuneFixture,
@@ -133,18 +127,17 @@ TEST_CASE_METHOD(TuneFixture,
 
 TEST_CASE_METHOD(TuneFixture,
                  "a kernel that the daemon does not know is reported where the shape list names it") {
-  daemon.scripts.plan_tune = [](const v1::TuneRequest& request) -> v1::PlanTuneReply {
+  daemon.scripts.tune = [](const v1::TuneRequest& request, const Scripts::Emit&) {
     if (request.kernel() == "sclae") {
       throw Error(ErrorCode::NotFound, "kernel", "\"sclae\" is not known");
     }
-    return {};
   };
   const std::string file = (folder.path() / "shapes.jsonl").string();
   write_file_atomic(file, "{\"kernel\": \"add\", \"N\": 1}\n{\"kernel\": \"sclae\", \"N\": 1}\n");
-  const ProgramResult listed = ctl(daemon, {"tune", "--shapes", file, "--dry-run"});
+  const ProgramResult listed = ctl(daemon, {"tune", "--shapes", file, "--detach"});
   CHECK(listed.exit_code == 4);
   CHECK_THAT(listed.err, Catch::EndsWith("shapes.jsonl line 2 /kernel: \"sclae\" is not known\n"));
-  const ProgramResult given = ctl(daemon, {"tune", "sclae", "--problem", "N=1", "--dry-run"});
+  const ProgramResult given = ctl(daemon, {"tune", "sclae", "--problem", "N=1", "--detach"});
   CHECK(given.err == "cubindctl: kernel: \"sclae\" is not known\n");
 }
 

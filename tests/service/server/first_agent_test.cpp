@@ -50,18 +50,6 @@ TEST_CASE("a tune that names no device waits for the agent and takes its GPU") {
   CHECK(call.get().back().job().state() == v1::Job::DONE);
 }
 
-TEST_CASE("a plan that names no device waits for the agent") {
-  Starting daemon;
-  auto call = begun([&] {
-    grpc::ClientContext context;
-    v1::PlanTuneReply reply;
-    REQUIRE(daemon.stub().PlanTune(&context, without_device(), &reply).ok());
-    return reply;
-  });
-  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
-  CHECK(call.get().problems(0).device() == "nvidia-h200");
-}
-
 TEST_CASE("a device class that only the starting agent brings is waited for") {
   Starting daemon;
   auto call = begun([&] { return daemon.get(by_label()); });

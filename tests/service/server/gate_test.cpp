@@ -287,31 +287,4 @@ TEST_CASE("a tuner's Triton kernel is refused where no sandbox is whole and the 
   CHECK(daemon.define(spec->bundle, tuner).ok());
 }
 
-TEST_CASE("a dry run of another user's kernel promises nothing that a partial sandbox refuses") {
-  TeamDaemon daemon;
-  const auto spec = TritonSpec().parse();
-  REQUIRE(daemon.define(spec->bundle, daemon.issue({.name = "alice", .roles = {CallerRole::Tuner}})).ok());
-  v1::Hello hello = hello_with(h200_facts());
-  offer_triton(hello, spec->triton->version);
-  for (v1::Toolchain& toolchain : *hello.mutable_toolchains()) {
-    toolchain.add_sandbox_lacks("Landlock: the kernel has none");
-  }
-  const FakeAgent agent(daemon.address(), hello);
-  DaemonFixture::eventually([&] { return daemon.status().agents() == 1; });
-  v1::TuneRequest order;
-  order.set_kernel(spec->name);
-  *order.add_problems() = vector_add(4096).problem();
-  order.mutable_problems(0)->clear_types();
-  *order.mutable_device()->mutable_facts() = h200_facts();
-  const auto obstacle = [&] {
-    grpc::ClientContext context;
-    v1::PlanTuneReply plan;
-    REQUIRE(daemon.stub().PlanTune(&context, order, &plan).ok());
-    return plan.problems(0).obstacle();
-  };
-  CHECK_THAT(obstacle(), Catch::Contains("the source is another user's"));
-  REQUIRE(daemon.DaemonFixture::define(spec->bundle).ok());  // the daemon's own user vouches for it
-  CHECK(obstacle().empty());
-}
-
 }  // namespace cubind::test

@@ -148,18 +148,6 @@ TEST_CASE_METHOD(RowsCaller, "a job that waits for a Triton says so where it is 
   CHECK(jobs().front().note() == "needs Triton 3.6.0 with ptxas 12.9 for sm_90");
 }
 
-TEST_CASE_METHOD(RowsCaller, "a dry run tells that no agent compiles the kernel") {
-  define_rows();
-  FakeAgent agent(address(), hello_with(h200_facts()));
-  eventually([&] { return status().agents() == 1; });
-  grpc::ClientContext context;
-  v1::PlanTuneReply plan;
-  REQUIRE(stub().PlanTune(&context, order(), &plan).ok());
-  REQUIRE(plan.problems_size() == 1);
-  CHECK(plan.problems(0).valid() == 4);
-  CHECK_THAT(plan.problems(0).obstacle(), Contains("none has Triton 3.6.0"));
-}
-
 TEST_CASE_METHOD(RowsCaller, "what was compiled is served by a daemon without that Triton and is not stale") {
   define_rows();
   compile_default();

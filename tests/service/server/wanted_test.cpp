@@ -1,4 +1,4 @@
-// The want list and PlanTune over gRPC.
+// The want list over gRPC.
 #include <catch2/catch.hpp>
 
 #include "tests/service/server/daemon_fixture.hpp"
@@ -8,10 +8,10 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-grpc::Status plan(DaemonFixture& daemon, const v1::TuneRequest& request, v1::PlanTuneReply* reply = nullptr) {
-  grpc::ClientContext context;
-  v1::PlanTuneReply unused;
-  return daemon.stub().PlanTune(&context, request, reply ? reply : &unused);
+grpc::Status refusal_of(DaemonFixture& daemon, const v1::TuneRequest& request) {
+  grpc::Status status;
+  daemon.tune(request, &status);
+  return status;
 }
 
 v1::ListWantedReply wanted(DaemonFixture& daemon) {
@@ -34,51 +34,20 @@ TEST_CASE("a Tune of the want list with problems of its own is refused at the fi
   DaemonFixture daemon;
   v1::TuneRequest request = tune_vector_add({4096});
   request.mutable_wanted();
-  const grpc::Status status = plan(daemon, request);
+  const grpc::Status status = refusal_of(daemon, request);
   CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK_THAT(status.error_message(), Contains("problems: stays empty with `wanted`"));
   request.clear_problems();
-  CHECK_THAT(plan(daemon, request).error_message(), Contains("device: stays empty"));
+  CHECK_THAT(refusal_of(daemon, request).error_message(), Contains("device: stays empty"));
 }
 
 TEST_CASE("more of the want list than a Tune may have is refused with the limit") {
   DaemonFixture daemon;
   v1::TuneRequest request;
   request.mutable_wanted()->set_top(1001);
-  const grpc::Status status = plan(daemon, request);
+  const grpc::Status status = refusal_of(daemon, request);
   CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK_THAT(status.error_message(), Contains("wanted.top") && Contains("1000"));
-}
-
-TEST_CASE("a plan says that a problem without a valid configuration would fail and why") {
-  DaemonFixture daemon;
-  const FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  v1::PlanTuneReply reply;
-  REQUIRE(plan(daemon, tune_vector_add({4096, std::int64_t{1} << 48}), &reply).ok());
-  CHECK(reply.problems(0).obstacle().empty());
-  CHECK(reply.problems(1).valid() == 0);
-  CHECK_THAT(reply.problems(1).obstacle(),
-             Contains("no configuration is valid: /launches/0: grid and block") && Contains("leaves none"));
-}
-
-TEST_CASE("a plan of an unknown kernel is NOT_FOUND with what is near") {
-  DaemonFixture daemon;
-  v1::TuneRequest request = tune_vector_add({4096});
-  request.set_kernel("vector_ad");
-  const grpc::Status status = plan(daemon, request);
-  CHECK(status.error_code() == grpc::StatusCode::NOT_FOUND);
-  CHECK_THAT(status.error_message(), Contains("vector_add"));
-}
-
-TEST_CASE("a plan is made for a device that no agent offers") {
-  DaemonFixture daemon;
-  v1::PlanTuneReply reply;
-  REQUIRE(plan(daemon, tune_vector_add({4096, 8192}), &reply).ok());
-  REQUIRE(reply.problems_size() == 2);
-  CHECK(reply.problems(1).problem().dims(0).value() == 8192);
-  CHECK(reply.problems(0).valid() > 0);
-  CHECK_FALSE(reply.problems(0).has_estimate_ms());
-  CHECK(daemon.jobs(true).empty());
 }
 
 TEST_CASE("a want for a device that no agent offers says so") {

@@ -175,10 +175,8 @@ class Recording(WithDaemon):
             results = self.client.tune(written, progress=False)
             self.assertEqual([r.state for r in results], ["done", "done"])
             ctl = [running.PROGRAMS / "cubindctl", "--address", self.daemon.address]
-            listed = subprocess.run(
-                [*ctl, "tune", "--shapes", written, "--dry-run"], capture_output=True, text=True
-            )
-            self.assertIn("2 problems, 2 fresh", listed.stdout)
+            listed = subprocess.run([*ctl, "tune", "--shapes", written], capture_output=True, text=True)
+            self.assertEqual(listed.stdout.count("fresh already"), 2)
 
 
 def ask_in_child(address, device, queue):
