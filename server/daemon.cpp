@@ -13,7 +13,6 @@
 #include "base/error.hpp"
 #include "base/failpoint.hpp"
 #include "base/log.hpp"
-#include "base/text.hpp"
 #include "base/version.hpp"
 #include "server/access/audit_log.hpp"
 #include "server/access/caller_limits.hpp"
@@ -444,16 +443,6 @@ const std::string& Daemon::address() const { return parts_->address; }
 int Daemon::port() const { return parts_->port; }
 
 int Daemon::metrics_port() const { return parts_->metrics ? parts_->metrics->port() : 0; }
-
-void Daemon::reload() {
-  failpoint("daemon.reload");
-  parts_->kernels.reload();
-  const auto kernels = parts_->kernels.kernels();
-  const auto faults =
-      std::ranges::count_if(*kernels, [](const auto& entry) { return !entry->error.empty(); });
-  log_info("SIGHUP: " + counted(kernels->size(), "kernel spec") + " read again, " + std::to_string(faults) +
-           " of them with faults; tokens and certificates are read whenever they change");
-}
 
 ServiceContext& Daemon::context() { return parts_->context; }
 

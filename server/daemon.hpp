@@ -32,9 +32,6 @@ class Daemon {
   /// Of the metrics; 0: they are off.
   int metrics_port() const;
 
-  /// Looks at the kernel specs again (SIGHUP).
-  void reload();
-
   /// Takes no new work, has agents hand back their leases (at most 5 s), ends the local agent and the open
   /// calls.
   void stop();

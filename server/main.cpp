@@ -2,12 +2,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <thread>
 
@@ -35,13 +33,7 @@ class Signals {
     std::thread([this, signals] { take(signals); }).detach();
   }
 
-  /// Waits for SIGHUP (true) or the end (false).
-  bool wait_for_reload() {
-    std::unique_lock lock(mutex_);
-    told_.wait(lock, [this] { return ends_ || reload_; });
-    reload_ = false;
-    return !ends_;
-  }
+  void wait_for_end() const { ends_.wait(false); }
 
   /// Of the process, once it ends.
   int exit_code() const { return exit_code_; }
@@ -57,12 +49,11 @@ class Signals {
   /// stream that was ever opened; a disk may stand still. What was acknowledged lies in the store by then, as
   /// it has to for a daemon that is killed.
   [[noreturn]] void take(const sigset_t& signals) {
-    int signal = SIGHUP;
-    while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) {
-      tell(reload_);
-    }
+    int signal = 0;
+    sigwait(&signals, &signal);
     exit_code_ = signal == cubind::kListenerLost ? 1 : 0;
-    tell(ends_);
+    ends_ = true;
+    ends_.notify_one();
     const std::chrono::seconds limit = limit_;
     std::this_thread::sleep_for(limit);
     cubind::log_warning("has not stopped within " + std::to_string(limit.count()) +
@@ -70,15 +61,7 @@ class Signals {
     std::_Exit(exit_code_);
   }
 
-  void tell(bool& what) {
-    const std::lock_guard lock(mutex_);
-    what = true;
-    told_.notify_one();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable told_;
-  bool reload_ = false, ends_ = false;
+  std::atomic<bool> ends_{false};
   std::atomic<int> exit_code_{0};
   std::atomic<std::chrono::seconds> limit_{kStopLimit};
 };
@@ -103,8 +86,9 @@ bool has_started(cubind::Daemon& daemon, Signals& told) {
 
 int main(int argc, char** argv) {
   // Before the first thread is made, so that the main thread alone takes them.
-  const sigset_t signals = cubind::block_signals({SIGTERM, SIGINT, SIGHUP, cubind::kListenerLost});
+  const sigset_t signals = cubind::block_signals({SIGTERM, SIGINT, cubind::kListenerLost});
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);  // its terminal may close
   int fault_code = 1;
   try {
     int exit_code = 0;
@@ -128,9 +112,7 @@ int main(int argc, char** argv) {
     if (!has_started(daemon, told)) {
       return fault_code;
     }
-    while (told.wait_for_reload()) {
-      daemon.reload();
-    }
+    told.wait_for_end();
     daemon.stop();
     return told.exit_code();
   } catch (const std::exception& fault) {

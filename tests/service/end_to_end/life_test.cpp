@@ -185,27 +185,6 @@ TEST_CASE("SIGTERM ends a daemon that is still starting") {
   CHECK(daemon->log().find("has not stopped within") != std::string::npos);
 }
 
-TEST_CASE("SIGTERM ends a daemon that reloads") {
-  const TempDir failpoints("cubind-failpoints");
-  const auto held = failpoints.path() / "daemon.reload";
-  TinyDaemon daemon({.failpoints = failpoints.path().string()});
-  write_file_atomic(held, "0");
-  ::kill(daemon->pid(), SIGHUP);
-  REQUIRE(eventually([&] { return std::filesystem::exists(held.string() + ".reached"); }));
-  const auto status = daemon->stop(std::chrono::seconds(10));
-  REQUIRE(status.has_value());
-  CHECK(status->success());
-}
-
-TEST_CASE("SIGHUP is answered in the log") {
-  TinyDaemon daemon;
-  write_file_atomic(daemon.kernels() / "broken.json", R"({"name": "broken"})");
-  ::kill(daemon->pid(), SIGHUP);
-  CHECK(eventually([&] {
-    return daemon->log().find(" kernel specs read again, 1 of them with faults") != std::string::npos;
-  }));
-}
-
 // gRPC 1.51 never accepts a connection again.
 TEST_CASE("a daemon without descriptors ends within ten seconds with the reason") {
   TinyDaemon daemon;
