@@ -456,7 +456,7 @@ void add_operator_types(PyObject* module) {
        "also: an OperatorCall that has to have a kernel then, or None."},
       {"launch", fast_method(operator_launch), METH_FASTCALL,
        "launch(*arguments): the output, or a tuple of them; NotImplemented if there is no kernel; None if "
-       "the call is not as simple."},
+       "the fast path does not apply."},
       {"launch_on", fast_method(operator_launch_on), METH_FASTCALL,
        "launch_on(stream, *arguments): the same, None without outputs; NotImplemented: nothing was launched. "
        "stream: None for the current one."},
