@@ -1,11 +1,11 @@
 #include "client/example/rmsnorm_check.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <random>
 #include <thread>
 
 #include "base/error.hpp"
@@ -34,16 +34,6 @@ Tolerance tolerance_of(DType type) {
   }
 }
 
-double decode_f16(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31;
-  const int mantissa = bits & 1023;
-  double value = exponent == 31 ? (mantissa == 0 ? INFINITY : NAN) : std::ldexp(mantissa, -24);
-  if (exponent > 0 && exponent < 31) {
-    value = std::ldexp(1024 + mantissa, exponent - 25);
-  }
-  return bits >> 15 != 0 ? -value : value;
-}
-
 double load(const Matrix& matrix, std::int64_t index) {
   if (matrix.type == DType::F32) {
     float value = 0;
@@ -52,7 +42,7 @@ double load(const Matrix& matrix, std::int64_t index) {
   }
   std::uint16_t bits = 0;
   std::memcpy(&bits, matrix.data.data() + 2 * index, 2);
-  return matrix.type == DType::F16 ? decode_f16(bits) : std::bit_cast<float>(std::uint32_t{bits} << 16);
+  return cubind::decode_narrow(matrix.type, bits);
 }
 
 void store(Matrix& matrix, std::int64_t index, double value) {
@@ -73,22 +63,6 @@ void for_rows(std::int64_t rows, const std::function<void(std::int64_t, std::int
     threads.emplace_back(
         [&work, first = rows * i / count, last = rows * (i + 1) / count] { work(first, last); });
   }
-}
-
-// SplitMix64: enough for test data.
-std::uint64_t next_random(std::uint64_t& state) {
-  std::uint64_t z = (state += 0x9e3779b97f4a7c15);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-
-// The sum of four uniform numbers, scaled to variance 1.
-double next_normal(std::uint64_t& state) {
-  const std::uint64_t bits = next_random(state);
-  const double sum =
-      static_cast<double>((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48));
-  return (sum / 65536 - 2) * std::sqrt(3.0);
 }
 
 void check_row(const Matrix& x, const Matrix& w, const Matrix& y, double eps, std::int64_t row,
@@ -124,9 +98,10 @@ Matrix::Matrix(DType element, std::int64_t n, std::int64_t d)
 void fill_random(Matrix& matrix, std::uint64_t seed) {
   for_rows(matrix.rows, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t row = first; row < last; ++row) {
-      std::uint64_t state = seed ^ (static_cast<std::uint64_t>(row) * 0xd1342543de82ef95);
+      std::minstd_rand random(static_cast<unsigned>(seed * 0x9e3779b9 + static_cast<std::uint64_t>(row)));
+      std::normal_distribution<double> normal;
       for (std::int64_t i = 0; i < matrix.columns; ++i) {
-        store(matrix, row * matrix.columns + i, next_normal(state));
+        store(matrix, row * matrix.columns + i, normal(random));
       }
     }
   });

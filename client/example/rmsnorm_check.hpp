@@ -18,7 +18,7 @@ struct Matrix {
   Matrix(cubind::DType element, std::int64_t n, std::int64_t d);
 };
 
-/// About normal, mean 0 and variance 1; another seed, other numbers. Uses every core.
+/// Normal, mean 0 and variance 1; another seed, other numbers. Uses every core.
 void fill_random(Matrix& matrix, std::uint64_t seed);
 
 struct CheckResult {
