@@ -14,10 +14,10 @@ struct TlsFiles {
   std::filesystem::path client_ca;    // PEM; empty: clients need no certificate
 };
 
-/// They must outlive the server. Changed files are read again, for connections that come later; files that
-/// cannot be used, such as a certificate without its key, leave the earlier ones in force, and the log says
-/// so. Throws the fault of a file that cannot be read, and InvalidArgument for what is no certificate, no
-/// key, or the key of another certificate.
+/// gRPC reads changed files again within seconds, for connections that come later: a certificate and its key
+/// have to be replaced together, since connections fail while they do not fit. Throws the fault of a file
+/// that cannot be read, and InvalidArgument for what is no certificate, no key, or the key of another
+/// certificate.
 std::shared_ptr<grpc::ServerCredentials> tls_credentials(const TlsFiles& files);
 
 }  // namespace cubind

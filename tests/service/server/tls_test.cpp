@@ -5,7 +5,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstdlib>
-#include <fstream>
 
 #include "access/token_file.hpp"
 #include "base/error.hpp"
@@ -144,26 +143,6 @@ TEST_CASE("a certificate that changes is shown to the connections that come late
   CHECK_FALSE(daemon.call(trusts_next).ok());
   std::filesystem::rename(next.key, daemon.own.key);
   std::filesystem::rename(next.certificate, daemon.own.certificate);
-  DaemonFixture::eventually([&] { return daemon.call(trusts_next).ok(); });
-}
-
-TEST_CASE("a certificate without its key leaves the earlier pair in force until both fit") {
-  TlsDaemon daemon;
-  daemon.restart();
-  const Certificate next = make_certificate(daemon.folder(), "next");
-  ChannelSecrets trusts_next = daemon.secrets;
-  trusts_next.ca_file = next.certificate;
-  daemon.secrets.ca_file = daemon.folder() / "own-ca.pem";
-  std::filesystem::copy_file(daemon.own.certificate, daemon.secrets.ca_file);
-  const std::string whole = read_file(next.certificate);
-  for (const std::string& part : {whole.substr(0, whole.size() / 2), whole}) {
-    std::ofstream(daemon.own.certificate, std::ios::trunc) << part;
-    for (const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
-         std::chrono::steady_clock::now() < end;) {
-      REQUIRE(daemon.call(daemon.secrets).ok());
-    }
-  }
-  std::ofstream(daemon.own.key, std::ios::trunc) << read_file(next.key);
   DaemonFixture::eventually([&] { return daemon.call(trusts_next).ok(); });
 }
 
