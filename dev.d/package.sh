@@ -11,7 +11,6 @@ package() {
     *) die "package: '$1' is not known; usage: ./dev package [--with-tests]" ;;
   esac
   need build package
-  install_wheels test # grpcio-tools, without the programs that tests run
   configure release
   ninja -C build/release -j "$CUBIND_JOBS" programs ${with_tests:+gpu_tests lookup_bench launch_native}
   local version folder
@@ -129,12 +128,8 @@ copy_data() {
   copy_tree client/c/cubind.h "$folder/client/c/cubind.h"
   copy_tree client/demo "$folder/demo"
   copy_tree tests/golden/replay/rmsnorm.json "$folder/demo/rmsnorm.json"
-  copy_tree client/python "$folder/python"
   copy_tree python/examples "$folder/python/examples"
   copy_found "$folder" bench '*.py' '*.sh' '*.cu' '*.md' '*.txt'
-  mkdir -p "$folder/python/schemas"
-  .deps/venv/bin/python -m grpc_tools.protoc -I . --python_out="$folder/python" --grpc_python_out="$folder/python" \
-    schemas/cubind.proto
 }
 
 # The package must hold together by itself: every library found inside it or in glibc, every page that is linked or named,
