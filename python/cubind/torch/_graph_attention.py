@@ -12,7 +12,16 @@ from . import _call
 from ._attention import has_kernel
 from ._choices import IN_GRAPH, is_torchs
 
-_UNKNOWN = ("position_bias", "output_attentions", "head_mask", "s_aux")
+# Arguments that change the scores, or that only transformers' own function knows.
+_OTHERS = ("position_bias", "output_attentions", "head_mask", "s_aux")
+
+
+def other_argument(module: torch.nn.Module, named: dict[str, Any]) -> str:
+    """The name of an argument of a layer's attention that the kernels do not have; "" if there is none."""
+    for name in _OTHERS:
+        if named.get(name) is not None and named[name] is not False:
+            return name
+    return "output_attentions" if getattr(module.config, "output_attentions", False) else ""
 
 
 def attend_in_graph(
@@ -33,7 +42,7 @@ def attend_in_graph(
         return theirs(module, query, key, value, attention_mask, **rest)
     causal, left = _seen(module, query, key, named)
     cap = named.get("softcap") or 0
-    known = not dropout and not any(named.get(one) for one in _UNKNOWN) and not (is_sdpa and cap)
+    known = not dropout and not other_argument(module, named) and not (is_sdpa and cap)
     if known and cap == int(cap) and query.shape[2] == key.shape[2] and _is_ours(query, key, value):
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         o = torch.ops.cubind.attention.default(query, key, value, causal, left, 0, int(cap), scale)[0]

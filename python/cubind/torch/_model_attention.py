@@ -12,15 +12,13 @@ from torch.compiler import is_compiling
 from .._switch import IS_OFF
 from ._access import PLAIN
 from ._attention import attend, kept
-from ._graph_attention import attend_in_graph, missing_mask
+from ._graph_attention import attend_in_graph, missing_mask, other_argument
 from ._masked_attention import attend_masked
 from ._masks import watch_builder
 from ._model_masks import UnsupportedError, mask_of
 
 FUNCTIONS = "ALL_ATTENTION_FUNCTIONS"  # what an attention layer looks it up in
 _SDPA = "transformers.integrations.sdpa_attention"
-# Arguments that change the scores, or that only transformers' own function knows.
-_OTHERS = ("position_bias", "output_attentions", "head_mask", "s_aux")
 
 
 class Implementations:
@@ -98,10 +96,8 @@ def _attend(
         return NotImplemented
     if dropout:
         raise UnsupportedError("dropout")
-    if (other := next((name for name in _OTHERS if named.get(name) not in (None, False)), None)) is not None:
+    if other := other_argument(module, named):
         raise UnsupportedError(other)
-    if getattr(module.config, "output_attentions", False):
-        raise UnsupportedError("output_attentions")
     cap = named.get("softcap") or 0
     if cap and is_sdpa:  # which leaves it out
         raise UnsupportedError(

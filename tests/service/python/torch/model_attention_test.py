@@ -145,6 +145,16 @@ class Models(unittest.TestCase):
                 self.assertEqual(_attention.kept[why] - before, LAYERS)
                 self.assertIn(f"not cubind's {_attention.kept[why]} ({why})", operators.report())
 
+    def test_a_position_bias_is_transformers_own(self):
+        sizes = {"d_model": 32, "d_kv": 16, "d_ff": 48, "num_heads": 2, "num_layers": 1, "dropout_rate": 0.0}
+        model = transformers.T5Model(transformers.T5Config(vocab_size=64, **sizes)).eval()
+        tokens = torch.arange(14).view(2, 7)
+        given = {"input_ids": tokens, "decoder_input_ids": tokens}
+        expected, before = model(**given).last_hidden_state, _attention.kept["position_bias"]
+        with counted(model):
+            torch.testing.assert_close(model(**given).last_hidden_state, expected)
+        self.assertEqual(_attention.kept["position_bias"] - before, 3)
+
     def test_a_mask_that_was_changed_is_not_believed(self):
         builder = transformers.masking_utils.create_causal_mask
         model = made("Llama")
