@@ -11,6 +11,7 @@ import torch
 from torch.compiler import is_compiling
 from torch.nn import functional
 
+from .. import _torch_private as private
 from .._switch import IS_OFF
 from ._access import PLAIN
 from ._attention_formula import backward_formula, formula
@@ -142,6 +143,8 @@ def _under(
     enable_gqa: bool,
 ) -> Any:
     if IS_OFF or is_compiling() or not all(type(one) in PLAIN for one in (query, mask)):
+        return NotImplemented
+    if private.is_transformed():  # a batch of masks cannot be looked at
         return NotImplemented
     if query.is_nested or query.dim() != 4 or not has_kernel(query):
         return NotImplemented

@@ -51,6 +51,8 @@ def proven(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
     known = getattr(tensor, MARK, None)
     if isinstance(known, Mask):
         return known.of(tensor, q, k)
+    if tensor.is_inference():
+        raise UnsupportedError("an inference tensor, which may be changed unnoticed")
     if not isinstance(known, _Used) or known.version != version_of(tensor):
         setattr(tensor, MARK, _Used(version_of(tensor)))
         raise UnsupportedError("a mask that was made for this call, or is used for the first time")

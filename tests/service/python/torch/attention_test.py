@@ -175,6 +175,24 @@ class Masks(unittest.TestCase):
         found = [call.args[0] for call in attend.call_args_list]
         self.assertEqual(found, [False, True])
 
+    def test_a_mask_that_may_be_changed_unnoticed_is_torchs(self):
+        with torch_launches.attention_by_formula() as attend, torch.inference_mode():
+            q, mask = torch.randn(1, 2, 9, D, dtype=torch.bfloat16), torch.ones(9, 9, dtype=torch.bool)
+            for _ in range(3):
+                operators.scaled_dot_product_attention(q, q, q, mask)
+            mask.tril_()
+            found = operators.scaled_dot_product_attention(q, q, q, mask)
+            torch.testing.assert_close(found, functional.scaled_dot_product_attention(q, q, q, mask))
+        self.assertEqual(attend.call_count, 0)
+
+    def test_a_batch_of_masks_is_torchs(self):
+        def twice(attend):
+            return torch.vmap(lambda q, mask: attend(attend(q, q, q, mask), q, q, mask))
+
+        q, masks = torch.randn(3, 1, 2, 9, D, dtype=torch.bfloat16), torch.ones(3, 9, 9).tril().bool()
+        found = twice(operators.scaled_dot_product_attention)(q, masks)
+        torch.testing.assert_close(found, twice(functional.scaled_dot_product_attention)(q, masks))
+
 
 if __name__ == "__main__":
     torch_found.main()
