@@ -153,7 +153,7 @@ def _backward(
     slopes = grad @ _spread(v, q).transpose(-2, -1)
     slopes = weights * (slopes - (grad * wide(o)).sum(-1, keepdim=True)) * slope
     dq = slopes @ _spread(k, q)
-    shape = (k.shape[0], k.shape[1], -1, k.shape[2], k.shape[3])
+    shape = (k.shape[0], k.shape[1], q.shape[1] // k.shape[1], k.shape[2], k.shape[3])
     dk = (slopes.transpose(-2, -1) @ wide(q)).view(shape).sum(2)
     dv = (weights.transpose(-2, -1) @ grad).view(shape).sum(2)
     return ordered_as(dq.to(q.dtype), q), ordered_as(dk.to(k.dtype), k), ordered_as(dv.to(v.dtype), v)

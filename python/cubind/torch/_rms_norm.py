@@ -46,7 +46,7 @@ def backward_formula(
     normed, scaled = wide(x) * scale, grad * weight
     dx = scale * (scaled - normed * (scaled * normed).mean(-1, keepdim=True))
     dw = (grad * normed).reshape(-1, weight.numel()).sum(0)
-    return dx.to(x.dtype), dw.to(weight.dtype)
+    return dx.to(x.dtype).contiguous(), dw.to(weight.dtype)
 
 
 # The backward pass reads the rows' scales once more: the forward kernel does not store them.

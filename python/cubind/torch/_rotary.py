@@ -32,7 +32,7 @@ def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, inverse: bool
     cos, sin = wide(cos).unsqueeze(1), wide(sin).unsqueeze(1)
     low, high = (heads * sin if inverse else heads).chunk(2, -1)
     other = torch.cat((high, -low), -1) if inverse else torch.cat((-high, low), -1) * sin
-    return (heads * cos + other).to(x.dtype).reshape(x.shape)
+    return (heads * cos + other).to(x.dtype).reshape(x.shape).contiguous()
 
 
 def _formula(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, inverse: bool) -> Two:

@@ -346,6 +346,26 @@ class Registrations(unittest.TestCase):
         torch.testing.assert_close(compiled(x), model(x))
         torch.testing.assert_close(torch.export.export(model, (x,)).module()(x), model(x))
 
+    def test_results_lie_as_a_graph_expects(self):
+        ops, w, x = torch.ops.cubind, torch.ones(8), torch.randn(8, 6).t()
+        q, k = (torch.randn(2, heads, 5, 8).transpose(1, 2) for heads in (2, 1))
+        tables = torch.randn(5, 8), torch.randn(5, 8)
+        calls = (
+            (ops.rms_norm, (x, w, 1e-6)),
+            (ops.rms_norm_backward, (x, x, w, 1e-6)),
+            (ops.add_rms_norm_backward, (x, x, x, w, torch.ones(6))),
+            (ops.layer_norm_backward, (x, x, w, torch.ones(6), torch.ones(6))),
+            (ops.gated_activation_backward, (x, x, x, 2)),
+            (ops.rotary, (q, k, *tables, False)),
+            (ops.rotary, (q, k, *tables, True)),
+        )
+        for call, given in calls:
+            with self.subTest(str(call)):
+                real = call(*given)
+                fake = call(*(one.to("meta") if isinstance(one, torch.Tensor) else one for one in given))
+                real, fake = ([one] if isinstance(one, torch.Tensor) else one for one in (real, fake))
+                self.assertEqual([one.stride() for one in real], [one.stride() for one in fake])
+
     def test_zero_sizes_strides_and_meta(self):
         ops, w = torch.ops.cubind, torch.ones(8)
         self.assertEqual(ops.layer_norm(torch.empty(0, 8), w, w, 1e-6)[0].shape, (0, 8))
@@ -366,6 +386,9 @@ class Registrations(unittest.TestCase):
             ops.attention(q, q, q, False, 0, 0, 0, 0.3)[0],
             functional.scaled_dot_product_attention(q, q, q, scale=0.3),
         )
+        heads = torch.randn(0, 3, 5, 8), *(torch.randn(0, 1, 5, 8),) * 2
+        found = ops.attention_backward(heads[0], *heads, heads[0], torch.ones(0, 3, 5), True, 2, 0, 0, 0.3)
+        self.assertEqual([one.shape for one in found], [one.shape for one in heads])
         y, mean, rstd = ops.layer_norm(x.to("meta"), w.to("meta"), w.to("meta"), 1e-6)
         self.assertEqual((y.shape, mean.shape, rstd.shape), ((4, 8), (4,), (4,)))
 
