@@ -20,20 +20,33 @@ from ..errors import CubindError
 # By kind whether it is cubind's, and the milliseconds with cubind's and with the compiler's code.
 Times = dict[str, tuple[bool, float, float]]
 
+_ELSEWHERE = ("_name_or_path", "_commit_hash")  # of a config: where the model comes from
+
 
 def key_of(model: torch.nn.Module, inputs: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What an answer holds for."""
+    """What an answer holds for. inputs: their shapes and what else the step depends on. options: of
+    torch.compile."""
     parameters = collections.Counter(
-        f"{one.dtype} {list(one.shape)}".removeprefix("torch.") for one in model.parameters()
+        f"{one.dtype} {list(one.shape)}{'' if one.requires_grad else ' frozen'}".removeprefix("torch.")
+        for one in model.parameters()
     )
     return {
         "model": type(model).__name__,
         "parameters": dict(sorted(parameters.items())),
+        "config": _config_of(model),
+        "training": model.training,
+        "checkpoints": any(getattr(one, "gradient_checkpointing", False) for one in model.modules()),
         "inputs": inputs,
         "options": {name: repr(value) for name, value in sorted(options.items())},
         "versions": [_core.version, torch.__version__, _version_of("triton"), _version_of("transformers")],
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
     }
+
+
+# As transformers' models have one: layers, attention, windows, dropout.
+def _config_of(model: torch.nn.Module) -> dict[str, str]:
+    known = getattr(getattr(model, "config", None), "__dict__", {})
+    return {name: repr(known[name]) for name in sorted(known) if name not in _ELSEWHERE}
 
 
 def _version_of(package: str) -> str:

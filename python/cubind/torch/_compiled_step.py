@@ -32,13 +32,14 @@ def by_time(
     returns is differentiated if it has gradients. about: what else the answer holds for. options: of
     torch.compile. says: prints seconds on stderr. Kept answers need no time."""
     choices = by_rule(model, needs)
-    key = kept.key_of(model, about, options)
+    kinds = [one for one in KINDS if one in choices and one != "embedding" and not missing(one, needs)]
+    key = kept.key_of(model, [about, kinds], options)
     known = kept.read(key)
     if known is None:
-        known = _measured(model, needs, run, options, says, choices)
+        known = _measured(model, kinds, run, options, says, choices)
         kept.write(key, known)
     for kind, (is_ours, with_it, without) in known.items():
-        if kind in choices and not missing(kind, needs):
+        if kind in kinds:
             why = f"the step takes {with_it:.2f} ms with cubind's, {without:.2f} ms with the compiler's"
             choices[kind] = Choice(is_ours, why)
     return choices
@@ -46,7 +47,7 @@ def by_time(
 
 def _measured(
     model: torch.nn.Module,
-    needs: list[Need],
+    kinds: list[str],
     run: Run,
     options: Mapping[str, Any],
     says: bool,
@@ -56,7 +57,7 @@ def _measured(
     best = _Step(model, run, options, {kind for kind, choice in choices.items() if choice.is_ours})
     best.tell(says)
     found: kept.Times = {}
-    for kind in [one for one in KINDS if one in choices and one != "embedding" and not missing(one, needs)]:
+    for kind in kinds:
         if len(found) == _COMPILES - 1 or time.monotonic() - started + best.seconds > _LIMIT:
             break
         try:

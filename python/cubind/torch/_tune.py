@@ -115,7 +115,9 @@ def _shapes(given: Any) -> Any:
         return str(given.dtype), list(given.shape)
     if isinstance(given, Mapping):
         return {name: _shapes(one) for name, one in sorted(given.items())}
-    return [_shapes(one) for one in given] if isinstance(given, (tuple, list)) else type(given).__name__
+    if isinstance(given, (tuple, list)):
+        return [_shapes(one) for one in given]
+    return given if isinstance(given, (bool, int, float, str)) else type(given).__name__
 
 
 def _why_none(model: Callable[..., Any]) -> str:

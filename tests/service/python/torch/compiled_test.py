@@ -292,10 +292,12 @@ class OneGraph(OfModels):
         model = made().eval()
         expected = model(TOKENS, return_dict=False)[0]
         replaced(model, OF_RULE)
-        with mock.patch.object(_call, "are_plain", lambda tensors: {*map(type, tensors)} <= {*PLAIN}):
-            exported = torch.export.export(model, (TOKENS,), {"return_dict": False})
-        self.assertNotIn("cubind", exported.graph_module.code)
-        assert_close(exported.module()(TOKENS, return_dict=False)[0], expected)
+        given = model, (TOKENS,), {"return_dict": False}
+        for strict in (False, True):
+            with mock.patch.object(_call, "are_plain", lambda tensors: {*map(type, tensors)} <= {*PLAIN}):
+                exported = torch.export.export(*given, strict=strict)
+            self.assertNotIn("cubind", exported.graph_module.code)
+            assert_close(exported.module()(TOKENS, return_dict=False)[0], expected)
 
     def test_what_is_chosen_leaves_with_the_replacement(self):
         model = made()
@@ -369,6 +371,37 @@ class Chosen(OfModels):
         self.assertIn(
             "activation is cubind's: the step takes 15.50 ms with cubind's, 16.50", operators.report()
         )
+
+    def test_an_answer_holds_for_one_step(self):
+        model, frozen, checkpoints = made(), made(), made()
+        frozen.lm_head.requires_grad_(False)
+        checkpoints.gradient_checkpointing_enable()
+        others = (
+            frozen,
+            checkpoints,
+            made().eval(),
+            made(attn_implementation="eager"),
+            made(attention_dropout=0.1),
+        )
+        keys = [_compiled_kept.key_of(one, [], {}) for one in (model, *others)]
+        self.assertEqual(len({_compiled_kept.file_of(key) for key in keys}), len(keys))
+        model.config._name_or_path = "checkpoint-1"
+        self.assertEqual(_compiled_kept.key_of(model, [], {}), keys[0])
+
+    def test_what_had_no_kernel_is_measured_when_it_has_one(self):
+        steps = []
+
+        def made_step(_, __, ___, kinds):
+            steps.append(kinds)
+            return mock.Mock(kinds=kinds, seconds=1.0, time=lambda: 20 + len(kinds), __hash__=id)
+
+        with mock.patch.object(_compiled_step, "_Step", side_effect=made_step):
+            self.loaded.return_value = False
+            self.tune(made(), compiled=True)
+            self.assertEqual(len(steps), 1)
+            self.loaded.return_value = True
+            self.tune(made(), compiled=True)
+        self.assertEqual(len(steps), 1 + 6)
 
     def test_a_recorded_answer_is_replayed(self):
         recorded = json.loads(RECORDED.read_text())["kinds"]
