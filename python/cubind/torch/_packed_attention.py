@@ -88,7 +88,7 @@ def rows_of(heads: torch.Tensor) -> torch.Tensor:
     return heads.transpose(1, 2).reshape(1, B * S, H, D).transpose(1, 2)
 
 
-# With empty sequences behind the last.
+# Padded with empty sequences at the end.
 def _rounded(bounds: torch.Tensor, rows: int) -> torch.Tensor:
     count = len(bounds) - 1
     return functional.pad(bounds.to(torch.int32), (0, power_of_two(count) - count), value=rows)
@@ -107,16 +107,18 @@ def varlen_attention(
     window_size: tuple[int, int] = (-1, -1),
     soft_cap: int = 0,
 ) -> torch.Tensor:
-    """Attention within each of the sequences that lie one behind the other, as torch.nn.attention.varlen and
-    flash-attention compute it.
+    """Attention within each of several sequences that are packed one after the other, as
+    torch.nn.attention.varlen and flash-attention compute it.
 
     query: [rows, HQ, D]; key, value: [rows, HKV, D]; HQ is a multiple of HKV; bf16 or f16, D of 64, 80, 96,
         128 or 256. Views whose rows are further apart, as one projection for all three gives, are not copied.
     cu_seqlens_q, cu_seqlens_k: int32, one more than there are sequences: sequence n has the rows from
-        cu_seqlens[n] to cu_seqlens[n + 1]. The same tensor twice for self-attention. Only the GPU reads them.
-    max_q, max_k: the longest sequence, by which variants are told apart that were tuned for equal lengths.
+        cu_seqlens[n] up to, not including, cu_seqlens[n + 1]. For self-attention pass the same tensor twice.
+        Only the GPU reads them: nothing checks that they ascend.
+    max_q, max_k: the length of the longest sequence. They only select between variants that were tuned for
+        equal lengths and for lognormal ones.
     is_causal: the last query sees the last key, in sequences with more keys than queries too.
-    window_size: how many keys a query sees before and behind its own; -1: all.
+    window_size: how many keys a query sees to the left (before) and to the right (after) of its own; -1: all.
     soft_cap: c: scores become c * tanh(score / c). scale: None is 1 / sqrt(D).
 
     A query without a key gets 0. Without a kernel, torch's function is called with a mask of all rows.
