@@ -358,7 +358,7 @@ void KernelSpec::check_file_type(const ArgumentSpec& argument, const Problem& pr
 
 NpyArray KernelSpec::file_data(const ArgumentSpec& argument, const Problem& problem) const {
   check_file_type(argument, problem);
-  const NpyArray array = read_data(*this, argument);
+  NpyArray array = read_data(*this, argument);
   const auto elements = static_cast<std::uint64_t>(evaluate_count(
       argument.extent, problem_scope(problem), problem, file + " /arguments/" + argument.name + "/extent"));
   if (array.elements != elements) {
