@@ -93,13 +93,18 @@ def read_source(given: Any, name: str, place: str) -> Source:
     if not path.is_file():
         raise InvalidArgumentError(f'"{given}" is no file, and no text with a kernel', place)
     files: dict[str, str] = {}
-    _add(path.resolve().parent, path.name, files)
+    _add(path.resolve().parent, path.name, files, place)
     return Source(path.name, files[path.name], files)
 
 
-def _add(folder: pathlib.Path, name: str, files: dict[str, str]) -> None:
+def _add(folder: pathlib.Path, name: str, files: dict[str, str], place: str) -> None:
     """Reads a file and what it includes of the folder; the compiler says what is missing."""
-    text = (folder / name).read_text(encoding="utf-8")
+    try:
+        text = (folder / name).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(
+            f'"{name}" is not UTF-8: {error.reason} at byte {error.start}', place
+        ) from None
     files[name] = text
     for included in _INCLUDE.findall(text):
         for base in (pathlib.PurePosixPath(name).parent, pathlib.PurePosixPath()):
@@ -108,7 +113,7 @@ def _add(folder: pathlib.Path, name: str, files: dict[str, str]) -> None:
                 continue
             found = path.relative_to(folder).as_posix()
             if found not in files and len(files) < _MOST_FILES:
-                _add(folder, found, files)
+                _add(folder, found, files, place)
             break
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from . import _wire
 from ._connection import Connection
 from .client import Client
+from .errors import InvalidArgumentError
 
 MAX_MESSAGE_BYTES = 4 << 20
 _TIMEOUT = 60.0  # seconds for up to 64 MiB
@@ -29,6 +30,10 @@ TOLERANCES = {
 
 def define(connection: Connection, spec_json: bytes, files: Mapping[str, bytes]) -> None:
     """The daemon keeps the spec with its files. Raises CubindError."""
+    if len(spec_json) > MAX_MESSAGE_BYTES - _FRAME_BYTES:
+        raise InvalidArgumentError(
+            f"it has {len(spec_json) / (1 << 20):.1f} MiB, a message has at most 4: name fewer values", "spec"
+        )
     reply = _wire.messages().DefineKernelReply
     connection.upload("DefineKernel", _parts(spec_json, files), reply, _TIMEOUT)
 

@@ -31,7 +31,7 @@ _AS_ELEMENTS = {"u64": "i64", "u32": "i32", "bool": "u8"}  # of a parameter's ty
 _BITS = {"bf16": "int16", "e4m3": "uint8", "e5m2": "uint8"}
 _CODES = {"bf16": "hH", "e4m3": "B", "e5m2": "B"}
 _PIECE = 1 << 30  # bytes that one call writes
-_INT64 = range(-(1 << 63), 1 << 63)
+_LARGEST = 1 << 63
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,18 +114,28 @@ def host_array(value: Any, parameter: Parameter | None, place: str) -> HostArray
 def scalar(value: Any, parameter: Parameter | None, place: str) -> dict[str, Any]:
     """The argument of a spec: an integer is part of the kernel, a fraction the caller's. Raises
     InvalidArgumentError."""
-    type_ = _SCALARS.get(memoryview(value).format or "", "") if hasattr(value, "dtype") else ""
+    type_ = _SCALARS.get(_format_of(value), "") if hasattr(value, "dtype") else ""
     number: bool | int | float = value.item() if hasattr(value, "item") else value
     declared = parameter.type if parameter is not None else ""
     if type_ and declared and type_ != declared:
         raise InvalidArgumentError(f"is a number of {type_}, the kernel's parameter {declared}", place)
     type_ = type_ or declared or ("f32" if isinstance(number, float) else "i32")
     is_fraction = type_ in ("f64", "f32", "f16", "bf16")
-    if is_fraction and math.isfinite(number):
+    # NumPy's longdouble and complex stay theirs, and of an int every digit counts.
+    is_number = isinstance(number, (int, float)) and abs(number) <= sys.float_info.max
+    if is_fraction and is_number:
         return {"scalar": type_, "from": "caller", "bench": float(number)}
-    if is_fraction or isinstance(number, float) or number not in _INT64:
+    if is_fraction or not isinstance(number, int) or not -_LARGEST <= number < _LARGEST:
         raise InvalidArgumentError(f"is {number}, the kernel's parameter takes {type_}", place)
     return {"scalar": type_, "expr": int(number)}
+
+
+def _format_of(value: Any) -> str:
+    """Empty for a scalar without a buffer, as CuPy's are."""
+    try:
+        return memoryview(value).format or ""
+    except (TypeError, ValueError, BufferError):
+        return ""
 
 
 def _on_host(value: Any) -> tuple[Any, str]:

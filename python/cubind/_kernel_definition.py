@@ -16,7 +16,19 @@ from ._defining import TOLERANCES
 from ._expressions import Condition, condition, expression, run
 from ._host_arrays import HostArray, host_array, is_number, scalar
 from ._interface import Interface
-from ._spec_parts import entry_of, listed, options_of, prelude, printed, sizes_of, values_of, with_values
+from ._spec_parts import (
+    bound,
+    count_of,
+    entry_of,
+    listed,
+    options_of,
+    prelude,
+    printed,
+    sizes_of,
+    texts,
+    values_of,
+    with_values,
+)
 from ._written import written_parameters
 from .arrays import ITEM_BYTES
 from .errors import InvalidArgumentError
@@ -27,7 +39,6 @@ _MOST_TRIED = 1_000_000  # combinations, for one that meets the restrictions
 _MAX_NAME = 64
 _NAME_DIGITS = 12
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_ANY = 1e300  # a tolerance that every number is within
 _NOT_COMPARED = "the outputs are not compared: nothing says that they are correct"
 _ANSWER = "cubind_answer"  # the kernel that writes what a caller expects
 _ANSWER_THREADS = 256
@@ -115,7 +126,14 @@ def define(asked: Asked) -> Definition:
 
 class _Definer:
     def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+        names = {each: getattr(asked, each) for each in ("writes", "block_size_names")}
+        self._asked = dataclasses.replace(
+            asked, **{each: texts(given) for each, given in names.items() if given is not None}
+        )
+        if not isinstance(asked.kernel_name, str):
+            raise InvalidArgumentError(
+                f"is a {type(asked.kernel_name).__name__}: a text is meant", "kernel_name"
+            )
         self._stem = asked.kernel_name.partition("<")[0].strip().rpartition("::")[2]
         self._source = read_source(asked.kernel_source, self._stem, "kernel_source")
         self._parameters = self._source.parameters(asked.kernel_name, "kernel_name")
@@ -123,7 +141,7 @@ class _Definer:
         self._values = values_of(asked.tune_params)
         for place, names in (("problem_size", self._problem), ("tune_params", self._values)):
             for name in names:
-                if not _IDENTIFIER.fullmatch(name):
+                if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
                     raise InvalidArgumentError(f'"{name}" is no name: letters, digits and _', place)
         self._choices = {
             name: values
@@ -134,7 +152,7 @@ class _Definer:
             **self._values,
             **{name: [value] for name, value in self._problem.items()},
         }
-        self._options, self._defines = options_of(asked.compiler_options)
+        self._options, self._defines = options_of(texts(asked.compiler_options))
         self._written: frozenset[int] | None = None
         self._arguments: dict[str, dict[str, Any]] = {}
         self._files: dict[str, bytes] = {}
@@ -236,7 +254,7 @@ class _Definer:
         block = [condition(axis, [*self._domains], "block") for axis in self._block_axes()]
 
         def is_valid(values: Mapping[str, Any]) -> bool:
-            if not all(run(each, place, values) for place, each in restrictions):
+            if not all(run(_is_met, place, each, values) for place, each in restrictions):
                 return False
             return math.prod(int(run(axis, "block", values)) for axis in block) <= _MAX_THREADS
 
@@ -297,7 +315,7 @@ class _Definer:
     def _named_arguments(self) -> Iterator[tuple[str, Any, Parameter | None]]:
         """In the order of the kernel's parameters."""
         given, parameters = self._asked.arguments, self._parameters
-        count = len(given)
+        count = count_of(given, "arguments")
         if parameters is not None and count != len(parameters):
             names = ", ".join(each.name or "(unnamed)" for each in parameters)
             raise InvalidArgumentError(
@@ -308,7 +326,9 @@ class _Definer:
             order = [each.name for each in parameters or ()] if parameters else list(given)
             for name in order:
                 if name not in given:
-                    raise InvalidArgumentError(f"has no {name} (there are {', '.join(given)})", "arguments")
+                    raise InvalidArgumentError(
+                        f"has no {name} (there are {', '.join(map(str, given))})", "arguments"
+                    )
                 yield name, given[name], by_name.get(name)
             return
         for index, value in enumerate(given):
@@ -396,8 +416,8 @@ class _Definer:
             return {}
         if not isinstance(given, Mapping):
             given = [given] if hasattr(given, "dtype") else given
-            if len(given) > len(passed):
-                raise InvalidArgumentError(f"has {len(given)} arrays for {len(passed)} arguments", "answer")
+            if (count := count_of(given, "answer")) > len(passed):
+                raise InvalidArgumentError(f"has {count} arrays for {len(passed)} arguments", "answer")
             given = {name: each for name, each in zip(passed, given) if each is not None}
         found = {}
         for name, value in given.items():
@@ -481,11 +501,9 @@ class _Definer:
             type_ = self._arguments[name]["buffer"]
             relative, absolute = TOLERANCES.get(type_, (0, 0))
             found[type_] = {"rtol": relative, "atol": absolute}
-            if isinstance(given, Mapping):
-                found[type_].update(given)
-            elif given is not None:
-                bound = min(given, _ANY)
-                found[type_] = {"rtol": bound, "atol": bound}
+            both = dict.fromkeys(("rtol", "atol"), given)
+            bounds = {} if given is None else given if isinstance(given, Mapping) else both
+            found[type_].update({name: bound(value) for name, value in bounds.items()})
         return found
 
     def _tell(self, passed: list[str]) -> None:
@@ -493,3 +511,7 @@ class _Definer:
         read = [name for name in passed if name not in outputs]
         told = f"{', '.join(outputs)}: read and written" + (f"; {', '.join(read)}: read" if read else "")
         self._notes.insert(0, told)
+
+
+def _is_met(each: Condition, values: Mapping[str, Any]) -> bool:
+    return bool(each(values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from . import _limits
 from .errors import InvalidArgumentError
 
+_ANY = 1e300  # a tolerance that every number is within
 _LINE = 110  # characters of a spec as a file
 
 
@@ -28,9 +30,10 @@ def sizes_of(given: Any) -> tuple[dict[str, int], list[Any]]:
         is_expression = isinstance(value, str) or callable(value)
         axes.append(value if is_expression else name)
         if not is_expression:
-            if not hasattr(value, "__index__"):
-                raise InvalidArgumentError(f"{value!r} is no size", f"problem_size {name}")
-            dims[name] = _limits.integer(value, f"problem_size {name}")
+            try:
+                dims[name] = _limits.integer(operator.index(value), f"problem_size {name}")
+            except TypeError:
+                raise InvalidArgumentError(f"{value!r} is no size", f"problem_size {name}") from None
     return dims or {"calls": 1}, axes
 
 
@@ -111,6 +114,27 @@ def printed(value: Any, indent: int = 0) -> str:
         parts = [f"{inner}{json.dumps(name)}: {printed(each, indent + 2)}" for name, each in value.items()]
     opened, closed = "[]" if isinstance(value, list) else "{}"
     return f"{opened}\n" + ",\n".join(parts) + f"\n{' ' * indent}{closed}"
+
+
+def count_of(given: Any, place: str) -> int:
+    """How many there are. Raises InvalidArgumentError for one that is alone."""
+    if not hasattr(given, "__len__"):
+        raise InvalidArgumentError(f"is a {type(given).__name__}: a list or a dict is meant", place)
+    return len(given)
+
+
+def bound(value: Any) -> float:
+    """Of a tolerance. Raises InvalidArgumentError."""
+    if not isinstance(value, (int, float)) or not value >= 0:  # NaN is neither
+        raise InvalidArgumentError(
+            f"{value!r} is no bound: a number from 0 to math.inf is meant", "tolerance"
+        )
+    return min(value, _ANY)
+
+
+def texts(given: Sequence[str]) -> list[str]:
+    """Several, or one alone."""
+    return [given] if isinstance(given, str) else [*given]
 
 
 def listed(given: Any) -> list[Any]:

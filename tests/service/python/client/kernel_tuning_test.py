@@ -1,9 +1,11 @@
 """tune_kernel() against a real daemon, which replays a table for it."""
 
 import contextlib
+import enum
 import hashlib
 import io
 import json
+import math
 import os
 import pathlib
 import re
@@ -207,9 +209,47 @@ class Refused(unittest.TestCase):
             "arguments: has no b", arguments={"c": arrays[0], "a": arrays[1], "x": arrays[2], "n": 1}
         )
 
+    def test_numbers_that_are_no_integers_of_64_bits_or_no_fractions(self):
+        arrays = call()["arguments"][:3]
+        source = tuned_here.SOURCE.replace("int n", "float n")
+        for number in np.longdouble(3), np.complex64(3), np.str_("3"), 1 << 63, 10**400:
+            self.refused("the kernel's parameter takes i32", arguments=[*arrays, number])
+        for number in np.longdouble(3), np.complex64(3), math.nan, 10**400:
+            self.refused(
+                "the kernel's parameter takes f32", arguments=[*arrays, number], kernel_source=source
+            )
+        size = enum.IntEnum("Size", {"OF_ALL": N}).OF_ALL
+        self.assertEqual(definition(arguments=[*arrays, size]).name, definition().name)
+
+    def test_one_thing_where_several_are_meant(self):
+        self.refused("arguments: is a NoneType: a list or a dict is meant", arguments=None)
+        self.refused("answer: is a int: a list or a dict is meant", answer=3)
+        self.refused("arguments: has no c (there are 0, 1, 2, 3)", arguments=dict(enumerate("abcd")))
+        self.refused("kernel_name: is a NoneType: a text is meant", kernel_name=None)
+        self.refused('tune_params: "3" is no name', tune_params={**tuned_here.VALUES, 3: [1]})
+        self.refused("problem_size size: array([1000]) is no size", problem_size=np.array([N]))
+        self.assertEqual(definition(writes="c").name, definition(writes=["c"]).name)
+        options = definition(compiler_options="--use_fast_math").spec["options"]
+        self.assertEqual(options, ["--use_fast_math"])
+
+    def test_bounds_that_are_none(self):
+        for bound in math.nan, -1, "1e-3", {"rtol": math.nan}:
+            self.refused("tolerance: ", tolerance=bound)
+        self.assertLess(definition(tolerance={"rtol": math.inf}).spec["tolerance"]["f32"]["rtol"], math.inf)
+
+    def test_a_spec_larger_than_a_message(self):
+        values = {**tuned_here.VALUES, "seed": list(range(1 << 19))}
+        with FakeDaemon() as daemon, cubind.connect(daemon.address) as client:
+            with self.assertRaisesRegex(cubind.InvalidArgumentError, "spec: it has .* MiB, a message has at"):
+                tuned(client, tune_params=values)
+            self.assertEqual(daemon.defined, {})
+
     def test_restrictions_that_raise_or_leave_nothing(self):
         self.refused("restrictions[0]: raises NameError: name 'block'", restrictions=["block > 1"])
         self.refused("restrictions: raises ZeroDivisionError", restrictions=lambda p: 1 // 0)
+        self.refused(
+            "restrictions: raises ValueError: The truth value", restrictions=lambda p: np.array([1, 2])
+        )
         self.refused(
             "restrictions: no combination of the values meets them", restrictions="block_size_x > 512"
         )
@@ -221,6 +261,10 @@ class Refused(unittest.TestCase):
         )
         self.refused('kernel_source: "no.cu" is no file', kernel_source="no.cu")
         self.refused("kernel_source: is a int", kernel_source=1)
+        with tempfile.NamedTemporaryFile(suffix=".cu") as file:
+            file.write(b"// \xff" + tuned_here.SOURCE.encode())
+            file.flush()
+            self.refused("is not UTF-8: invalid start byte at byte 3", kernel_source=file.name)
 
     def test_values_that_are_none(self):
         self.refused("tune_params block_size_x: 64 is no list of values", tune_params={"block_size_x": 64})
