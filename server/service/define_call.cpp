@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "plan/facts/value_check.hpp"
 #include "server/defined_kernels.hpp"
 #include "tuner/spec/npy.hpp"
 #include "tuner/spec/wire.hpp"
@@ -10,6 +11,8 @@ namespace cubind {
 namespace {
 
 constexpr std::uint64_t kMaxReceived = std::uint64_t{64} << 20;
+constexpr std::size_t kMaxPathBytes =
+    200;  // file systems allow 255 in a name, which grows while it is written
 constexpr const char* kFile = "DefineKernel";  // for messages
 
 // Data that do not fit their buffer would end every job for the kernel.
@@ -34,11 +37,16 @@ void refuse_memory(const KernelSpec& spec) {
 
 // In the definition's folder another spec would be read too.
 void check_files(const KernelSpec& spec) {
+  if (spec.name == "tables") {
+    throw Error(ErrorCode::InvalidArgument, std::string(kFile) + " /name",
+                "a folder of this name has tables, and no kernel: choose another");
+  }
   if (!spec.headers.empty()) {
     throw Error(ErrorCode::InvalidArgument, std::string(kFile) + " /headers",
                 "a kernel that is defined by a call has no other folders: send the files with it");
   }
   for (const SourceFile& file : spec.bundle.files) {
+    check_text(file.path, std::string(kFile) + " file", kMaxPathBytes);
     if (!DefinedKernels::may_hold(file.path)) {
       throw Error(ErrorCode::InvalidArgument, std::string(kFile) + " file " + quoted(file.path),
                   "a kernel that is defined by a call has no file of this name");
@@ -72,6 +80,9 @@ void DefineCall::take(const v1::DefineKernelPart& part) {
 
 void DefineCall::work(v1::DefineKernelReply& reply) {
   refuse_to_go_on(context_, cancelled_);
+  if (bundle_.spec_json().empty()) {
+    throw Error(ErrorCode::InvalidArgument, kFile, "the first part has no spec_json");
+  }
   const std::shared_ptr<const KernelSpec> spec = parse_kernel_spec(bundle_from_wire(bundle_));
   if (open_->is_foreign()) {
     refuse_memory(*spec);

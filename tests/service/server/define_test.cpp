@@ -182,6 +182,30 @@ TEST_CASE("a CUDA kernel is defined with no file that the daemon would take for 
   CHECK_FALSE(std::filesystem::exists(caller.config().database.string() + ".kernels"));
 }
 
+TEST_CASE("a CUDA kernel is defined with no file that no folder can hold") {
+  DefiningCaller caller;
+  for (const std::string& path :
+       {std::string("a.cuh\0b", 7), std::string("a\nb.cuh"), std::string(201, 'a')}) {
+    SpecBundle bundle = cuda_kernel();
+    bundle.files.push_back({path, ""});
+    INFO(path);
+    const grpc::Status status = caller.define(bundle);
+    CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+    CHECK(status.error_message().starts_with("DefineKernel file: "));
+  }
+}
+
+TEST_CASE("a definition does not take the name of a folder that the library does not read") {
+  DefiningCaller caller;
+  SpecBundle bundle = cuda_kernel();
+  OrderedJson spec = OrderedJson::parse(bundle.spec_json);
+  spec["name"] = "tables";
+  bundle.spec_json = spec.dump();
+  const grpc::Status status = caller.define(bundle);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(status.error_message().starts_with("DefineKernel /name: "));
+}
+
 TEST_CASE("a definition does not take the name of a kernel of the daemon's folders") {
   DefiningCaller caller;
   SpecBundle bundle = cuda_kernel();
@@ -217,7 +241,9 @@ TEST_CASE("only the daemon's user defines a kernel whose arrays stay in memory")
 TEST_CASE("what is no spec is not defined") {
   DefiningCaller caller;
   CHECK(caller.define({"", R"({"name": "k"})", {}}).error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK(caller.define({}).error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  const grpc::Status empty = caller.define({});
+  CHECK(empty.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(empty.error_message() == "DefineKernel: the first part has no spec_json");
 }
 
 }  // namespace
