@@ -106,7 +106,8 @@ class Scheduler {
   /// `link` must stay valid until agent_left().
   std::uint64_t agent_joined(AgentProfile profile, AgentLink& link);
   void agent_devices(std::uint64_t agent, std::vector<OfferedDevice> devices);
-  void agent_left(std::uint64_t agent);
+  /// `reason`: what its jobs tell where they are interrupted too often.
+  void agent_left(std::uint64_t agent, const std::string& reason = "the agent left");
   /// The agent hands back its leases and gets no more. Their jobs are granted again at once.
   void agent_leaves(std::uint64_t agent);
   /// The agent has sent a message that no agent of this build sends: for the jobs that it holds, prefer other

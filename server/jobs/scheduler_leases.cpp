@@ -62,11 +62,11 @@ void Scheduler::agent_devices(std::uint64_t agent, std::vector<OfferedDevice> de
   agents_changed();
 }
 
-void Scheduler::agent_left(std::uint64_t agent) {
+void Scheduler::agent_left(std::uint64_t agent, const std::string& reason) {
   const bool is_leaving = agents_.contains(agent) && agents_.at(agent).is_leaving;
   agents_.erase(agent);
   for (OpenJob* job : held_by(jobs_, agent)) {
-    is_leaving ? hand_on(*job) : requeue(*job, "the agent left");
+    is_leaving ? hand_on(*job) : requeue(*job, reason);
   }
   checks_.agent_left(agent);
   agents_changed();

@@ -71,7 +71,7 @@ void AgentStream::refuse(const grpc::Status& status) {
   if (agent_ != 0) {
     context_.scheduler.avoid(agent_);
   }
-  leave();
+  leave("what agent " + agent_id_ + " sent is refused: " + status.error_message());
   finish(status);
 }
 
@@ -269,9 +269,9 @@ void AgentStream::OnDone() {
   self_.reset();
 }
 
-void AgentStream::leave() {
+void AgentStream::leave(const std::string& reason) {
   if (agent_ != 0) {
-    context_.scheduler.agent_left(std::exchange(agent_, 0));
+    context_.scheduler.agent_left(std::exchange(agent_, 0), reason);
   }
 }
 

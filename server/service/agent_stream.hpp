@@ -54,7 +54,7 @@ class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   void acknowledge();
   void send(v1::DaemonMessage message);
   void write_next();
-  void leave();
+  void leave(const std::string& reason = "the agent left");
   /// Ends the stream of an agent that says nothing, not even that it is there; looks again when it may next
   /// be so.
   void end_if_silent();

@@ -198,6 +198,21 @@ TEST_CASE("a job that is interrupted too often in a row has failed and one that 
   CHECK(f.scheduler->open_jobs().empty());
 }
 
+TEST_CASE("a job whose agents were refused too often fails with what they had sent") {
+  SchedulerFixture f;
+  const std::string id = f.submit().job.id;
+  for (int i = 0; i < 10; ++i) {
+    const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+    f.scheduler->agent_left(agent, "batch.blocks[0]: is none");
+    f.clock.advance(31s);
+  }
+  CHECK(f.scheduler->open_jobs().empty());
+  std::optional<JobRow> job;
+  f.store->read([&](StoreReader& reader) { job = reader.job(id); });
+  REQUIRE(job);
+  CHECK_THAT(job->shown().error(), Catch::Matchers::EndsWith("because batch.blocks[0]: is none"));
+}
+
 TEST_CASE("a job whose trials found no room goes on within a second, however often that was") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
