@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/hex.hpp"
 #include "plan/facts/fact_check.hpp"
+#include "plan/facts/value_check.hpp"
 #include "plan/problem_json.hpp"
 #include "plan/wire.hpp"
 
@@ -106,7 +107,7 @@ OrderedJson schema_of(const Field& field) {
   switch (field.cpp_type()) {
     case Field::CPPTYPE_DOUBLE:
       return {{"type", "number"},
-              {is_duration(field) ? "exclusiveMinimum" : "minimum", 0},
+              {"minimum", is_duration(field) ? kLeastTimeUs : 0},
               {"maximum", most_of(field)}};
     case Field::CPPTYPE_BOOL:
       return {{"type", "boolean"}};
