@@ -90,12 +90,13 @@ FillWork plan_fill(const v1::FillSpec& fill, std::uint64_t seed) {
 std::vector<std::byte> read_memory(const v1::FillSpec& fill, std::uint64_t size) {
   constexpr int kSeals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
   const UniqueFd memory(::open(fill.memory().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  // Of what was opened: the process may have put another file there. A file that has no seals gives -1.
   std::error_code failed;
-  const auto name = std::filesystem::read_symlink(fill.memory(), failed);
+  const auto name = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(memory.get()), failed);
+  const int seals = std::max(::fcntl(memory.get(), F_GET_SEALS), 0);
   struct stat status {};
-  if (!memory || name != "/memfd:" + fill.memory_name() + " (deleted)" ||
-      (::fcntl(memory.get(), F_GET_SEALS) & kSeals) != kSeals || ::fstat(memory.get(), &status) != 0 ||
-      static_cast<std::uint64_t>(status.st_size) != size) {
+  if (!memory || name != "/memfd:" + fill.memory_name() + " (deleted)" || (seals & kSeals) != kSeals ||
+      ::fstat(memory.get(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != size) {
     refuse_fill(fill, "the process that has the array (" + fill.memory() +
                           ") has ended, or runs elsewhere: tune the kernel again where its arrays are");
   }

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
@@ -83,19 +85,58 @@ TEST_CASE("a file must have the bytes of its buffer") {
   CHECK_THROWS_WITH(fill_on_host(file, DType::F32, 4, 0), Contains("the file has 4 bytes, the buffer 16"));
 }
 
-TEST_CASE("a file may lie in a sealed memfd of its name") {
-  const UniqueFd memory(::memfd_create("cubind-12", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  REQUIRE(::write(memory.get(), "abcd", 4) == 4);
+UniqueFd memory_of(const char* name, const char* content, int seals) {
+  UniqueFd memory(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  REQUIRE(::write(memory.get(), content, 4) == 4);
+  REQUIRE(::fcntl(memory.get(), F_ADD_SEALS, seals) == 0);
+  return memory;
+}
+
+v1::FillSpec fill_of(const UniqueFd& memory) {
   v1::FillSpec file = fill("file");
   file.set_memory("/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(memory.get()));
   file.set_memory_name("cubind-12");
+  return file;
+}
+
+constexpr int kSeals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
+
+TEST_CASE("a file may lie in a sealed memfd of its name") {
+  const UniqueFd memory = memory_of("cubind-12", "abcd", 0);
+  v1::FillSpec file = fill_of(memory);
   // It is not sealed.
   CHECK_THROWS_WITH(fill_on_host(file, DType::U8, 4, 0), Contains("has ended, or runs elsewhere"));
-  REQUIRE(::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) == 0);
+  REQUIRE(::fcntl(memory.get(), F_ADD_SEALS, kSeals) == 0);
   CHECK(fill_on_host(file, DType::U8, 4, 0)[3] == std::byte{'d'});
   CHECK_THROWS_WITH(fill_on_host(file, DType::F32, 4, 0), Contains("has ended, or runs elsewhere"));
   file.set_memory_name("cubind-13");
   CHECK_THROWS_WITH(fill_on_host(file, DType::U8, 4, 0), Contains("has ended, or runs elsewhere"));
+}
+
+TEST_CASE("another file that is put in a memfd's place meanwhile is not read for it") {
+  const UniqueFd memory = memory_of("cubind-12", "abcd", kSeals),
+                 other = memory_of("cubind-13", "evil", kSeals);
+  const UniqueFd place(::dup(memory.get()));
+  const v1::FillSpec file = fill_of(place);
+  std::atomic<bool> is_over = false;
+  std::thread swapping([&] {
+    while (!is_over) {
+      ::dup2(other.get(), place.get());
+      ::dup2(memory.get(), place.get());
+    }
+  });
+  int right = 0, wrong = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    try {
+      ++(fill_on_host(file, DType::U8, 4, 0).front() == std::byte{'a'} ? right : wrong);
+    } catch (const Error&) {
+      // The other file was there.
+    }
+  }
+  is_over = true;
+  swapping.join();
+  CHECK(right > 0);
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("other inputs and other buffers have other seeds") {
