@@ -3,6 +3,7 @@ lie on the CPU. Import torch_found first."""
 
 import contextlib
 import functools
+import re
 import unittest
 from unittest import mock
 
@@ -38,6 +39,12 @@ class _Graph(torch.fx.Interpreter):
 def graph_on_gpu(graph, _):
     """For torch.compile: a backend whose graphs call cubind's operators as on a GPU."""
     return _Graph(graph).run
+
+
+def left_to_torch(why):
+    """How many calls of attention the report counts as not cubind's for the reason."""
+    found = re.search(rf"not cubind's (\d+) \({re.escape(str(why))}\)", operators.report())
+    return int(found[1]) if found else 0
 
 
 def kernel(name):
