@@ -31,7 +31,6 @@ import triton_grouped as moe  # noqa: E402
 import triton_kernels  # noqa: E402
 import triton_stub as stub  # noqa: E402
 from cubind import programs  # noqa: E402
-from cubind.triton import _triton_private as private  # noqa: E402
 from triton.runtime.driver import driver  # noqa: E402
 from triton_running import Worker  # noqa: E402
 
@@ -245,10 +244,7 @@ class Compiled(Case):
 
     def test_scratch_memory_is_a_part_per_block(self):
         case = triton_kernels.CASES["descriptors"]
-        target = driver.active.get_current_target()
-        options = private.make_backend(target).parse_options({})
-        source = private.Source(case.source(), options, target, {}, {}, {}, None)
-        ttir = private.TtirMaker().module(source).str_nodebug().encode()
+        ttir = stub.module_of(case, driver.active.get_current_target()).str_nodebug().encode()
         x = torch.randn(64, 32, device="cuda")
         y = torch.zeros_like(x)
         self.launch(ttir, {}, (2, 1, 1), [x.data_ptr(), y.data_ptr(), 64, 32], "ppii")

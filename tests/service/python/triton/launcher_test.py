@@ -18,12 +18,12 @@ launchers.require()
 import cubind.triton  # noqa: E402
 import triton  # noqa: E402
 import triton_stub as stub  # noqa: E402
-from cubind.triton import _launching  # noqa: E402
 from triton.backends.nvidia import driver as nvidia  # noqa: E402
 from triton.runtime.driver import driver  # noqa: E402
 from triton_launching_program import scaled  # noqa: E402
 
 Tensor = launchers.Tensor
+OWN_LAUNCHER, OWN_UTILITIES = nvidia.CudaLauncher, nvidia.CudaUtils  # Triton's
 # Of each type: values, and how many of the first bytes the kernel reads.
 TYPES = {
     "*fp32": ([Tensor(), Tensor(0), 0x2000, None], 8),
@@ -46,6 +46,7 @@ TYPES = {
 }
 NUMBERS = [name for name in TYPES if not name.startswith("*")]
 PROGRAM = str(pathlib.Path(__file__).with_name("triton_launching_program.py"))
+COMPILED = "1 launchers were compiled by Triton: each kernel {}"
 HAS_COMPILER = shutil.which("gcc") or shutil.which("clang") or os.environ.get("CC")
 
 
@@ -58,9 +59,8 @@ def fields(launch, *sizes):
 
 class Case(unittest.TestCase):
     def setUp(self):
-        self.launching = _launching.Launching()
-        self.launching.install()
-        self.addCleanup(self.launching.uninstall)
+        stub.install(stub.Daemon())
+        self.addCleanup(cubind.triton.uninstall)
         launchers.start()
 
     def launcher(self, *signature, **metadata):
@@ -71,12 +71,14 @@ class Case(unittest.TestCase):
 class Compared(Case):
     """With Triton's own launcher."""
 
+    def own_launcher(self, *signature, **metadata):
+        driver.active.utils.fill_tma_descriptor  # noqa: B018  its module is compiled, whose types it needs
+        return OWN_LAUNCHER(launchers.source(*signature), launchers.metadata(**metadata))
+
     def check(self, signature, calls, sizes, metadata=None, **others):
         metadata = metadata or {}
-        source = launchers.source(*signature)
-        own = _launching.CompiledLauncher(source, launchers.metadata(**metadata))
-        ours = self.launcher(*signature, **metadata)
-        self.assertNotIsInstance(ours, _launching.CompiledLauncher)
+        own, ours = self.own_launcher(*signature, **metadata), self.launcher(*signature, **metadata)
+        self.assertNotIsInstance(ours, OWN_LAUNCHER)
         for arguments in calls:
             found = []
             for launcher in (own, ours):
@@ -161,15 +163,15 @@ class Compared(Case):
             (("i32", "i32"), (1,), TypeError),
             (("i32",), 1, TypeError),
         ):
-            own = _launching.CompiledLauncher(launchers.source(name), launchers.metadata())
-            for launcher in (own, self.launcher(name)):
+            for launcher in (self.own_launcher(name), self.launcher(name)):
                 with self.subTest(f"{name} {value}"), self.assertRaises(error):
                     launchers.launch(launcher, value)
 
     def test_cubins_are_loaded_and_gpus_described_alike(self):
         ours = driver.active.utils
-        self.assertIsInstance(ours, _launching.Utilities)
-        own = nvidia_utilities()
+        self.assertIsNot(type(ours), OWN_UTILITIES)
+        with unittest.mock.patch.object(nvidia, "CudaUtils", OWN_UTILITIES):
+            own = OWN_UTILITIES()
         self.assertEqual(ours.get_device_properties(0), own.get_device_properties(0))
         for shared in (1000, 100000):
             found = []
@@ -190,19 +192,9 @@ class Compared(Case):
 
     def test_tensor_descriptors_are_launched_by_triton_and_counted(self):
         launcher = self.launcher("tensordesc<fp16[16,16]>", "i32")
-        self.assertIsInstance(launcher, nvidia_launcher())
-        self.assertEqual(self.launching.own, ["has a tensor descriptor as an argument"])
+        self.assertIsInstance(launcher, OWN_LAUNCHER)
+        self.assertIn(COMPILED.format("has a tensor descriptor as an argument"), cubind.triton.report())
         self.assertIn("fill_tma_descriptor", vars(driver.active.utils))
-
-
-def nvidia_launcher():
-    return _launching._CudaLauncher
-
-
-def nvidia_utilities():
-    """Triton's own."""
-    with unittest.mock.patch.object(nvidia, "CudaUtils", _launching._CudaUtils):
-        return nvidia.CudaUtils()
 
 
 class Launched(Case):
@@ -246,12 +238,17 @@ class Launched(Case):
         self.assertEqual(len(fake.launches()), 1)
 
     def test_types_that_are_not_known_are_tritons_own(self):
-        for name in ("fp8e4nv", "nvTmaDesc", "tensordesc<fp16[16]>"):
-            with self.assertRaisesRegex(_launching.StaysOwnError, ""):
-                _launching._launcher(launchers.source(name), launchers.metadata())
-        with self.assertRaises(_launching.StaysOwnError) as raised:
-            _launching._launcher(launchers.source(*["i32"] * 257), launchers.metadata())
-        self.assertIn("257 arguments", raised.exception.own.reason)
+        for reason, *signature in (
+            ("has an argument of type fp8e4nv", "fp8e4nv"),
+            ("has a tensor descriptor as an argument", "nvTmaDesc"),
+            ("has 257 arguments", *["i32"] * 257),
+        ):
+            with (
+                self.subTest(reason),
+                unittest.mock.patch.object(OWN_LAUNCHER, "__init__", return_value=None),
+            ):
+                self.assertIsInstance(self.launcher(*signature), OWN_LAUNCHER)
+                self.assertIn(COMPILED.format(reason), cubind.triton.report())
 
 
 class BoundLaunch(Case):
@@ -277,26 +274,33 @@ class Installed(unittest.TestCase):
     def test_a_driver_that_is_made_before_or_after_launches_by_cubind(self):
         before = launchers.start_without_compiler()
         stub.install(stub.Daemon())
-        self.assertIsNot(before.launcher_cls, nvidia_launcher())
-        self.assertNotIsInstance(before.utils, _launching.Utilities)
-        self.assertIsInstance(launchers.start().utils, _launching.Utilities)
+        self.assertIsNot(before.launcher_cls, OWN_LAUNCHER)
+        self.assertIs(type(before.utils), OWN_UTILITIES)
+        self.assertIsNot(type(launchers.start().utils), OWN_UTILITIES)
         self.assertIs(driver.active.launcher_cls, nvidia.CudaLauncher)
 
     def test_uninstall_puts_tritons_classes_back(self):
         made = launchers.start_without_compiler()
         for _ in range(2):
             stub.install(stub.Daemon())
-            self.assertIsNot(made.launcher_cls, nvidia_launcher())
+            self.assertIsNot(made.launcher_cls, OWN_LAUNCHER)
             cubind.triton.uninstall()
-            self.assertIs(made.launcher_cls, nvidia_launcher())
-            self.assertIs(nvidia.CudaLauncher, nvidia_launcher())
-            self.assertIs(nvidia.CudaUtils, _launching._CudaUtils)
+            self.assertIs(made.launcher_cls, OWN_LAUNCHER)
+            self.assertIs(nvidia.CudaLauncher, OWN_LAUNCHER)
+            self.assertIs(nvidia.CudaUtils, OWN_UTILITIES)
 
     def test_afterwards_a_launcher_of_triton_has_tritons_module(self):
         stub.install(stub.Daemon())
         made = launchers.start()
         cubind.triton.uninstall()
-        self.assertIs(made.launcher_cls, _launching.CompiledLauncher)
+        begun = unittest.mock.Mock()
+        with (
+            unittest.mock.patch.object(OWN_UTILITIES, "__init__", begun.module),
+            unittest.mock.patch.object(OWN_LAUNCHER, "__init__", begun.launcher),
+        ):
+            begun.module.return_value = begun.launcher.return_value = None
+            self.assertIsInstance(made.launcher_cls(None, None), OWN_LAUNCHER)
+        self.assertEqual([name for name, *_ in begun.mock_calls], ["module", "launcher"])
         stub.install(stub.Daemon())
         self.assertIs(made.launcher_cls, nvidia.CudaLauncher)
 
@@ -311,12 +315,9 @@ class Installed(unittest.TestCase):
 
     def test_the_report_names_launchers_that_triton_compiled(self):
         stub.install(stub.Daemon())
-        with unittest.mock.patch.object(nvidia_launcher(), "__init__", lambda *_: None):
+        with unittest.mock.patch.object(OWN_LAUNCHER, "__init__", lambda *_: None):
             launchers.start().launcher_cls(launchers.source("tensordesc<fp16[16]>"), launchers.metadata())
-        self.assertIn(
-            "1 launchers were compiled by Triton: each kernel has a tensor descriptor as an argument",
-            cubind.triton.report(),
-        )
+        self.assertIn(COMPILED.format("has a tensor descriptor as an argument"), cubind.triton.report())
 
 
 class WithoutCompiler(unittest.TestCase):
