@@ -4,7 +4,6 @@ import contextlib
 import enum
 import hashlib
 import io
-import json
 import math
 import os
 import pathlib
@@ -17,7 +16,6 @@ import cubind
 import numpy as np
 import running
 import tuned_here
-from cubind import _defining, _written, kernel_tuning
 from fake_daemon import FakeDaemon
 from tuned_here import N, call, definition
 
@@ -26,6 +24,8 @@ NUMBERED = {
     "restrictions": [lambda block_size_x, per_thread: block_size_x * per_thread <= 512, "T == 'float'"],
     "answer": None,
 }
+_SENT = np.zeros(2_000_000, np.float32)
+SENT = {"arguments": [_SENT, _SENT, _SENT, np.int32(N)], "answer": None}
 _ARRAY = np.arange(9 << 20, dtype=np.float32)
 LARGE = {"arguments": [_ARRAY, tuned_here.A, tuned_here.B, np.int32(N)], "answer": None}
 
@@ -37,8 +37,8 @@ def tuned(client, **changed):
 class Tuned(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        defined = definition(), definition(**NUMBERED)
-        cls.daemon = cls.enterClassContext(tuned_here.Daemon(*defined, definition(**LARGE)))
+        defined = (definition(**changed) for changed in ({}, NUMBERED, LARGE, SENT))
+        cls.daemon = cls.enterClassContext(tuned_here.Daemon(*defined))
         cls.client = cls.enterClassContext(cubind.connect(cls.daemon.address, timeout=running.PATIENCE))
         cls.result = tuned(cls.client)
 
@@ -130,12 +130,9 @@ class Tuned(unittest.TestCase):
         self.assertEqual(self.jobs_left(), 0)
 
     def test_files_larger_than_a_message_are_defined(self):
-        large = np.zeros(2_000_000, np.float32)
-        defined = definition(arguments=[large, large, large, np.int32(N)], answer=None)
-        contents = kernel_tuning._Files(defined, may_share=False).contents
-        _defining.define(self.client._connection, defined.json(), contents)
-        names = [kernel["name"] for kernel in self.client.kernels(defined=True)]
-        self.assertIn(defined.name, names)
+        result = tuned(self.client, **SENT)
+        path = f"{self.daemon.folder}/store.db.kernels/{result.name}/c.npy"
+        np.testing.assert_array_equal(np.load(path), _SENT)
 
     def test_large_arrays_stay_in_memory_as_long_as_the_result_lives(self):
         result = tuned(self.client, **LARGE)
@@ -327,17 +324,23 @@ class Definitions(unittest.TestCase):
             self.assertEqual(definition(kernel_source=changed, answer=None).notes[0], told)
 
     def test_ptx_that_does_not_tell_is_not_trusted(self):
+        either = "c, p: read and written; n: read"
         for body, written in {
-            "p[0][n] = c[0];": None,
-            "c[n] = p[0][0];": {0},
-            "atomicAdd(&c[n], 1.0f);": {0},
-            "c[reinterpret_cast<int*>(p)[n]] = 1;": {0},
-            "float x[64]; for (int i = 0; i < 64; ++i) x[i] = c[i * n]; *p = c + int(x[n]);": {1},
-            "float* q = n > 3 ? c : *p; q[n] = 1;": None,
+            "p[0][n] = c[0];": either,
+            "c[n] = p[0][0];": "c: read and written; p, n: read",
+            "atomicAdd(&c[n], 1.0f);": "c: read and written; p, n: read",
+            "c[reinterpret_cast<int*>(p)[n]] = 1;": "c: read and written; p, n: read",
+            "float x[64]; for (int i = 0; i < 64; ++i) x[i] = c[i * n]; *p = c + int(x[n]);": "p: read and written; c, n: read",
+            "float* q = n > 3 ? c : *p; q[n] = 1;": either,
         }.items():
             source = f"__global__ void k(float* c, float** p, int n) {{ {body} }}"
-            found = _written.written_parameters("k.cu", {"k.cu": source}, "k", [], [0, 1])
-            self.assertEqual(found, written, body)
+            made = definition(
+                kernel_name="k",
+                kernel_source=source,
+                arguments=[tuned_here.A, tuned_here.A, N],
+                answer=None,
+            )
+            self.assertEqual(made.notes[0], written, body)
 
     def test_a_plain_kernel_is_the_reference(self):
         plain = 'extern "C" __global__ void plain(float* c, const float* a, const float* b, int n) {}'
@@ -355,7 +358,7 @@ class Definitions(unittest.TestCase):
             (path.parent / "parts/inner.cuh").write_text('#include "../../elsewhere.cuh"\n')
             path.write_text('#include "parts/outer.cuh"\n#include <cuda_fp16.h>\n// #include "no.cuh"\n')
             made = definition(kernel_source=path)
-        sources = {*made.files} - {"add_arrays_reference.cu"}
+        sources = {path for path in made.files if not path.endswith(".npy")} - {"add_arrays_reference.cu"}
         self.assertEqual(sources, {"add.cu", "parts/outer.cuh", "parts/inner.cuh"})
 
     def test_sizes_grids_and_options(self):
@@ -397,13 +400,13 @@ class Definitions(unittest.TestCase):
         bits = np.zeros(N, np.uint16)
         made = definition(kernel_source=source, arguments=[bits, bits, bits, N], answer=None)
         self.assertEqual(made.spec["arguments"]["c"]["buffer"], "bf16")
-        self.assertIn(b"'descr': '<u2'", made.arrays["c.npy"].npy())
+        self.assertIn(b"'descr': '<u2'", made.files["c.npy"])
 
     def test_files_of_arrays_are_numpys(self):
         array = np.arange(6, dtype=np.int32).reshape(2, 3)
         source = tuned_here.SOURCE.replace("const float* b", "const int* b")
         made = definition(kernel_source=source, arguments=[*call()["arguments"][:2], array, N])
-        self.assertTrue((np.load(io.BytesIO(made.arrays["b.npy"].npy())) == array).all())
+        self.assertTrue((np.load(io.BytesIO(made.files["b.npy"])) == array).all())
 
     def test_parameters_are_read_from_the_source(self):
         source = """
@@ -411,23 +414,17 @@ class Definitions(unittest.TestCase):
         template <typename T> __global__ void __launch_bounds__(256, 2)
         scale(T *y, const T *__restrict__ x, float const *w, unsigned long long n, const float4* q, double eps = 1, int) {}
         """
-        found = cubind._cuda_source.read_source(source, "scale", "").parameters("ns::scale<float>", "")
+        half, single = np.zeros(N, np.float16), np.zeros(N, np.float32)
+        given = {"kernel_source": source, "arguments": [half, half, single, 1, single, 2, 3], "answer": None}
+        made = definition(kernel_name="ns::scale<float>", **given)
+        types = {name: each.get("buffer") or each["scalar"] for name, each in made.spec["arguments"].items()}
         self.assertEqual(
-            [(each.name, each.type, each.is_pointer, each.is_read_only) for each in found],
-            [
-                ("y", "", True, False),
-                ("x", "", True, True),
-                ("w", "f32", True, True),
-                ("n", "u64", False, False),
-                ("q", "f32", True, True),
-                ("eps", "f64", False, False),
-                ("", "i32", False, False),
-            ],
+            types,
+            {"y": "f16", "x": "f16", "w": "f32", "n": "u64", "q": "f32", "eps": "f64", "argument_6": "i32"},
         )
-
-    def test_a_spec_is_json(self):
-        made = definition()
-        self.assertEqual(json.loads(made.json()), made.spec)
+        self.assertEqual(made.notes[0], "y: read and written; x, w, n, q, eps, argument_6: read")
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, r"it has scale\)"):
+            definition(kernel_name="hidden", **given)
 
 
 if __name__ == "__main__":

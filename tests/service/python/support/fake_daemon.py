@@ -16,13 +16,14 @@ pb = running.messages()
 class FakeDaemon(contextlib.AbstractContextManager):
     """Keeps definitions, and gives `answer` to questions for them: a reply, or an error's code. `asked` has
     the requests but for those by a hint that is not known, `defined` the parts by name, `hinted` the names by
-    hint. tcp: it listens on a port instead of a socket. refusal: code and details of the answer to every
-    question. events: of every tuning. marks: its errors have the daemon's mark."""
+    hint, `tuned` the requests for tunings. tcp: it listens on a port instead of a socket. refusal: code and
+    details of the answer to every question. events: of every tuning. marks: its errors have the daemon's
+    mark."""
 
     def __init__(self, answer=None, tcp=False, refusal=None, events=(), marks=True):
         self._marks = marks
         self.answer, self._refusal, self._events = answer, refusal, events
-        self.asked, self.defined, self.hinted = [], {}, {}
+        self.asked, self.defined, self.hinted, self.tuned = [], {}, {}, []
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cubind-fake-"))
         self.address = f"unix://{self.folder}/cubind.sock"
         handlers = {
@@ -33,7 +34,7 @@ class FakeDaemon(contextlib.AbstractContextManager):
                 self._define, pb.DefineKernelPart.FromString, pb.DefineKernelReply.SerializeToString
             ),
             "Tune": grpc.unary_stream_rpc_method_handler(
-                lambda *_: iter(self._events), pb.TuneRequest.FromString, pb.TuneEvent.SerializeToString
+                self._tune, pb.TuneRequest.FromString, pb.TuneEvent.SerializeToString
             ),
         }
         self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
@@ -67,6 +68,10 @@ class FakeDaemon(contextlib.AbstractContextManager):
             self._abort(context, answer, "as the test wants it")
         answer.kernel = request.kernel
         return answer
+
+    def _tune(self, request, _):
+        self.tuned.append(request)
+        return iter(self._events)
 
     def _abort(self, context, code, details):
         if self._marks:

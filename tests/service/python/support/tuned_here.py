@@ -3,10 +3,12 @@
 import itertools
 import json
 import pathlib
+import types
 
+import cubind
+import fake_daemon
 import numpy as np
 import running
-from cubind import _kernel_definition
 
 SOURCE = """
 extern "C" __global__ void add_arrays(float* c, const float* a, const float* b, int n) {
@@ -35,10 +37,24 @@ def call(**changed):
 
 
 def definition(**changed):
-    """What the call defines."""
-    asked = call(**changed)
-    divisors = tuple(asked.pop(f"grid_div_{axis}", None) for axis in "xyz")
-    return _kernel_definition.define(_kernel_definition.Asked(**asked, grid_divs=divisors))
+    """What a daemon gets of the call: name, spec, files and problem, with the notes of the result. Raises
+    what tune_kernel() does, which has sent nothing."""
+    done = fake_daemon.pb.TuneEvent(job={"state": "DONE"}, already_fresh=True)
+    with fake_daemon.FakeDaemon(events=[done]) as daemon, cubind.connect(daemon.address) as client:
+        try:
+            result = cubind.tune_kernel(**call(**changed), client=client, progress=False)
+        except cubind.CubindError:
+            assert not daemon.defined
+            raise
+        ((parts,),), (request,) = daemon.defined.values(), daemon.tuned
+    files = {}
+    for file in itertools.chain.from_iterable(part.files for part in parts):
+        files[file.path] = files.get(file.path, b"") + file.content
+    problem = {one.name: one.value for one in request.problems[0].dims}
+    spec = json.loads(parts[0].spec_json)
+    return types.SimpleNamespace(
+        name=spec["name"], spec=spec, files=files, problem=problem, notes=result.notes
+    )
 
 
 def time_us(values):
