@@ -3,11 +3,14 @@ starts, also each configuration of its autotuned kernels."""
 
 import gzip
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
+import warnings
 
 import python_found
 
@@ -15,12 +18,11 @@ python_found.require("grpc", "triton")
 import triton_found  # noqa: E402, F401
 
 # isort: split
-import cubind  # noqa: E402
+import cubind.triton  # noqa: E402
 import running  # noqa: E402
 import triton_replaying as replaying  # noqa: E402
 import triton_stub as stub  # noqa: E402
-from cubind.triton import _recording, _single  # noqa: E402
-from cubind.triton._recording import Recorder, read  # noqa: E402
+from fake_daemon import FakeDaemon, chosen  # noqa: E402
 
 replaying.require()
 
@@ -31,49 +33,83 @@ program.run()
 """
 
 
-def spec():
-    stub.start()
-    return replaying.spec()
+def lines_of(path):
+    """The kernels of a file of `record`."""
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+def entries_of(path):
+    """The functions of its kernels, each kernel once."""
+    return sorted({line["name"]: line["entry"] for line in lines_of(path)}.values())
 
 
 class File(unittest.TestCase):
     def setUp(self):
+        stub.start()
+        self.enterContext(warnings.catch_warnings(action="ignore"))  # its daemon has no compiled kernels
         self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()), "record")
 
+    def record(self):
+        """A program that calls and compiles a kernel twice. Returns what its daemon got, by name."""
+        with FakeDaemon(chosen(1)) as daemon, cubind.connect(daemon.address) as client:
+            cubind.triton.install(client, record=self.path)
+            self.addCleanup(cubind.triton.uninstall)
+            for _ in range(2):
+                with (
+                    tempfile.TemporaryDirectory() as cache,
+                    unittest.mock.patch.dict(os.environ, TRITON_CACHE_DIR=cache),
+                ):
+                    replaying.call(stub.tuned())
+            cubind.triton.uninstall()
+        return daemon.defined
+
+    def bake(self):
+        """The exit code, what is said, and what the daemon gets."""
+        with FakeDaemon(chosen(0, "NONE")) as daemon:
+            command = [sys.executable, "-m", "cubind.triton", "bake", self.path]
+            environment = {**os.environ, "CUBIND_ADDRESS": daemon.address}
+            ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+        return ended.returncode, ended.stdout + ended.stderr, daemon.defined
+
     def test_it_gives_back_what_was_added_once_by_any_process(self):
-        found = spec()
-        for _ in range(2):
-            recorder = Recorder(self.path)
-            recorder.add(found, 0)
-            recorder.add(found, 0)
-        (entry,) = read(self.path)
-        self.assertEqual(entry.spec, found)
-        self.assertEqual(entry.device["facts"]["cc_major"], 9)
-        self.assertEqual(len(gzip.decompress(self.path.read_bytes()).splitlines()), 2)
+        defined = self.record()
+        once = lines_of(self.path)
+        self.assertEqual({line["name"] for line in once}, {*defined})
+        self.assertEqual(len(once), len(defined))
+        self.assertEqual({line["device"]["facts"]["cc_major"] for line in once}, {9})
+        code, said, baked = self.bake()
+        self.assertEqual(code, 0, said)
+        self.record()
+        self.assertEqual(lines_of(self.path), 2 * once)
+        self.assertEqual(self.bake()[2], baked)
+        for name, ((first, *_), *_) in defined.items():
+            self.assertEqual(baked[name][0][0], first)
+
+    def test_each_configuration_is_a_kernel_of_its_own(self):
+        self.record()
+        _, said, baked = self.bake()
+        self.assertIn("2 kernels can be served by unix://", said)
+        recorded = {line["name"]: json.loads(line["spec"]) for line in lines_of(self.path)}
+        (autotuned,) = (name for name, each in recorded.items() if len(each["configurations"]) == 2)
+        singles = [json.loads(parts[0][0].spec_json) for name, parts in baked.items() if name != autotuned]
+        self.assertEqual([len(each["configurations"]) for each in singles], [1, 1])
+        for each in singles:
+            self.assertEqual([*each["arguments"]], ["a0", "a1", "a2", "a3"])
 
     def test_another_file_and_one_that_was_cut_are_refused(self):
-        Recorder(self.path).add(spec(), 0)
+        self.record()
         whole = self.path.read_bytes()
         for content in (b"text", whole[:-20], gzip.compress(b"{}"), gzip.compress(b'{"format": "x"}')):
             self.path.write_bytes(content)
-            with self.assertRaisesRegex(
-                cubind.InvalidArgumentError, "is not a file of python -m cubind.triton"
-            ):
-                list(read(self.path))
+            code, said, baked = self.bake()
+            self.assertEqual((code, baked), (1, {}))
+            self.assertIn("is not a file of python -m cubind.triton record", said)
 
     def test_an_empty_file_has_no_kernels(self):
-        Recorder(self.path)
-        self.assertEqual(list(read(self.path)), [])
-
-
-class Singles(unittest.TestCase):
-    def test_each_configuration_is_a_kernel_of_its_own(self):
-        found = spec()
-        singles = list(_single.singles_of(found))
-        self.assertEqual(len({one.name for one in singles}), 2)
-        for one in singles:
-            self.assertEqual(list(_single.singles_of(one)), [one])
-            self.assertEqual([*json.loads(one.json)["arguments"]], ["a0", "a1", "a2", "a3"])
+        self.path.touch()
+        code, said, _ = self.bake()
+        self.assertEqual(code, 1)
+        self.assertIn("has no kernel: the recorded program asked for none", said)
 
 
 class Baked(unittest.TestCase):
@@ -102,9 +138,8 @@ class Baked(unittest.TestCase):
         self.command(
             "record", "-o", self.file, self.program, CUBIND_EMBEDDED="0", CUBIND_ADDRESS="unix:///none"
         )
-        names = [entry.spec.entry for entry in _recording.read(self.file)]
         # Two autotuned calls, and their configurations as they were compiled.
-        self.assertEqual(sorted(names), ["add"] * 2 + ["scale"] * 6 + ["total"])
+        self.assertEqual(entries_of(self.file), ["add"] * 2 + ["scale"] * 6 + ["total"])
         self.check_baked(7)
 
     def test_a_machine_without_a_gpu_records_for_one(self):
@@ -112,8 +147,7 @@ class Baked(unittest.TestCase):
         environment = {"CUBIND_EMBEDDED": "0", "CUBIND_ADDRESS": "unix:///none"}
         command = ["record", "--target", "sm_90", "-o", self.file, self.program]
         running.run_python_for_both(["-m", "cubind.triton", *command], False, **environment)
-        names = [entry.spec.entry for entry in _recording.read(self.file)]
-        self.assertEqual(sorted(names), ["add"] * 2 + ["scale"] * 4 + ["total"])
+        self.assertEqual(entries_of(self.file), ["add"] * 2 + ["scale"] * 4 + ["total"])
         self.check_baked(7)
 
     def test_a_module_is_run_with_options_of_its_own(self):
