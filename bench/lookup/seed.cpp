@@ -18,6 +18,7 @@
 #include "server/lookup/todays_trial.hpp"
 #include "server/store/store.hpp"
 #include "tests/support/example_facts.hpp"
+#include "tests/support/facts.hpp"
 #include "tuner/spec/keys.hpp"
 #include "tuner/spec/space.hpp"
 #include "tuner/spec/spec_folder.hpp"
@@ -104,23 +105,11 @@ class Seed {
     record.cubin = artifact(writer, problem, record.configuration, record.architecture);
     record.trial = todays_trial_key(spec_, record, record.configuration, device_.facts).value();
     record.evidence = Evidence::Measured;
-    record.timing.set_median_us(10);
-    record.timing.set_low_us(9.9);
-    record.timing.set_high_us(10.1);
-    record.timing.set_samples(30);
+    record.timing = test::timing_of(10, 9.9, 10.1, 30, "2026-11-21T12:00:00.000Z");
     record.timing.set_sm_mhz(1980);
     record.timing.set_power_limit_mw(700000);
     record.timing.set_gain_over_default(1.1);
-    record.timing.set_timer("cupti");
-    record.timing.set_tick_us(0.032);
-    record.timing.set_measured_at("2026-11-21T12:00:00.000Z");
-    record.verification.set_verified(true);
-    record.verification.set_digest(bytes_of(verification_digest(spec_)));
-    record.verification.set_reference("kernel");
-    record.verification.set_worst_excess(0.25);
-    record.verification.set_same_bits(true);
-    record.verification.set_after_timing(true);
-    to_wire(problem, *record.verification.add_problems());
+    record.verification = test::verified(verification_digest(spec_), "kernel", std::vector{problem});
     writer.put_record(record);
     ask_for(record);
   }

@@ -38,20 +38,8 @@ TableRecord record_of(const KernelSpec& spec, const DeviceClass& device, std::in
   record.numerics = "tolerance";
   record.name_space = name_space;
   record.driver_cuda = 13000;
-  record.timing.set_median_us(2.5);
-  record.timing.set_low_us(2.5);
-  record.timing.set_high_us(2.5);
-  record.timing.set_samples(5);
-  record.timing.set_timer("cupti");
-  record.timing.set_tick_us(0.032);
-  record.timing.set_measured_at("2026-01-02T03:04:05Z");
-  record.verification.set_verified(true);
-  record.verification.set_digest(bytes_of(verification_digest(spec)));
-  record.verification.set_reference("default");
-  record.verification.set_worst_excess(0.25);
-  record.verification.set_same_bits(true);
-  record.verification.set_after_timing(true);
-  set_problems(std::vector{context.problem}, record.verification);
+  record.timing = timing_of(2.5, 2.5, 2.5, 5, "2026-01-02T03:04:05Z");
+  record.verification = verified(verification_digest(spec), "default", std::vector{context.problem});
   return record;
 }
 

@@ -58,23 +58,11 @@ inline Table example_table() {
   record.interface = Digest::of("interface");
   record.numerics = "tolerance";
   record.driver_cuda = 13000;
-  record.timing.set_median_us(2.5);
-  record.timing.set_low_us(2.5);
-  record.timing.set_high_us(2.5625);
-  record.timing.set_samples(5);
+  record.timing = test::timing_of(2.5, 2.5, 2.5625, 5, "2026-01-02T03:04:05Z");
   record.timing.set_sm_mhz(1980);
   record.timing.set_power_limit_mw(700000);
   record.timing.set_gain_over_default(1.25);
-  record.timing.set_timer("cupti");
-  record.timing.set_tick_us(0.032);
-  record.timing.set_measured_at("2026-01-02T03:04:05Z");
-  record.verification.set_verified(true);
-  record.verification.set_digest(bytes_of(Digest::of("verification")));
-  record.verification.set_reference("kernel");
-  record.verification.set_worst_excess(0.25);
-  record.verification.set_same_bits(true);
-  record.verification.set_after_timing(true);
-  test::set_problems(std::vector{example_problem()}, record.verification);
+  record.verification = test::verified(Digest::of("verification"), "kernel", std::vector{example_problem()});
   table.records.push_back(record);
   return table;
 }
