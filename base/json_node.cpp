@@ -237,13 +237,17 @@ double JsonNode::number_or(std::string_view key, double fallback) const {
   return member ? member->as_number() : fallback;
 }
 
-void JsonNode::expect_keys(std::initializer_list<std::string_view> known) const {
+void JsonNode::expect_keys(std::span<const std::string> known) const {
   for (const JsonNode& member : members()) {
     if (std::ranges::find(known, member.key()) == known.end()) {
-      const std::vector<std::string> names(known.begin(), known.end());
-      member.fail("unexpected key" + suggestion(member.key(), names));
+      member.fail("unexpected key" + suggestion(member.key(), known));
     }
   }
+}
+
+void JsonNode::expect_keys(std::initializer_list<std::string_view> known) const {
+  const std::vector<std::string> names(known.begin(), known.end());
+  expect_keys(std::span<const std::string>(names));
 }
 
 void JsonNode::fail(std::string cause) const {

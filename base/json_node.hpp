@@ -76,6 +76,7 @@ class JsonNode {
 
   /// Refuses members that are not listed, at the pointer of the member: `unexpected key, did you mean
   /// "tunables"?`
+  void expect_keys(std::span<const std::string> known) const;
   void expect_keys(std::initializer_list<std::string_view> known) const;
 
   /// Throws the error for this place.

@@ -1,5 +1,5 @@
-# cubind_embed(FILE schemas/table.schema.json NAME kTableSchema)
-#   Makes "schemas/table.schema.hpp", which holds the file's text as `inline constexpr std::string_view cubind::kTableSchema`.
+# cubind_embed(FILE schemas/store.sql NAME kStoreSchema)
+#   Makes "schemas/store.hpp", which holds the file's text as `inline constexpr std::string_view cubind::kStoreSchema`.
 #   HEADER names another header, for files that differ in their extension alone.
 function(cubind_embed)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "FILE;NAME;HEADER" "")

@@ -15,7 +15,7 @@ inline constexpr int kMaxRounds = 2000;                           // of their fi
 inline constexpr int kMaxProblems = 1000;                         // of one Tune
 inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20;  // of what is streamed
 inline constexpr std::size_t kMaxCubinBytes = std::size_t{256} << 20;
-inline constexpr double kMaxTimeUs = 3.6e9;  // of one sample: an hour; schemas/table.schema.json has it too
+inline constexpr double kMaxTimeUs = 3.6e9;  // of one sample: an hour
 // zstd bytes of the cubins within another message: gRPC's limit of 4 MiB would end a lease stream with all
 // its leases.
 inline constexpr std::size_t kMaxInlineCubinBytes = std::size_t{3} << 20;

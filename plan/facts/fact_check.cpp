@@ -50,7 +50,7 @@ void check_value(const Message& fact, const Field& field, int index, const std::
   if (field.cpp_type() == Field::CPPTYPE_DOUBLE) {
     const double value =
         repeated ? access.GetRepeatedDouble(fact, &field, index) : access.GetDouble(fact, &field);
-    is_duration(field) ? check_duration(value, place) : check_number(value, most_of(field), place);
+    check_number(field, value, place);
   } else if (field.type() == Field::TYPE_STRING) {
     check_string(field.name(),
                  repeated ? access.GetRepeatedString(fact, &field, index) : access.GetString(fact, &field),
@@ -63,17 +63,18 @@ void check_value(const Message& fact, const Field& field, int index, const std::
 
 }  // namespace
 
-bool is_duration(const Field& field) {
-  return std::ranges::find(kDurations, field.name()) != kDurations.end();
-}
-
-// What has no unit is finite.
-double most_of(const Field& field) {
+void check_number(const Field& field, double value, const std::string& where) {
   const std::string_view name = field.name();
-  return name.ends_with("_us")      ? kMaxTimeUs
-         : name.ends_with("ms")     ? kMaxMs
-         : name.starts_with("gain") ? kMaxRatio
-                                    : std::numeric_limits<double>::max();
+  if (std::ranges::find(kDurations, name) != kDurations.end()) {
+    return check_duration(value, where);
+  }
+  // What has no unit is finite.
+  check_number(value,
+               name.ends_with("_us")      ? kMaxTimeUs
+               : name.ends_with("ms")     ? kMaxMs
+               : name.starts_with("gain") ? kMaxRatio
+                                          : std::numeric_limits<double>::max(),
+               where);
 }
 
 void check_fact(const Message& fact, const std::string& field) {

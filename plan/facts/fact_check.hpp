@@ -7,10 +7,8 @@
 
 namespace cubind {
 
-/// A time that something took: it is not zero.
-bool is_duration(const google::protobuf::FieldDescriptor& field);
-/// The largest number that the field may hold.
-double most_of(const google::protobuf::FieldDescriptor& field);
+/// Refuses a number outside of the field's range. `where` names it in errors.
+void check_number(const google::protobuf::FieldDescriptor& field, double value, const std::string& where);
 
 /// Refuses a field that this version does not know, a number that is none, negative or too large, and a text
 /// that is too long or not for a terminal. `field` names the message in errors.

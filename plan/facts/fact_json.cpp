@@ -81,11 +81,23 @@ bool is_zero(const OrderedJson& value) {
   return value == false || value == 0 || (value.is_string() && value.get_ref<const std::string&>().empty());
 }
 
+double number_of(const JsonNode& node, const Field& field) {
+  const double value = node.as_number();
+  check_number(field, value, node.where());
+  return value;
+}
+
 void read_value(const JsonNode& node, const Field& field, Message& fact) {
   const auto& access = *fact.GetReflection();
+  if (field.is_repeated()) {
+    for (const JsonNode& element : node.elements()) {
+      access.AddDouble(&fact, &field, number_of(element, field));
+    }
+    return;
+  }
   switch (field.cpp_type()) {
     case Field::CPPTYPE_DOUBLE:
-      return access.SetDouble(&fact, &field, node.as_number());
+      return access.SetDouble(&fact, &field, number_of(node, field));
     case Field::CPPTYPE_UINT32:
       return access.SetUInt32(
           &fact, &field,
@@ -103,44 +115,14 @@ void read_value(const JsonNode& node, const Field& field, Message& fact) {
   }
 }
 
-OrderedJson schema_of(const Field& field) {
-  switch (field.cpp_type()) {
-    case Field::CPPTYPE_DOUBLE:
-      return {{"type", "number"},
-              {"minimum", is_duration(field) ? kLeastTimeUs : 0},
-              {"maximum", most_of(field)}};
-    case Field::CPPTYPE_BOOL:
-      return {{"type", "boolean"}};
-    case Field::CPPTYPE_STRING:
-      return {{"type", "string"}};
-    default:
-      return {{"type", "integer"}, {"minimum", 0}};
-  }
-}
-
-/// Numbers, flags, texts.
+/// Numbers, flags, texts; lists of numbers.
 bool is_plain(const Field& field) {
-  return field.type() != Field::TYPE_BYTES && field.cpp_type() != Field::CPPTYPE_ENUM &&
-         field.cpp_type() != Field::CPPTYPE_MESSAGE;
+  return field.is_repeated() ? field.cpp_type() == Field::CPPTYPE_DOUBLE
+                             : field.type() != Field::TYPE_BYTES && field.cpp_type() != Field::CPPTYPE_ENUM &&
+                                   field.cpp_type() != Field::CPPTYPE_MESSAGE;
 }
 
 }  // namespace
-
-void add_schema(OrderedJson& properties, const google::protobuf::Descriptor& type) {
-  for (int number = 1; number <= kLastPrinted; ++number) {
-    const Field* field = type.FindFieldByNumber(number);
-    if (field == nullptr) {
-      continue;
-    }
-    if (field->message_type() == Conditions::descriptor()) {
-      add_schema(properties, *field->message_type());
-    } else if (is_plain(*field) && !properties.contains(name_of(*field))) {
-      properties[name_of(*field)] = field->is_repeated()
-                                        ? OrderedJson{{"type", "array"}, {"items", schema_of(*field)}}
-                                        : schema_of(*field);
-    }
-  }
-}
 
 void add_fields(OrderedJson& json, const Message& fact, int first, int last) {
   const auto& type = *fact.GetDescriptor();
@@ -166,25 +148,24 @@ void add_device_facts(OrderedJson& json, const v1::DeviceFacts& facts, int last)
   add_fields(json, facts, v1::DeviceFacts::kSmCountFieldNumber, last);
 }
 
-void read_fields(const JsonNode& node, Message& fact) {
+std::vector<std::string> read_fields(const JsonNode& node, Message& fact) {
   const auto& access = *fact.GetReflection();
+  std::vector<std::string> names;
   for (int number = 1; number <= kLastPrinted; ++number) {
     const Field* field = fact.GetDescriptor()->FindFieldByNumber(number);
     if (field == nullptr) {
       continue;
     }
     if (field->message_type() == Conditions::descriptor()) {
-      read_fields(node, *access.MutableMessage(&fact, field));
-    } else if (!node.contains(name_of(*field)) || field->type() == Field::TYPE_BYTES) {
-      continue;
-    } else if (!field->is_repeated()) {
-      read_value(node.at(name_of(*field)), *field, fact);
-    } else if (field->cpp_type() == Field::CPPTYPE_DOUBLE) {
-      for (const JsonNode& element : node.at(name_of(*field)).elements()) {
-        access.AddDouble(&fact, field, element.as_number());
+      std::ranges::move(read_fields(node, *access.MutableMessage(&fact, field)), std::back_inserter(names));
+    } else if (is_plain(*field)) {
+      names.push_back(name_of(*field));
+      if (const auto value = node.find(names.back())) {
+        read_value(*value, *field, fact);
       }
     }
   }
+  return names;
 }
 
 }  // namespace cubind

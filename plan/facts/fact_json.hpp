@@ -3,6 +3,9 @@
 
 #include <google/protobuf/message.h>
 
+#include <string>
+#include <vector>
+
 #include "base/json.hpp"
 #include "base/json_node.hpp"
 #include "plan/facts/facts.hpp"
@@ -26,12 +29,9 @@ inline OrderedJson to_json(const google::protobuf::Message& fact) {
 /// The same of a device, with "compute_capability": "9.0".
 void add_device_facts(OrderedJson& json, const v1::DeviceFacts& facts, int last = kLastPrinted);
 
-/// Adds a JSON Schema of the numbers, flags, texts and lists of numbers that are printed and not among the
-/// properties, with the ranges of fact_check.hpp.
-void add_schema(OrderedJson& properties, const google::protobuf::Descriptor& type);
-
 /// Reads numbers, flags, texts and lists of numbers that are printed and may be absent. Throws
-/// Error(InvalidArgument) at a value of another type or range.
-void read_fields(const JsonNode& node, google::protobuf::Message& fact);
+/// Error(InvalidArgument) at a value of another type, or outside of the range of fact_check.hpp. Returns the
+/// names that it looked for.
+std::vector<std::string> read_fields(const JsonNode& node, google::protobuf::Message& fact);
 
 }  // namespace cubind

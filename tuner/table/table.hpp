@@ -1,7 +1,7 @@
 // A tuning table: export writes it, import reads it, the replay device plays it, and teams keep it in version
 // control.
 //
-// JSON, described by schemas/table.schema.json. Canonical: devices, records and trials sorted by their keys,
+// JSON, described in docs/tables.md. Canonical: devices, records and trials sorted by their keys,
 // each on a line of its own, no date and no host of the export, so that an unchanged table prints the same
 // bytes.
 #pragma once
@@ -90,8 +90,8 @@ struct Table {
 /// imported.
 inline constexpr std::size_t kMaxTableBytes = std::size_t{64} << 20;
 
-/// Reads a table. Checks it against the schema, then the rules that a schema cannot express: names of at most
-/// 256 bytes without control characters, dims from 0 to 2^48, no two records or trials with the same key,
+/// Reads a table. Refuses members that it does not know, and what breaks a rule: names of at most 256 bytes
+/// without control characters, dims from 0 to 2^48, no two records or trials with the same key,
 /// every device class listed, low <= median <= high. Throws Error(InvalidArgument) at "FILE /json/pointer",
 /// and ResourceExhausted above kMaxTableBytes.
 Table read_table(std::string_view text, const std::string& file, const Interrupt& interrupt = {});

@@ -275,21 +275,14 @@ std::string other_interface(std::size_t records, const std::string& kernel, cons
 
 TableCheck check_table(std::string_view text, const std::string& file, const KnownSpecs& known) {
   TableCheck check;
-  const auto add = [&](const Error& error) { check.findings.push_back({error.where(), error.cause()}); };
   try {
     const OrderedJson document = parse_json_strict(text, file);
-    for (const Error& error : table_schema().violations(document, file)) {
-      add(error);
-    }
-    if (!check.findings.empty()) {
-      return check;
-    }
     TableParts parts = read_table_parts(document, file, std::numeric_limits<std::size_t>::max());
     check.records = parts.table.records.size();
     check.trials = parts.table.trials.size();
     check.findings = Checker(file, known, std::move(parts)).run();
   } catch (const Error& error) {
-    add(error);
+    check.findings.push_back({error.where(), error.cause()});
   }
   return check;
 }

@@ -23,8 +23,8 @@ struct TableCheck {
   std::vector<TableFinding> findings;
 };
 
-/// All faults, in the order of the file. First the faults that make it no table (then it looks no further) or
-/// an element unreadable. Then, for each record and trial:
+/// Faults in the order of the file. First what makes it no table (then it looks no further) and the first
+/// fault of each element that is unreadable. Then, for each other record and trial:
 ///  - the kernel: known, with the interface of today (one finding per kernel, with a count);
 ///  - the problem: canonical for the kernel's spec;
 ///  - the configuration: values that the spec lists; the constraints and launch limits hold on the measured

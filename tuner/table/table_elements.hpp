@@ -1,5 +1,5 @@
-// One device, record or trial of a table, which satisfies the schema. Each function throws
-// Error(InvalidArgument) at the place in the file for what a schema cannot say.
+// One device, record or trial of a table. Each function throws Error(InvalidArgument) at the location in the
+// file that breaks the format (docs/tables.md).
 #pragma once
 
 #include "base/json_node.hpp"

@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
-#include "base/json_schema.hpp"
 #include "tuner/spec/keys.hpp"
 #include "tuner/table/table.hpp"
 
@@ -20,14 +19,7 @@ struct TableParts {
   std::vector<Error> faults;                             // in the order of the file
 };
 
-/// schemas/table.schema.json.
-const JsonSchema& table_schema();
-
-/// Throws the first violation of the schema. Goes through the lists in parts: a validator cannot be
-/// interrupted, and it collects every violation of its input.
-void validate_table(const OrderedJson& document, const std::string& file, const Interrupt& interrupt);
-
-/// Reads a document that satisfies the schema. Throws the fault that reaches `max_faults`.
+/// Throws what makes the document no table, and the fault of an element that reaches `max_faults`.
 TableParts read_table_parts(const OrderedJson& document, const std::string& file, std::size_t max_faults,
                             const Interrupt& interrupt = {});
 

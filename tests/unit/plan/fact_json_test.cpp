@@ -34,9 +34,11 @@ TEST_CASE("digests and enumerators and problems print as everywhere") {
   CHECK(json["problem"]["dims"]["N"] == 4096);
 }
 
-TEST_CASE("what is printed is read back and a value of another type is refused at its place") {
+TEST_CASE("what is printed is read back and a value of another type or range is refused at its place") {
   Timing timing;
   timing.set_median_us(2.5);
+  timing.set_low_us(2.5);
+  timing.set_high_us(2.75);
   timing.set_samples(12);
   timing.set_timer("cupti");
   const OrderedJson printed = to_json(timing);
@@ -46,6 +48,8 @@ TEST_CASE("what is printed is read back and a value of another type is refused a
   CHECK(read == timing);
   const OrderedJson forged{{"samples", -1}};
   CHECK_THROWS_WITH(read_fields(JsonNode(forged, "t.json"), read), Catch::Contains("t.json /samples"));
+  const OrderedJson endless{{"time_us", 1e308}};
+  CHECK_THROWS_WITH(read_fields(JsonNode(endless, "t.json"), read), Catch::Contains("t.json /time_us"));
 }
 
 }  // namespace

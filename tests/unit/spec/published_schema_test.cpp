@@ -2,11 +2,14 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <optional>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "base/json_schema.hpp"
 #include "tests/support/malformed.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
@@ -14,9 +17,22 @@
 namespace cubind::test {
 namespace {
 
-JsonSchema published_schema() {
-  return JsonSchema(read_file(source_dir() / "schemas/kernel_spec.schema.json"), "kernel_spec.schema.json");
-}
+class PublishedSchema {
+ public:
+  PublishedSchema() {
+    const valijson::adapters::NlohmannJsonAdapter adapter(source_);
+    valijson::SchemaParser(valijson::SchemaParser::kDraft7).populateSchema(adapter, schema_);
+  }
+
+  bool accepts(const OrderedJson& document) const {
+    const Json copy(document);  // named: of a temporary the adapter reads freed memory
+    return valijson::Validator().validate(schema_, valijson::adapters::NlohmannJsonAdapter(copy), nullptr);
+  }
+
+ private:
+  const Json source_ = Json::parse(read_file(source_dir() / "schemas/kernel_spec.schema.json"));
+  valijson::Schema schema_;
+};
 
 bool is_read(const SpecBuilder& builder) {
   try {
@@ -98,7 +114,7 @@ std::vector<OrderedJson> damaged(const OrderedJson& json) {
 }  // namespace
 
 TEST_CASE("what the published schema refuses, the readers refuse") {
-  const JsonSchema schema = published_schema();
+  const PublishedSchema schema;
   SpecBuilder builder;
   builder.json["$schema"] = "kernel_spec.schema.json";
   builder.json["description"] = "y = x * alpha";
@@ -111,7 +127,7 @@ TEST_CASE("what the published schema refuses, the readers refuse") {
   REQUIRE(is_read(builder));
   std::size_t refused = 0;
   for (const OrderedJson& json : damaged(builder.json)) {
-    if (schema.violations(json, "scale.json").empty()) {
+    if (schema.accepts(json)) {
       continue;
     }
     ++refused;
@@ -124,12 +140,12 @@ TEST_CASE("what the published schema refuses, the readers refuse") {
 }
 
 TEST_CASE("each malformed spec that the published schema refuses is refused by the readers") {
-  const JsonSchema schema = published_schema();
+  const PublishedSchema schema;
   std::size_t refused = 0;
   const TempDir folder;
   for (const MalformedFile& file : write_malformed("specs", folder.path())) {
     const auto document = document_of(file.path);
-    if (document && !schema.violations(*document, file.path).empty()) {
+    if (document && !schema.accepts(*document)) {
       ++refused;
       CHECK_THROWS_AS(load_kernel_spec(file.path), Error);
     }
@@ -138,13 +154,13 @@ TEST_CASE("each malformed spec that the published schema refuses is refused by t
 }
 
 TEST_CASE("each shipped spec passes the published schema and the readers") {
-  const JsonSchema schema = published_schema();
+  const PublishedSchema schema;
   std::size_t count = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() / "variants")) {
     const auto document = entry.path().extension() == ".json" ? document_of(entry.path()) : std::nullopt;
     if (document && document->contains("launches")) {
       INFO(entry.path());
-      CHECK_NOTHROW(schema.validate(*document, entry.path().string()));
+      CHECK(schema.accepts(*document));
       CHECK_NOTHROW(load_kernel_spec(entry.path().string()));
       ++count;
     }
@@ -169,16 +185,16 @@ TEST_CASE("the published schema lists the options that the readers allow") {
 }
 
 TEST_CASE("the published schema knows what is reserved so that editors do not mark it") {
-  const JsonSchema schema = published_schema();
+  const PublishedSchema schema;
   SpecBuilder builder;
-  CHECK_NOTHROW(schema.validate(builder.json, "scale.json"));
+  CHECK(schema.accepts(builder.json));
   builder.json["problem"]["scenarios"] = {{"skewed", OrderedJson::object()}};
   builder.json["launches"][0]["tensor_map"] = {{"x", OrderedJson::object()}};
   builder.json["launches"][0]["cluster"] = {"2"};
   builder.json["launches"][0]["cooperative"] = true;
-  CHECK_NOTHROW(schema.validate(builder.json, "scale.json"));
+  CHECK(schema.accepts(builder.json));
   builder.json["launches"][0]["clusters"] = {"2"};
-  CHECK_THROWS_AS(schema.validate(builder.json, "scale.json"), Error);
+  CHECK(!schema.accepts(builder.json));
 }
 
 }  // namespace cubind::test

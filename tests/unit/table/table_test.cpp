@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/unit/table/example_table.hpp"
 
@@ -165,6 +166,30 @@ TEST_CASE("a record of a device that the table does not list is refused") {
   Table table = example_table();
   table.records[0].context.device_class = Digest::of("another");
   CHECK_THROWS_WITH(read_table(print_table(table), "t.json"), Catch::Contains("/records/0/device"));
+}
+
+TEST_CASE("a member that no table has is refused in each element") {
+  const OrderedJson valid = parse_json_strict(print_table(compared_table()), "t.json");
+  const std::vector<std::string> members = {"/x",
+                                            "/devices/0/x",
+                                            "/devices/0/facts/x",
+                                            "/devices/0/facts/cc_major",
+                                            "/records/0/x",
+                                            "/records/0/problem/x",
+                                            "/records/0/toolchain/x",
+                                            "/records/0/verification/x",
+                                            "/records/0/over_library/0/x",
+                                            "/trials/0/x",
+                                            "/trials/0/fault_count",
+                                            "/trials/0/resources/0/x",
+                                            "/trials/0/screening/0/x",
+                                            "/trials/0/verifications/0/x"};
+  for (const std::string& member : members) {
+    OrderedJson json = valid;
+    json[OrderedJson::json_pointer(member)] = 1;
+    CHECK_THROWS_WITH(read_table(json.dump(), "t.json"),
+                      Catch::StartsWith("t.json " + member + ": unexpected key"));
+  }
 }
 
 TEST_CASE("another version of the format is refused") {
