@@ -24,6 +24,7 @@ _MOST_EXACT = 1024  # keys with all numbers, of which a program may have any num
 # What a key has of an argument.
 _TENSOR = "{0}.dtype, {0}.data_ptr() & 15"
 _EXACT = "{0}.__class__, {0}"
+_FLOAT = "{0}.__class__, repr({0})"  # 0.0 and -0.0 are equal, and a NaN is not
 _CLASS = "{0}.__class__"
 # Triton compiles for 1, multiples of 16, and the sizes of 32, 64 and unsigned 64 bits.
 _INTEGER = "{0}.__class__, {0} == 1, not {0} & 15, -0x80000000 <= {0} < 0x80000000, {0} < 0x8000000000000000"
@@ -154,8 +155,10 @@ class Bound:
 
     def _kind(self, name: str, value: Any) -> str:
         """What a key has of the argument; "": no key can have it."""
+        if isinstance(value, float) and name in self._constants | self._key_names:
+            return _FLOAT
         if name in self._constants:
-            return _EXACT if value is None or isinstance(value, (bool, int, float, str, tl.dtype)) else ""
+            return _EXACT if value is None or isinstance(value, (bool, int, str, tl.dtype)) else ""
         if value is None or type(value) is bool:
             return _EXACT
         if type(value) in (int, float):

@@ -9,6 +9,7 @@ import triton
 
 from . import _triton_private as private
 from . import definition as d
+from ._globals import globals_of
 from ._own import StaysOwnError
 from ._single import parameters_of, single
 from ._spec import Spec, code_of
@@ -26,11 +27,13 @@ class Kernel:
 
     @property
     def hint(self) -> str:
-        """Triton's own key: of the function with its callees and their lines, the specialization, the options
-        and this installation of Triton. Raises StaysOwnError where spec does for what the options, parameters
-        or environment are."""
+        """Triton's own key, of the function with its callees and their lines, the specialization, the options
+        and this installation of Triton, with what that leaves out. Raises StaysOwnError where spec does for
+        what the options, parameters or environment are."""
         self._options_and_parameters()
-        return d.digest(d.canonical([d.FORMAT, "compiled", self.compiling.digest]))
+        source = self.compiling.source
+        told = [source.key(), globals_of(source.source.fn)]
+        return d.digest(d.canonical([d.FORMAT, "compiled", self.compiling.digest, told]))
 
     @functools.cached_property
     def spec(self) -> Spec:

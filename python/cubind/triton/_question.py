@@ -13,6 +13,7 @@ import triton
 from . import _triton_private as private
 from . import definition as d
 from ._arguments import Arguments, evaluate_grid, label, plain, with_roles
+from ._globals import globals_of
 from ._hooks import cleared_by
 from ._own import StaysOwnError
 from ._roles import roles_of
@@ -64,6 +65,7 @@ class Question:
         if problem is not None:
             self._key = (*problem.items(), ("arguments", d.arguments_digest(self._told)))
         self._sources = [source.without_tensors() for source in sources]
+        self._globals = globals_of(jit)
         self._reset_to_zero = tuple(tuner.reset_to_zero)
         self._restore_value = tuple(tuner.restore_value)
         self._graph_launch = bool(tuner.use_cuda_graph)
@@ -76,7 +78,8 @@ class Question:
             [source.key(), configuration, *sorted(cleared)]
             for source, configuration, cleared in zip(self._sources, self._values(), self._cleared)
         ]
-        return d.digest(d.canonical([d.FORMAT, self._versions(), self._key, sources]))
+        told = [self._globals, self._reset_to_zero, d.not_finite(self._told)]
+        return d.digest(d.canonical([d.FORMAT, self._versions(), self._key, sources, told]))
 
     def hint_with(self, values: bool) -> str:
         """The same for a definition with or without the elements of small integer tensors: another kernel,

@@ -1,6 +1,6 @@
 """What cubind uses of Triton beyond its documented interface: all of it is here, in _bound.py, in
-_triton_cache.py, in _launching.py, in _roles.py, which reads TTIR by Triton's own parser, and in
-worker/toolchain.py.
+_globals.py, in _triton_cache.py, in _launching.py, in _roles.py, which reads TTIR by Triton's own parser, and
+in worker/toolchain.py.
 
 Tested with Triton 3.4 to 3.9; worker/toolchain.py refuses others. Import this only after Triton.
 """
@@ -97,6 +97,13 @@ def check_environment() -> None:
     for name, value in get_cache_invalidating_env_vars().items():
         if name not in _HARMLESS_VARIABLES and value not in ("", "0", "false"):
             raise StaysOwnError(f"is compiled in another way by {name}={value}")
+    others = {
+        "TRITON_LIBDEVICE_PATH": knobs.nvidia.libdevice_path,
+        "TRITON_INSTRUMENTATION_MODE": getattr(knobs.compilation, "instrumentation_mode", ""),
+    }
+    for name, value in others.items():
+        if value:
+            raise StaysOwnError(f"is compiled in another way by {name}={value}"[:256])
     if getattr(knobs.runtime, "add_stages_inspection_hook", None) is not None:
         raise StaysOwnError("is compiled with stages that a hook adds to Triton's")
 
@@ -188,8 +195,9 @@ class Source:
 
     def key(self) -> str:
         """What Triton keeps TTIR under: the function with its callees and their lines, the specialization,
-        all options, and the precision of tl.dot."""
-        return f"{self.source.hash()} {self.options.hash()} {knobs.language.fp32_default}"
+        all options, and the precision of tl.dot. To Triton the constants 1 and "1" are the same."""
+        constants = self.source.constants
+        return f"{self.source.hash()} {constants} {self.options.hash()} {knobs.language.fp32_default}"
 
     def without_tensors(self) -> Source:
         """What TTIR is made from. It may outlive the call, whose memory it does not hold."""
@@ -267,7 +275,8 @@ def _pack_arguments_of_3_4(
 def options_of(options: Any) -> dict[str, int | bool]:
     """Those of a compile behind TTIR, without those that have their default. Raises StaysOwnError for one
     that reaches a file, a flag of ptxas, or what cubind does not know."""
-    defaults = {**vars(type(options)()), "enable_fp_fusion": True}  # of a compile that is not told otherwise
+    # Of a compile that is not told otherwise, also by the environment when Triton was imported.
+    defaults = {**vars(type(options)()), "enable_fp_fusion": True, "ptx_options": None}
     told: dict[str, int | bool] = {}
     for name, value in vars(options).items():
         if name in _TAKEN_IN:

@@ -141,6 +141,15 @@ def arguments_digest(arguments: tuple[Argument, ...]) -> str:
     return digest(canonical([_json_of_argument(argument) for argument in arguments]))
 
 
+def not_finite(arguments: tuple[Argument, ...]) -> list[tuple[str, str]]:
+    """The numbers that are infinite or NaN, which are part of what a kernel is: names and values."""
+    return [
+        (each.name, str(each.value))
+        for each in arguments
+        if isinstance(each, Scalar) and not math.isfinite(each.value)
+    ]
+
+
 def canonical(value: Plain) -> bytes:
     """JSON with sorted names, no spaces and ASCII alone."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)

@@ -102,6 +102,16 @@ class Plain(Case):
         self.assertEqual(self.ordinary, 2)
         self.assertEqual([each[4][2] for each in Launches.passed], [1000, 1001, 1003, 1000, 992])
 
+    def test_constants_are_told_apart_by_their_bits(self):
+        @triton.jit
+        def fills(y, value: tl.constexpr):
+            tl.store(y, value)
+
+        bound = cubind.triton.bind(fills, (1,))
+        for value in ("0.0", "-0.0", "nan", "nan", "nan", "inf", "-inf"):
+            bound(self.y, float(value))
+        self.assertEqual(self.ordinary, 5)
+
     def test_a_grid_may_be_computed_from_the_arguments(self):
         bound = cubind.triton.bind(mixed, grid, kind=tl.float32)
         for n in (100, 200, 300):
