@@ -9,7 +9,7 @@ import torch
 
 from ._attention import masked_call
 from ._gpu import is_capturing
-from ._model_masks import MARK, Mask, Pattern, UnsupportedError, version_of
+from ._model_masks import Mask, Pattern, UnsupportedError, marks, version_of
 from ._packed_attention import attend_packed, rows_of
 
 
@@ -48,13 +48,15 @@ class _Used:
 def proven(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
     """What mask the tensor is. It is looked at when the same tensor is used for the second time, so that one
     that is made for each call costs nothing. Raises UnsupportedError."""
-    known = getattr(tensor, MARK, None)
+    if tensor.requires_grad:
+        raise UnsupportedError("a mask with gradients")
+    known = marks.get(tensor)
     if isinstance(known, Mask):
         return known.of(tensor, q, k)
     if tensor.is_inference():
         raise UnsupportedError("an inference tensor, which may be changed unnoticed")
     if not isinstance(known, _Used) or known.version != version_of(tensor):
-        setattr(tensor, MARK, _Used(version_of(tensor)))
+        marks.put(tensor, _Used(version_of(tensor)))
         raise UnsupportedError("a mask that was made for this call, or is used for the first time")
     if known.found == "":
         try:
@@ -71,8 +73,10 @@ def _proven(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
     if is_capturing():
         raise UnsupportedError("a mask that was not used before the CUDA graph")
     B, S, K = q.shape[0], q.shape[2], k.shape[2]
-    if tensor.requires_grad or (tensor.dim() > 2 and tensor.shape[-3] != 1):
-        raise UnsupportedError("a mask with gradients, or of its own for each head")
+    if not (B and S and K):
+        raise UnsupportedError("nothing to attend to")
+    if tensor.dim() > 2 and tensor.shape[-3] != 1:
+        raise UnsupportedError("a mask of its own for each head")
     seen = tensor if tensor.dtype == torch.bool else tensor == 0
     seen = seen.expand(B, 1, S, K)[:, 0]
     real = seen.any(1)

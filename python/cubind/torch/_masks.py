@@ -16,13 +16,15 @@ from torch.compiler import is_compiling
 
 from ._choices import is_torchs
 from ._copies import rewrapped
-from ._model_masks import MARK, Mask, Pattern, UnsupportedError
+from ._model_masks import Mask, Pattern, UnsupportedError, marks
 
 _BUILDER = "transformers.masking_utils"
 _MAKERS = ("create_causal_mask", "create_sliding_window_causal_mask", "create_bidirectional_mask")
 # Arguments of a maker that change the mask, and those that want one always.
 _OTHERS = ("attention_mask", "or_mask_function", "and_mask_function", "block_sequence_ids")
 _SKIPS = ("allow_is_causal_skip", "allow_is_bidirectional_skip")
+
+_MARK = "_marks_masks"  # of a builder
 
 _Method = Callable[..., Any]
 
@@ -36,7 +38,7 @@ def watch_builder() -> None:
     known = getattr(interface, "_global_mapping", {})
     for name in ("sdpa", "eager"):
         builder = known.get(name)
-        if getattr(builder, "__module__", None) == _BUILDER and not hasattr(builder, MARK):
+        if getattr(builder, "__module__", None) == _BUILDER and not hasattr(builder, _MARK):
             interface.register(name, _marking(builder))  # type: ignore[union-attr]
 
 
@@ -45,10 +47,10 @@ def _marking(builder: Callable[..., Any]) -> Callable[..., Any]:
     def build(*inputs: Any, **given: Any) -> Any:
         mask = builder(*inputs, **given)
         if not inputs and isinstance(mask, torch.Tensor) and not torch.compiler.is_compiling():
-            setattr(mask, MARK, Mask(mask, given, functools.partial(_pattern_of, given)))
+            marks.put(mask, Mask(mask, given, functools.partial(_pattern_of, given)))
         return mask
 
-    setattr(build, MARK, True)
+    setattr(build, _MARK, True)
     return build
 
 

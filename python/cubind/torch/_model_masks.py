@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,25 @@ from ._attention_formula import Packed
 from ._gpu import is_capturing
 from ._tensors import power_of_two
 
-MARK = "_cubind_mask"  # of a tensor: its Mask
+
+class Marks:
+    """What is known of tensors. A copy of a tensor does not have it, nor a file that a tensor is saved in."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[torch.Tensor], Any]] = {}
+
+    def get(self, tensor: torch.Tensor) -> Any:
+        """None: nothing is known."""
+        seen, mark = self._known.get(id(tensor), (None, None))
+        return mark if seen is not None and seen() is tensor else None
+
+    def put(self, tensor: torch.Tensor, mark: Any) -> None:
+        """As long as the tensor lives."""
+        number = id(tensor)
+        self._known[number] = weakref.ref(tensor, lambda _: self._known.pop(number, None)), mark
+
+
+marks = Marks()
 
 
 @dataclasses.dataclass
@@ -176,7 +195,7 @@ def version_of(tensor: torch.Tensor) -> int:
 
 def mask_of(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
     """What the mask was built from. Raises UnsupportedError."""
-    mask: Mask | None = getattr(tensor, MARK, None)
-    if mask is None:
+    mask = marks.get(tensor)
+    if not isinstance(mask, Mask):
         raise UnsupportedError("it is not known what the mask was built from")
     return mask.of(tensor, q, k)

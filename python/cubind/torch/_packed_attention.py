@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 from .._switch import IS_OFF
+from ..errors import InvalidArgumentError
 from ._access import PLAIN
 from ._attention import has_kernel
 from ._attention_formula import Packed, packed_backward_formula, packed_formula
@@ -121,9 +122,16 @@ def varlen_attention(
     window_size: how many keys a query sees to the left (before) and to the right (after) of its own; -1: all.
     soft_cap: c: scores become c * tanh(score / c). scale: None is 1 / sqrt(D).
 
-    A query without a key gets 0. Without a kernel, torch's function is called with a mask of all rows.
+    A query without a key gets 0. Without a kernel, torch's function is called with a mask of all rows. Raises
+    InvalidArgumentError if there are not as many sequences of keys as of queries.
     """
     cross = cu_seqlens_q is not cu_seqlens_k
+    if not 0 < len(cu_seqlens_q) == len(cu_seqlens_k):
+        cause = f"{len(cu_seqlens_k)} numbers, and {len(cu_seqlens_q)} for the queries: as many, one or more"
+        raise InvalidArgumentError(cause, "cu_seqlens_k")
+    if not cross and query.shape[0] != key.shape[0]:
+        cause = f"{key.shape[0]} rows, and the queries, whose sequences it has, {query.shape[0]}: as many"
+        raise InvalidArgumentError(cause, "key")
     left, right = (size + 1 for size in window_size)
     count = len(cu_seqlens_q) - 1
     q_bounds = _rounded(cu_seqlens_q, query.shape[0])

@@ -1,6 +1,8 @@
 """Attention of cubind.torch on tensors as models have them: views of projections are not copied. The shipped
 variants, launched on a fake driver that reads no memory, and torch's functions on the CPU. Needs torch."""
 
+import copy
+import pickle
 import unittest
 
 import torch_found  # first: it looks for a Python with torch
@@ -174,6 +176,39 @@ class Masks(unittest.TestCase):
                 operators.scaled_dot_product_attention(q, q, q, mask)
         found = [call.args[0] for call in attend.call_args_list]
         self.assertEqual(found, [False, True])
+
+    def test_a_copy_of_a_changed_mask_is_looked_at_again_and_a_mask_is_saved_as_without_cubind(self):
+        q, mask = torch.randn(1, 2, 9, D, dtype=torch.bfloat16), torch.ones(9, 9, dtype=torch.bool).tril_()
+        with torch_launches.attention_by_formula() as attend:
+            for _ in range(2):
+                operators.scaled_dot_product_attention(q, q, q, mask)
+            self.assertEqual(attend.call_count, 1)
+            self.assertTrue(torch.equal(pickle.loads(pickle.dumps(mask)), mask))
+            mask.fill_(True)
+            twin = copy.deepcopy(mask)
+            for _ in range(2):
+                found = operators.scaled_dot_product_attention(q, q, q, twin)
+        theirs = functional.scaled_dot_product_attention(q, q, q, twin)
+        torch.testing.assert_close(found, theirs, rtol=2e-2, atol=2e-2)
+
+    def test_a_mask_that_gets_gradients_is_torchs(self):
+        q, mask = torch.randn(1, 2, 9, D, dtype=torch.bfloat16), torch.zeros(9, 9, dtype=torch.bfloat16)
+        with torch_launches.attention_by_formula() as attend:
+            for _ in range(2):
+                operators.scaled_dot_product_attention(q, q, q, mask)
+            mask.requires_grad_()
+            o = operators.scaled_dot_product_attention(q, q, q, mask)
+        self.assertEqual(attend.call_count, 1)
+        self.assertIsNotNone(torch.autograd.grad(o.sum(), mask)[0])
+
+    def test_masks_of_no_query_key_or_batch_are_torchs(self):
+        for B, S, K in ((0, 9, 9), (2, 0, 9), (2, 9, 0)):
+            with self.subTest(f"{B} {S} {K}"):
+                q, k = torch.zeros(B, 2, S, D).bfloat16(), torch.zeros(B, 2, K, D).bfloat16()
+                mask = torch.ones(S, K, dtype=torch.bool)
+                for _ in range(2):
+                    found = operators.scaled_dot_product_attention(q, k, k, mask)
+                    self.assertEqual(found.shape, q.shape)
 
     def test_a_mask_that_may_be_changed_unnoticed_is_torchs(self):
         with torch_launches.attention_by_formula() as attend, torch.inference_mode():

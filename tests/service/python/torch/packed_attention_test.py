@@ -8,6 +8,7 @@ import unittest
 import torch_found  # first: it looks for a Python with torch
 
 # isort: split
+import cubind
 import cubind.torch as operators
 import torch
 import torch_launches
@@ -60,6 +61,15 @@ class Results(unittest.TestCase):
                 theirs = torch.autograd.grad(expected, (q, k, v), slope)
                 for a, b in zip(torch.autograd.grad(found, (q, k, v), slope), theirs):
                     torch.testing.assert_close(a, b)
+
+    def test_sequences_that_do_not_belong_together_are_refused(self):
+        q, k, bounds = rows(LENGTHS, 2), rows(KEYS, 2), offsets(LENGTHS)
+        for keys, found, told in (
+            (k, offsets(KEYS[:4]), "cu_seqlens_k: 5 numbers, and 6 for the queries"),
+            (k, bounds, "key: 26 rows, and the queries, whose sequences it has, 25"),
+        ):
+            with self.assertRaisesRegex(cubind.InvalidArgumentError, told):
+                operators.varlen_attention(q, keys, keys, bounds, found, 12, 12)
 
     def test_the_formulas_of_both_passes_agree_also_with_gaps(self):
         q, k, v = (torch.randn(1, n, 20, 8, dtype=torch.float64, requires_grad=True) for n in (4, 2, 2))
