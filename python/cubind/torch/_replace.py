@@ -15,7 +15,7 @@ from ._layer_norm import LayerNorm
 from ._linear import Linear
 from ._operator import operators
 from ._rms_norm import RMSNorm
-from ._transformers import class_for, class_in_graphs
+from ._transformers import class_for, class_in_graphs, in_place_of_base
 
 
 @dataclasses.dataclass
@@ -110,11 +110,11 @@ def _class_for(
     if cls is torch.nn.RMSNorm or cls is torch.nn.LayerNorm:
         return _norm_for(module)
     if cls is torch.nn.Linear:
-        return (Linear if linear else None), ""
+        return (in_place_of_base(Linear) if linear else None), ""
     theirs, why = class_for(module, chunked_loss, detached_logits)
     if theirs is not None or why:
         return theirs, why
-    if cls is not RMSNorm and "RMSNorm" in cls.__name__:
+    if not issubclass(cls, RMSNorm) and "RMSNorm" in cls.__name__:
         return None, "its formula is not known"
     return None, ""
 
@@ -125,5 +125,5 @@ def _norm_for(module: torch.nn.Module) -> tuple[type | None, str]:
     if len(cast(Any, module.normalized_shape)) != 1:
         return None, "it normalizes several dims"
     if isinstance(module, torch.nn.RMSNorm):
-        return RMSNorm, ""
-    return (LayerNorm, "") if module.bias is not None else (None, "it has no bias")
+        return in_place_of_base(RMSNorm), ""
+    return (in_place_of_base(LayerNorm), "") if module.bias is not None else (None, "it has no bias")

@@ -148,11 +148,17 @@ def _with_attention(cls: type, forward: Callable[..., Any]) -> type:
     return _with_members(cls, {"forward": forward_by_choice, **members(*kinds)})
 
 
-def _with_members(cls: type, given: dict[str, Any]) -> type:
+@functools.cache
+def in_place_of_base(cls: type) -> type:
+    """A class of cubind's as replace() gives it to modules of its base."""
+    return _with_members(cls, {}, cls.__base__)
+
+
+def _with_members(cls: type, given: dict[str, Any], original: type | None = None) -> type:
     # A pickled module comes back as what it was: a process that loads it need not have cubind.
     def reduce(self: Any, _: Any) -> tuple[Any, ...]:
         state = {name: value for name, value in self.__dict__.items() if name != IN_GRAPH}
-        return copyreg._reconstructor, (cls, object, None), state  # type: ignore[attr-defined]
+        return copyreg._reconstructor, (original or cls, object, None), state  # type: ignore[attr-defined]
 
     def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
         memo[id(self)] = twin = replaced.__new__(replaced)
