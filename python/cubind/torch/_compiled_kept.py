@@ -69,7 +69,7 @@ def read(key: dict[str, Any]) -> Times | None:
     """None: there is no answer."""
     try:
         return times_of(json.loads(file_of(key).read_text())["kinds"])
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, CubindError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, CubindError):
         return None
 
 

@@ -100,14 +100,17 @@ def _choose(
     progress: bool,
 ) -> None:
     module = getattr(model, "_orig_mod", model)  # of what torch.compile gives
-    if compiled is False or _ranks.are_several():
-        _compiled.use(module, _compiled.by_rule(module, needs))
-        return
-    options = compiled if isinstance(compiled, Mapping) else {}
-    about = [repr(_shapes((inputs, named))), backward]
-    with _unchanged(module), torch.set_grad_enabled(backward and torch.is_grad_enabled()):
-        choices = by_time(module, needs, lambda call: call(*inputs, **named), about, options, progress)
-    _compiled.use(module, choices)
+    choices = _compiled.by_rule(module, needs)
+    try:
+        if compiled is not False and not _ranks.are_several():
+            options = compiled if isinstance(compiled, Mapping) else {}
+            about = [repr(_shapes((inputs, named))), backward]
+            with _unchanged(module), torch.set_grad_enabled(backward and torch.is_grad_enabled()):
+                choices = by_time(
+                    module, needs, lambda call: call(*inputs, **named), about, options, progress
+                )
+    finally:  # a measurement that is interrupted leaves the choice of its last step
+        _compiled.use(module, choices)
 
 
 def _shapes(given: Any) -> Any:

@@ -375,6 +375,30 @@ class Chosen(OfModels):
             "activation is cubind's: the step takes 15.50 ms with cubind's, 16.50", operators.report()
         )
 
+    def test_a_measurement_that_is_interrupted_leaves_the_rules_choice_and_keeps_nothing(self):
+        model = made()
+
+        def made_step(_, __, ___, kinds):
+            _choices.choose(model, kinds)
+            if kinds != OF_RULE:
+                raise KeyboardInterrupt
+            return mock.Mock(kinds=kinds, seconds=1.0, time=lambda: 20)
+
+        with mock.patch.object(_compiled_step, "_Step", side_effect=made_step):
+            self.assertRaises(KeyboardInterrupt, self.tune, model, compiled=True)
+        self.assertEqual({kind for one in model.modules() for kind in getattr(one, "_in_graph", ())}, OF_RULE)
+        self.assertEqual(list(_compiled_kept.cache_folder().glob("compiled/*")), [])
+
+    def test_a_damaged_answer_is_none(self):
+        key = {"model": "of this test"}
+        _compiled_kept.write(key, {"loss": (True, 1.0, 2.0)})
+        file = _compiled_kept.file_of(key)
+        whole = file.read_bytes()
+        self.assertEqual(_compiled_kept.read(key), {"loss": (True, 1.0, 2.0)})
+        for content in (b"", whole[:-9], b"\xff", b"[]", b'{"kinds": {"loss": [true, 1]}}', b"[" * 100_000):
+            file.write_bytes(content)
+            self.assertIsNone(_compiled_kept.read(key))
+
     def test_an_answer_holds_for_one_step(self):
         model, frozen, checkpoints = made(), made(), made()
         frozen.lm_head.requires_grad_(False)
