@@ -9,12 +9,14 @@ has a daemon compile them. table: see _table_command.py.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import pathlib
 import runpy
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
 
 from .._text import printable
 from ..errors import CubindError, FailedPreconditionError
@@ -54,11 +56,21 @@ def main() -> None:
     else:
         program = _checked(arguments)
         _autoload.begin(None)
-        try:
-            install()
-        except FailedPreconditionError as error:
-            print(f"cubind.triton: {error}", file=sys.stderr)  # the program runs as without it
+        with _ending():
+            try:
+                install()
+            except FailedPreconditionError as error:
+                print(f"cubind.triton: {error}", file=sys.stderr)  # the program runs as without it
         _run(program)
+
+
+@contextlib.contextmanager
+def _ending() -> Iterator[None]:
+    """Around what the command itself does: errors end it with a sentence. The program's have tracebacks."""
+    try:
+        yield
+    except (CubindError, OSError) as error:
+        sys.exit(f"cubind.triton: {error}")
 
 
 def _record(arguments: list[str]) -> None:
@@ -76,12 +88,11 @@ def _record(arguments: list[str]) -> None:
         try:
             if options.target is None:
                 _autoload.begin(options.file)
-                install(record=options.file)
+                with _ending():
+                    install(record=options.file)
                 _run(program)
             else:
                 _record_for(options.target, options.file, program)
-        except (CubindError, OSError) as error:
-            sys.exit(f"cubind.triton: {error}")
         except RuntimeError as error:
             if "active drivers" not in str(error):  # Triton's words
                 raise
@@ -98,9 +109,10 @@ def _record_for(architecture: str, file: str, program: list[str]) -> None:
     from . import _stand_in
     from ._recording import Recorder
 
-    capability = _stand_in.capability_of(architecture)
-    recorder = Recorder(file, {0: _stand_in.device_of(capability)})
-    _stand_in.start(capability)
+    with _ending():
+        capability = _stand_in.capability_of(architecture)
+        recorder = Recorder(file, {0: _stand_in.device_of(capability)})
+        _stand_in.start(capability)
     with _stand_in.recording(capability, lambda spec: recorder.add(spec, 0)) as refused:
         try:
             _run(program)
@@ -151,15 +163,13 @@ def _bake(arguments: list[str]) -> None:
     from ._baking import bake
     from ._recording import read
 
-    try:
+    with _ending():
         entries = list(read(arguments[0]))
         if not entries:
             sys.exit(f"cubind.triton: {arguments[0]}: has no kernel: the recorded program asked for none")
         with connect() as client:
             baked = bake(client, entries)
             print(f"{baked.kernels} kernels can be served by {client.address}")
-    except (CubindError, OSError) as error:
-        sys.exit(f"cubind.triton: {error}")
     for name, cause in baked.failed.items():
         print(printable(f"cubind.triton: {name} is not compiled: {cause}"), file=sys.stderr)
     sys.exit(1 if baked.failed else 0)

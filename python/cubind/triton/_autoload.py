@@ -43,6 +43,8 @@ def _install() -> None:
         install(record=os.environ.get(_RECORD))
     except (CubindError, OSError) as error:
         print(f"cubind.triton: {error}", file=sys.stderr)  # the program runs as without it
+    except Exception as error:  # of a Triton that is other than known: its import goes on
+        print(f"cubind.triton: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):

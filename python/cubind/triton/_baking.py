@@ -31,14 +31,28 @@ def bake(client: Client, entries: Iterable[Entry]) -> Baked:
     """Define the kernels, and wait until each configuration of each is compiled. Raises CubindError for a
     daemon that does not answer."""
     orders: dict[str, tuple[Spec, dict[str, Any]]] = {}
+    failed: dict[str, str] = {}
     for entry in entries:
-        define(client._connection, entry.spec)
+        if cause := _define(client, entry.spec):
+            failed[entry.spec.name] = cause
+            continue
         for spec in singles_of(entry.spec):
             orders.setdefault(spec.name, (spec, entry.device))
     with concurrent.futures.ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
         causes = dict(zip(orders, pool.map(lambda order: _compile(client, *order), orders.values())))
-    failed = {name: cause for name, cause in causes.items() if cause}
-    return Baked(len(causes) - len(failed), failed)
+    unserved = {name: cause for name, cause in causes.items() if cause}
+    return Baked(len(causes) - len(unserved), failed | unserved)
+
+
+def _define(client: Client, spec: Spec) -> str:
+    """Why the daemon does not take it; "": it has it."""
+    try:
+        define(client._connection, spec)
+    except CubindError as error:
+        if error.field == client.address:
+            raise
+        return str(error)
+    return ""
 
 
 def _compile(client: Client, spec: Spec, device: dict[str, Any]) -> str:
@@ -46,12 +60,16 @@ def _compile(client: Client, spec: Spec, device: dict[str, Any]) -> str:
     messages = _wire.messages()
     request = messages.GetVariantRequest(kernel=spec.name, on_miss=messages.WAIT, tune=messages.NEVER)
     _wire.set_problem(dict(PROBLEM), request.problem)
-    for name, value in device["facts"].items():
-        setattr(request.device.facts, name, value)
-    request.device.driver.cuda = device["driver"]["cuda"]
-    request.device.driver.version = device["driver"]["version"]
     try:
-        define(client._connection, spec)
+        for name, value in device["facts"].items():
+            setattr(request.device.facts, name, value)
+        request.device.driver.cuda = device["driver"]["cuda"]
+        request.device.driver.version = device["driver"]["version"]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return f"its GPU is described in another way than by this version of cubind: {error}"
+    if cause := _define(client, spec):
+        return cause
+    try:
         client._connection.unary("GetVariant", request, messages.GetVariantReply, _COMPILE_TIMEOUT)
     except CubindError as error:
         if error.field == client.address:

@@ -126,6 +126,12 @@ class Autoload(unittest.TestCase):
         self.assertEqual(ended.stdout, "runs\n", ended.stderr)
         self.assertIn('cubind.triton: CUBIND_TRITON_CONTENTS: "5" is neither 0 nor 1', ended.stderr)
 
+    def test_a_triton_that_is_other_than_known_is_imported(self):
+        broken = "sys.modules['cubind.triton._artifacts'] = None"  # as if Triton lacked what it imports
+        ended = self.run_python("-c", f"import sys, torch; {broken}; import triton; print('runs')")
+        self.assertEqual(ended.stdout, "runs\n", ended.stderr)
+        self.assertIn("cubind.triton: ModuleNotFoundError: ", ended.stderr)
+
     def test_without_the_variable_the_entry_point_imports_nothing(self):
         load = "import sys; before = {*sys.modules}; import cubind_autoload; cubind_autoload.load(); "
         load += "print(*sorted({*sys.modules} - before))"

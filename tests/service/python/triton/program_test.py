@@ -40,6 +40,10 @@ class Program(unittest.TestCase):
         text = "from triton.runtime.autotuner import Autotuner\nprint(Autotuner.run.__module__)"
         self.assertEqual(self.run_program(text, CUBIND="0")[0], "triton.runtime.autotuner\n")
 
+    def test_a_variable_that_cannot_be_ends_it_with_a_sentence(self):
+        told = self.run_program("print('runs')", CUBIND_TRITON_CONTENTS="5")
+        self.assertEqual(told, ("", 'cubind.triton: CUBIND_TRITON_CONTENTS: "5" is neither 0 nor 1\n', 1))
+
     def test_without_a_script_it_says_how_to_call_it(self):
         for arguments in (["-m"], ["bake"], ["record", "-o", "kernels"]):
             _, err, code = self.run_program("", *arguments)

@@ -105,6 +105,17 @@ class File(unittest.TestCase):
             self.assertEqual((code, baked), (1, {}))
             self.assertIn("is not a file of python -m cubind.triton record", said)
 
+    def test_what_another_version_recorded_is_named(self):
+        self.record()
+        lines = lines_of(self.path)
+        for line in lines:
+            line["device"]["facts"]["color"] = 1
+        self.path.write_bytes(b"".join(gzip.compress(json.dumps(line).encode() + b"\n") for line in lines))
+        code, said, _ = self.bake()
+        self.assertEqual(code, 1)
+        self.assertEqual(said.count("is not compiled: its GPU is described in another way"), 2)
+        self.assertIn("0 kernels can be served", said)
+
     def test_an_empty_file_has_no_kernels(self):
         self.path.touch()
         code, said, _ = self.bake()
@@ -132,6 +143,25 @@ class Baked(unittest.TestCase):
         told = json.loads(out.stdout.splitlines()[-1])
         self.assertEqual(told["compiled"], [], told["report"])
         self.assertEqual({*told["found"]}, {"add", "total", "scale"})
+
+    def test_a_kernel_that_the_daemon_refuses_keeps_no_other_from_being_baked(self):
+        environment = {"CUBIND_EMBEDDED": "0", "CUBIND_ADDRESS": "unix:///none"}
+        self.command("record", "-o", self.file, self.program, **environment)
+        lines = lines_of(self.file)
+        lines[0]["spec"] = lines[0]["spec"].replace('"language"', '"dialect"')
+        self.file.write_bytes(b"".join(gzip.compress(json.dumps(line).encode() + b"\n") for line in lines))
+        with replaying.Replaying() as daemon:
+            environment = {**running.WITHOUT_DRIVER, "CUBIND_ADDRESS": daemon.address}
+            command = [sys.executable, "-m", "cubind.triton", "bake", self.file]
+            ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        self.assertRegex(ended.stdout, r"^[1-9] kernels can be served")
+        self.assertIn(f"{lines[0]['name']} is not compiled: ", ended.stderr)
+
+    def test_an_error_of_the_program_has_its_traceback(self):
+        told = self.refused("open('/no/such/data')")
+        self.assertIn("Traceback (most recent call last)", told)
+        self.assertIn("FileNotFoundError", told)
 
     def test_a_fresh_process_compiles_nothing_after_a_bake(self):
         # Without a daemon: Triton compiles and measures all.
