@@ -175,13 +175,11 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
     parser.add_argument("--commit", help="what to record as the commit")
     arguments = parser.parse_args()
-    # Compiled and eager models need the same kernels.
-    tuned_sides = [side for side in arguments.sides if side in ("cubind", "cubind_chunked")]
     models, results, told = arguments.models, [], []
     with Daemon(programs.program("cubind").parent) as daemon:
         turn = str(daemon.store.with_name("turn"))
         environment = {"CUBIND_ADDRESS": daemon.address, "CUBIND_BENCH_TURN": turn}
-        tuned = Child(["tune", ",".join(models), *tuned_sides], environment).result(300 * len(models))
+        tuned = Child(["tune", ",".join(models), *arguments.sides], environment).result(300 * len(models))
         for first in range(0, len(models), arguments.together):
             names = models[first : first + arguments.together]
             for name, result, why in measured(names, arguments.sides, arguments.steps, environment):

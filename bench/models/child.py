@@ -46,10 +46,12 @@ class Turn:
 
 
 def tune(name, wanted):
-    """What a user calls before the first step, for each side of cubind: seconds, and the problems."""
+    """What a user calls before the first step, for each eager side of cubind, whose kernels the compiled ones
+    need too: seconds, and the problems."""
     subject, found = SUBJECTS[name], {}
     batch = subject.batch()
-    for side in wanted:
+    eager = [side.removesuffix("_compiled").removesuffix("_detached") for side in wanted]
+    for side in dict.fromkeys(side for side in eager if side.startswith("cubind")):
         model = made(subject, side)
         start = time.perf_counter()
         results = cubind.torch.tune(model, progress=False, **batch)
@@ -120,7 +122,7 @@ class Measured:
 
 def measure(model, steps, wanted):
     turn, subject, sides, errors = Turn(), SUBJECTS[model], {}, {}
-    again = tune(model, [side for side in wanted if side in ("cubind", "cubind_chunked")])
+    again = tune(model, wanted)
     for side in wanted:
         try:
             sides[side] = Measured(subject, side)
