@@ -182,7 +182,10 @@ class Kernel:
 
     # Of the calls that can be repeated by the same names, and the same parts of the problem.
     def _key(self, named: dict[str, Any]) -> tuple[Any, ...]:
-        return (*named, *[named[name] for name in self._names.intersection(named)])
+        names = tuple(named)
+        if self._names.isdisjoint(names):
+            return names
+        return (*names, *[named[name] for name in names if name in self._names])
 
     def _remember(self, named: dict[str, Any], call: _Call) -> None:
         if not any(map(arrays.is_torch, call.values)):
