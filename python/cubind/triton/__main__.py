@@ -81,6 +81,7 @@ def _record(arguments: list[str]) -> None:
     while arguments[own : own + 1] and arguments[own].startswith(("-o", "--target")):
         own += 1 if "=" in arguments[own] else 2
     options = parser.parse_args(arguments[:own])
+    options.file = os.path.abspath(options.file)  # the program may go to another folder
     program = _checked(arguments[own:])
     # A kernel that is in Triton's cache already would not be asked for.
     with tempfile.TemporaryDirectory(prefix="cubind-record-") as cache:

@@ -46,8 +46,10 @@ def _name() -> str:
 def _print(folder: pathlib.Path, process: int, report: Callable[[], str]) -> None:
     if os.getpid() != process:  # a forked child's exit
         return
-    others = [path for path in folder.iterdir() if path.suffix == "" and path.name != str(process)]
-    texts = [path.read_text() for path in sorted(others, key=lambda path: int(path.name))]
+    texts: list[str] = []
+    with contextlib.suppress(OSError):  # long programs outlive folders below /tmp
+        others = [path for path in folder.iterdir() if path.suffix == "" and path.name != str(process)]
+        texts = [path.read_text() for path in sorted(others, key=lambda path: int(path.name))]
     own = f"{_name()}\n{report()}" if texts else report()
     print("\n".join([own, *texts]), file=sys.stderr)
     shutil.rmtree(folder, ignore_errors=True)

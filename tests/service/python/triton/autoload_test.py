@@ -132,6 +132,11 @@ class Autoload(unittest.TestCase):
         self.assertEqual(ended.stdout, "runs\n", ended.stderr)
         self.assertIn("cubind.triton: ModuleNotFoundError: ", ended.stderr)
 
+    def test_a_report_outlives_the_folder_of_the_others(self):
+        text = "import os, shutil, torch, triton; shutil.rmtree(os.environ['CUBIND_TRITON_REPORTS'])"
+        ended = self.run_python("-c", text)
+        self.assertEqual(ended.stderr, "cubind.triton: no autotuned kernel was asked for\n")
+
     def test_without_the_variable_the_entry_point_imports_nothing(self):
         load = "import sys; before = {*sys.modules}; import cubind_autoload; cubind_autoload.load(); "
         load += "print(*sorted({*sys.modules} - before))"

@@ -188,9 +188,15 @@ class Baked(unittest.TestCase):
     def refused(self, text, *options):
         """What is said of a program that cannot be recorded here."""
         self.program.write_text(text)
-        command = ["-m", "cubind.triton", "record", *options, "-o", self.file, self.program]
+        command = ["-m", "cubind.triton", "record", *options, "-o", self.file.name, self.program]
         environment = {**running.WITHOUT_DRIVER, "CUBIND_EMBEDDED": "0", "CUBIND_ADDRESS": "unix:///none"}
-        ended = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True)
+        ended = subprocess.run(
+            [sys.executable, *command],
+            env=environment,
+            cwd=self.file.parent,
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual(ended.returncode, 1, ended.stderr)
         return ended.stderr
 
@@ -198,6 +204,11 @@ class Baked(unittest.TestCase):
         reads = "import torch\nprint(int(torch.ones(3, device='cuda').sum()))"
         for text, options, told in (
             ("import triton_served_program as program\nprogram.run()", (), "Triton finds no GPU here"),
+            (
+                "import os\nos.chdir('/')\nraise SystemExit(1)",
+                ("--target", "sm_90"),
+                "no kernel was asked for",
+            ),
             ("", ("--target", "sm_1"), 'target: "sm_1" is none of sm_75,'),
             (reads, ("--target", "sm_90"), "the program cannot go on without a GPU"),
         ):
