@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -101,7 +102,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Entry]:
                 if entry.spec.name not in names:
                     names.add(entry.spec.name)
                     yield entry
-    except (AttributeError, EOFError, KeyError, TypeError, ValueError, gzip.BadGzipFile) as error:
+    except (AttributeError, EOFError, KeyError, TypeError, ValueError, gzip.BadGzipFile, zlib.error) as error:
         raise InvalidArgumentError(
             f"is not a file of python -m cubind.triton record: {type(error).__name__}: {error}", str(path)
         ) from None

@@ -329,6 +329,17 @@ class Chosen(OfModels):
         operators.tune(model, progress=False, **options, **batch_for(model))
         return {kind for module in model.modules() for kind in getattr(module, "_in_graph", ())}
 
+    def steps(self, time):
+        """From now on steps take time(kinds) milliseconds. The kinds of each."""
+        made = []
+
+        def made_step(_, __, ___, kinds):
+            made.append(kinds)
+            return mock.Mock(kinds=kinds, seconds=1.0, time=lambda: time(kinds), __hash__=id)
+
+        self.enterContext(mock.patch.object(_compiled_step, "_Step", side_effect=made_step))
+        return made
+
     def test_attention_and_the_loss_are_cubinds_by_rule(self):
         self.assertEqual(self.tune(made(num_hidden_layers=2)), OF_RULE)
         text = operators.report()
@@ -358,18 +369,11 @@ class Chosen(OfModels):
     def test_the_step_decides_and_is_measured_once(self):
         # Milliseconds: attention and activations pay, the loss does not.
         cost = {"attention": -3, "loss": 1, "rotary": -0.5, "activation": -1, "norm": 0, "embedding": 0}
-        compiled = []
-
-        def made_step(_, __, options, kinds):
-            compiled.append(kinds)
-            time = 20 + sum(cost[kind] for kind in kinds)
-            return mock.Mock(kinds=kinds, seconds=1.0, time=lambda: time, __hash__=id)
-
-        with mock.patch.object(_compiled_step, "_Step", side_effect=made_step):
-            for _ in range(2):
-                model = made()
-                wanted = {"attention", "embedding", "rotary", "activation"}
-                self.assertEqual(self.tune(model, compiled=True), wanted)
+        compiled = self.steps(lambda kinds: 20 + sum(cost[kind] for kind in kinds))
+        for _ in range(2):
+            model = made()
+            wanted = {"attention", "embedding", "rotary", "activation"}
+            self.assertEqual(self.tune(model, compiled=True), wanted)
         self.assertEqual(len(compiled), 6)
         self.assertIn(
             "activation is cubind's: the step takes 15.50 ms with cubind's, 16.50", operators.report()
@@ -378,26 +382,16 @@ class Chosen(OfModels):
     def test_a_measurement_that_is_interrupted_leaves_the_rules_choice_and_keeps_nothing(self):
         model = made()
 
-        def made_step(_, __, ___, kinds):
-            _choices.choose(model, kinds)
+        def time(kinds):
+            _choices.choose(model, kinds)  # as a step does
             if kinds != OF_RULE:
                 raise KeyboardInterrupt
-            return mock.Mock(kinds=kinds, seconds=1.0, time=lambda: 20)
+            return 20
 
-        with mock.patch.object(_compiled_step, "_Step", side_effect=made_step):
-            self.assertRaises(KeyboardInterrupt, self.tune, model, compiled=True)
+        self.steps(time)
+        self.assertRaises(KeyboardInterrupt, self.tune, model, compiled=True)
         self.assertEqual({kind for one in model.modules() for kind in getattr(one, "_in_graph", ())}, OF_RULE)
         self.assertEqual(list(_compiled_kept.cache_folder().glob("compiled/*")), [])
-
-    def test_a_damaged_answer_is_none(self):
-        key = {"model": "of this test"}
-        _compiled_kept.write(key, {"loss": (True, 1.0, 2.0)})
-        file = _compiled_kept.file_of(key)
-        whole = file.read_bytes()
-        self.assertEqual(_compiled_kept.read(key), {"loss": (True, 1.0, 2.0)})
-        for content in (b"", whole[:-9], b"\xff", b"[]", b'{"kinds": {"loss": [true, 1]}}', b"[" * 100_000):
-            file.write_bytes(content)
-            self.assertIsNone(_compiled_kept.read(key))
 
     def test_an_answer_holds_for_one_step(self):
         model, frozen, checkpoints = made(), made(), made()
@@ -416,18 +410,12 @@ class Chosen(OfModels):
         self.assertEqual(_compiled_kept.key_of(model, [], {}), keys[0])
 
     def test_what_had_no_kernel_is_measured_when_it_has_one(self):
-        steps = []
-
-        def made_step(_, __, ___, kinds):
-            steps.append(kinds)
-            return mock.Mock(kinds=kinds, seconds=1.0, time=lambda: 20 + len(kinds), __hash__=id)
-
-        with mock.patch.object(_compiled_step, "_Step", side_effect=made_step):
-            self.loaded.return_value = False
-            self.tune(made(), compiled=True)
-            self.assertEqual(len(steps), 1)
-            self.loaded.return_value = True
-            self.tune(made(), compiled=True)
+        steps = self.steps(lambda kinds: 20 + len(kinds))
+        self.loaded.return_value = False
+        self.tune(made(), compiled=True)
+        self.assertEqual(len(steps), 1)
+        self.loaded.return_value = True
+        self.tune(made(), compiled=True)
         self.assertEqual(len(steps), 1 + 6)
 
     def test_a_recorded_answer_is_replayed(self):

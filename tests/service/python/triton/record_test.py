@@ -99,7 +99,8 @@ class File(unittest.TestCase):
     def test_another_file_and_one_that_was_cut_are_refused(self):
         self.record()
         whole = self.path.read_bytes()
-        for content in (b"text", whole[:-20], gzip.compress(b"{}"), gzip.compress(b'{"format": "x"}')):
+        cut = (whole[:-20], whole[:-20] + whole)  # the second one by a rank that others outlived
+        for content in (b"text", *cut, gzip.compress(b"{}"), gzip.compress(b'{"format": "x"}')):
             self.path.write_bytes(content)
             code, said, baked = self.bake()
             self.assertEqual((code, baked), (1, {}))
