@@ -1,18 +1,18 @@
 """The entry point of torch's group `torch.backends`: torch calls it in every process that imports it. It lies
-outside of cubind, whose import takes longer than processes without CUBIND_TRITON should pay for."""
+outside of cubind, whose import takes longer than processes without the variables should pay for."""
 
 import os
 import sys
 
 
 def load() -> None:
-    """With CUBIND_TRITON=1 in the environment: cubind.triton.install() once the process imports Triton. It
-    raises nothing, with which torch could not be imported."""
-    if os.environ.get("CUBIND_TRITON", "").strip() in ("", "0"):
-        return
-    try:
-        from cubind.triton import _autoload  # noqa: PLC0415
-
-        _autoload.load()
-    except Exception as error:
-        print(f"cubind.triton: {type(error).__name__}: {error}", file=sys.stderr)
+    """With CUBIND_TRITON=1 in the environment: cubind.triton.install() once the process imports Triton. With
+    CUBIND_INDUCTOR=1: cubind.inductor.install(). It raises nothing, with which torch could not be
+    imported."""
+    for variable, package in (("CUBIND_TRITON", "cubind.triton"), ("CUBIND_INDUCTOR", "cubind.inductor")):
+        if os.environ.get(variable, "").strip() in ("", "0"):
+            continue
+        try:
+            __import__(f"{package}._autoload", fromlist=["load"]).load()
+        except Exception as error:
+            print(f"{package}: {type(error).__name__}: {error}", file=sys.stderr)

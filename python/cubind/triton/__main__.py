@@ -11,18 +11,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import pathlib
-import runpy
 import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
 
+from .._program import checked, run
 from .._text import printable
 from ..errors import CubindError, FailedPreconditionError
 from . import _autoload
 from ._install import install
 
+_NAME = "cubind.triton"
 _USAGE = """usage: python -m cubind.triton SCRIPT ARGS
        python -m cubind.triton -m MODULE ARGS
        python -m cubind.triton record [--target ARCHITECTURE] -o FILE SCRIPT ARGS
@@ -54,14 +54,14 @@ def main() -> None:
     elif arguments[:1] == ["record"]:
         _record(arguments[1:])
     else:
-        program = _checked(arguments)
+        program = checked(arguments, _NAME, _USAGE)
         _autoload.begin(None)
         with _ending():
             try:
                 install()
             except FailedPreconditionError as error:
                 print(f"cubind.triton: {error}", file=sys.stderr)  # the program runs as without it
-        _run(program)
+        run(program)
 
 
 @contextlib.contextmanager
@@ -82,7 +82,7 @@ def _record(arguments: list[str]) -> None:
         own += 1 if "=" in arguments[own] else 2
     options = parser.parse_args(arguments[:own])
     options.file = os.path.abspath(options.file)  # the program may go to another folder
-    program = _checked(arguments[own:])
+    program = checked(arguments[own:], _NAME, _USAGE)
     # A kernel that is in Triton's cache already would not be asked for.
     with tempfile.TemporaryDirectory(prefix="cubind-record-") as cache:
         os.environ["TRITON_CACHE_DIR"] = cache
@@ -91,7 +91,7 @@ def _record(arguments: list[str]) -> None:
                 _autoload.begin(options.file)
                 with _ending():
                     install(record=options.file)
-                _run(program)
+                run(program)
             else:
                 _record_for(options.target, options.file, program)
         except RuntimeError as error:
@@ -116,7 +116,7 @@ def _record_for(architecture: str, file: str, program: list[str]) -> None:
         _stand_in.start(capability)
     with _stand_in.recording(capability, lambda spec: recorder.add(spec, 0)) as refused:
         try:
-            _run(program)
+            run(program)
         except Exception:
             traceback.print_exc()
             sys.exit(
@@ -132,29 +132,6 @@ def _remove_empty(file: str) -> None:
     if os.path.exists(file) and os.path.getsize(file) == 0:
         os.remove(file)
         print(f"cubind.triton: {file} is not written: no kernel was asked for", file=sys.stderr)
-
-
-def _checked(arguments: list[str]) -> list[str]:
-    """The program with its arguments. Ends this one where there is none."""
-    is_module = arguments[:1] == ["-m"]
-    named = arguments[is_module:]
-    if not named or named[0].startswith("-"):
-        sys.exit(_USAGE)
-    if not is_module and not os.path.exists(named[0]):
-        sys.exit(f"cubind.triton: {named[0]}: there is no such script or command\n{_USAGE}")
-    return arguments
-
-
-def _run(arguments: list[str]) -> None:
-    is_module = arguments[:1] == ["-m"]
-    arguments = arguments[is_module:]
-    sys.argv = arguments
-    if is_module:
-        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
-    else:
-        # Python's own first entry of sys.path is the script's folder; until now it is the current one.
-        sys.path[0] = str(pathlib.Path(arguments[0]).resolve().parent)
-        runpy.run_path(arguments[0], run_name="__main__")
 
 
 def _bake(arguments: list[str]) -> None:

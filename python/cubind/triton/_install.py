@@ -7,12 +7,12 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from .. import _limits, _switch
+from .. import _limits, _ranks_agree, _switch
 from .._asking import PATIENCE
 from .._connection import import_grpc
 from .._text import printable
 from ..errors import FailedPreconditionError, InvalidArgumentError
-from . import _contents, _ranks_agree, _reports
+from . import _contents, _reports
 from ._sealing import TritonSeal
 from .worker.toolchain import ToolchainError, check_version
 
@@ -163,7 +163,9 @@ def verify_ranks(group: Any = None) -> int:
     """
     with _installed.lock:
         patch = _installed.patch
-    return _ranks_agree.verify(patch.choices() if patch is not None else [], group)
+    remedy = 'With cubind.triton.install(on_miss="wait") all ranks of a job get those of one daemon.'
+    choices = patch.choices() if patch is not None else []
+    return _ranks_agree.verify(choices, group, "cubind.triton.verify_ranks", remedy)
 
 
 def report() -> str:

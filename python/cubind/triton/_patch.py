@@ -19,11 +19,11 @@ from typing import Any, Protocol
 
 from .. import _fork
 from .._asking import warn
+from .._ranks_agree import Choice
 from ..errors import SealedError
 from . import _triton_private as private
 from ._own import Known, Own, StaysOwnError
 from ._question import Question
-from ._ranks_agree import Choice
 from ._sealing import TritonSeal
 
 _bound = types.MethodType

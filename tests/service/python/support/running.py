@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 import unittest.mock
 
 import cubind
@@ -75,6 +76,17 @@ class Daemon(contextlib.AbstractContextManager):
         self.process.wait(PATIENCE)
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def entry_points(folder):
+    """What an installed wheel tells of itself."""
+    project = tomllib.loads((SOURCE / "python/pyproject.toml").read_text())["project"]
+    group, points = next(iter(project["entry-points"].items()))
+    info = pathlib.Path(folder, "cubind-0.dist-info")
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cubind\nVersion: 0\n")
+    text = "".join(f"{name} = {value}\n" for name, value in points.items())
+    (info / "entry_points.txt").write_text(f"[{group}]\n{text}")
 
 
 class FakeArray:

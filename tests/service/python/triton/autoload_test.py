@@ -8,7 +8,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import tomllib
 import unittest
 
 import python_found
@@ -50,21 +49,10 @@ print(cubind.triton.report())
 """
 
 
-def entry_points(folder):
-    """What an installed wheel tells of itself."""
-    project = tomllib.loads((running.SOURCE / "python/pyproject.toml").read_text())["project"]
-    group, points = next(iter(project["entry-points"].items()))
-    info = pathlib.Path(folder, "cubind-0.dist-info")
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cubind\nVersion: 0\n")
-    text = "".join(f"{name} = {value}\n" for name, value in points.items())
-    (info / "entry_points.txt").write_text(f"[{group}]\n{text}")
-
-
 class Autoload(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        entry_points(self.folder)
+        running.entry_points(self.folder)
         (self.folder / "program.py").write_text(PROGRAM)
         self.daemon = self.enterContext(FakeDaemon(chosen(1)))
 

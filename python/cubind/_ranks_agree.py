@@ -1,4 +1,4 @@
-"""Whether the ranks of a job run the same configurations of their autotuned kernels."""
+"""Whether the ranks of a job run the same configurations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import FailedPreconditionError
+from .errors import FailedPreconditionError
 
 _SHOWN = 20  # of the choices that differ
 
@@ -25,10 +25,11 @@ class Choice:
         return f"{self.configuration}{f' of {self.digest[:12]}' if self.digest else ''}"
 
 
-def verify(choices: Iterable[Choice], group: Any) -> int:
+def verify(choices: Iterable[Choice], group: Any, caller: str, remedy: str) -> int:
     """Compare this rank's choices with those of the others. It is collective: all ranks of the group call
     it. Returns how many kernels and keys were compared: those of at least two ranks. Raises
-    FailedPreconditionError, on every rank, with those that differ."""
+    FailedPreconditionError, on every rank, with those that differ. caller: its name, for the error. remedy: a
+    sentence, for it too."""
     from torch import distributed
 
     if not (distributed.is_available() and distributed.is_initialized()):
@@ -37,10 +38,10 @@ def verify(choices: Iterable[Choice], group: Any) -> int:
         )
     gathered: list[Any] = [None] * distributed.get_world_size(group)
     distributed.all_gather_object(gathered, list(choices), group=group)
-    return compare(gathered)
+    return compare(gathered, caller, remedy)
 
 
-def compare(by_rank: list[list[Choice]]) -> int:
+def compare(by_rank: list[list[Choice]], caller: str, remedy: str) -> int:
     """The same for what the ranks of a group have chosen, in their order."""
     found: dict[tuple[str, str], list[tuple[int, Choice]]] = {}
     for rank, choices in enumerate(by_rank):
@@ -55,11 +56,10 @@ def compare(by_rank: list[list[Choice]]) -> int:
     if differing:
         more = f"\nand {len(differing) - _SHOWN} more" if len(differing) > _SHOWN else ""
         raise FailedPreconditionError(
-            f"{len(differing)} of {len(common)} choices differ between ranks. With "
-            'cubind.triton.install(on_miss="wait") all ranks of a job get those of one daemon.\n'
+            f"{len(differing)} of {len(common)} choices differ between ranks. {remedy}\n"
             + "\n".join(differing[:_SHOWN])
             + more,
-            "cubind.triton.verify_ranks",
+            caller,
         )
     return len(common)
 

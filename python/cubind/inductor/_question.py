@@ -1,0 +1,43 @@
+"""What a choice depends on, as it is stored."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+
+from ..errors import FailedPreconditionError
+
+_ADDRESS = re.compile(r"\bat 0x[0-9a-f]+")
+
+
+def digest(text: str) -> str:
+    """SHA-256 in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """digest: of all that the choice depends on, the candidates included. candidates: the digest of each, in
+    Inductor's order. what: the product, for a reader. toolchain: PyTorch, CUDA and Triton. device: CUDA's
+    number of the GPU."""
+
+    digest: str
+    candidates: tuple[str, ...]
+    what: str
+    toolchain: str
+    device: int
+
+    @property
+    def name(self) -> str:
+        """The kernel's, in tables."""
+        return f"inductor_{self.digest}"
+
+
+def make_question(text: str, candidates: list[str], what: str, toolchain: str, device: int) -> Question:
+    """text: of all that the choice depends on. Raises FailedPreconditionError where only this process could
+    ask it."""
+    if found := _ADDRESS.search(text):
+        around = text[max(0, found.start() - 64) : found.end()]
+        raise FailedPreconditionError(f"depends on an object of this process: {around}", what)
+    return Question(digest(text), tuple(map(digest, candidates)), what, toolchain, device)

@@ -1,0 +1,159 @@
+"""What a process with install() has asked, been served and stored."""
+
+from __future__ import annotations
+
+import collections
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from .. import _fork, _ranks, _sealing
+from .._asking import warn
+from ..errors import CubindError
+from ._answers import Answers
+from ._question import Question
+
+Mark = tuple[str, int]  # a candidate: the question's digest, and its number there
+_RANK_PATIENCE = 20.0  # seconds that a rank waits for the choice of the first one
+_POLL = 0.1
+
+
+class Counts:
+    """Products by what became of them. own: why Inductor chose, how often. foreign: what Inductor measured
+    besides, by the operation's name."""
+
+    def __init__(self) -> None:
+        self.served = 0
+        self.stored = 0
+        self.measured: set[str] = set()  # questions, by their digests
+        self.own: collections.Counter[str] = collections.Counter()
+        self.foreign: collections.Counter[str] = collections.Counter()
+
+
+class Session:
+    """The handler of _private.Hooks. Safe on many threads. tag: of the graphs whose choices are the store's.
+    failed: called once, when the daemon is asked no more."""
+
+    def __init__(self, answers: Answers, tag: str, failed: Callable[[], None]) -> None:
+        self.tag = tag
+        self.counts = Counts()
+        self.chosen: dict[str, tuple[Question, int]] = {}  # by digest: what the graphs of this process have
+        self._answers: Answers | None = answers
+        self._failed = failed
+        self._questions: dict[str, Question] = {}
+        self._stored: dict[str, int] = {}  # by digest
+        self._times: dict[Mark, float] = {}  # ms
+        self._graph = threading.local()  # lost: this thread's graph has a choice that is not the stored one
+        self._waits = _rank() > 0
+        self.after_fork()
+        _fork.watch(self)
+
+    def after_fork(self) -> None:
+        """In the child."""
+        self._lock = threading.Lock()  # of all but _graph
+
+    # ---- What Inductor asks ----
+
+    def narrow(self, question: Question) -> int | list[Mark]:
+        """The number of the stored candidate, or the marks of all. Raises SealedError."""
+        with self._lock:
+            self._questions[question.digest] = question
+        stored = self._ask(question)
+        if stored is not None:
+            with self._lock:
+                self.counts.served += 1
+                self.chosen[question.digest] = question, stored
+            return stored
+        count = len(question.candidates)
+        _sealing.program.refuse(f"Inductor would measure its {count} candidates", question.what)
+        return [(question.digest, number) for number in range(count)]
+
+    def timed(self, times: dict[Mark, float]) -> set[Mark]:
+        """Which of the measured candidates of a question Inductor may still take."""
+        question = self._questions[next(iter(times))[0]]
+        with self._lock:
+            self.counts.measured.add(question.digest)
+            self._times.update(times)
+        stored = self._wait_for_first_rank(question) if self._waits else self._ask(question)
+        return {mark for mark in times if mark[1] == stored} or set(times)
+
+    def final(self, mark: Mark) -> Mark:
+        """Inductor takes that candidate, which is stored now, unless another one is: its mark."""
+        question, time_ms = self._questions[mark[0]], self._times.get(mark, 0.0)
+        if not 0.0 < time_ms < float("inf"):  # Inductor has chosen without measuring
+            return mark
+        stored = self._offer(question, mark[1], time_ms)
+        with self._lock:
+            self.chosen[question.digest] = question, mark[1] if stored is None else stored
+        return mark if stored is None else (question.digest, stored)
+
+    def differs(self, mark: Mark) -> None:
+        """The graph has that candidate, though another one is stored."""
+        self._graph.lost = True
+        with self._lock:
+            self.chosen[mark[0]] = self._questions[mark[0]], mark[1]
+
+    def foreign(self, name: str) -> None:
+        """Inductor has measured candidates that it did not ask for."""
+        with self._lock:
+            self.counts.foreign[name] += 1
+
+    def stays_own(self, reason: str) -> None:
+        """A product whose choice is not asked for."""
+        with self._lock:
+            self.counts.own[reason] += 1
+
+    def may_keep(self) -> bool:
+        """Whether the graph that this thread has compiled may be cached. The next graph begins."""
+        is_lost = getattr(self._graph, "lost", False)
+        self._graph.lost = False
+        return not is_lost
+
+    # ---- The daemon ----
+
+    def _ask(self, question: Question) -> int | None:
+        with self._lock:
+            stored = self._stored.get(question.digest)
+        if stored is None and (stored := self._called(lambda answers: answers.ask(question))) is not None:
+            with self._lock:
+                self._stored[question.digest] = stored
+        return stored
+
+    def _offer(self, question: Question, number: int, time_ms: float) -> int | None:
+        with self._lock:
+            stored = self._stored.get(question.digest)
+        if stored is None:
+            stored = self._called(lambda answers: answers.offer(question, number, time_ms))
+            if stored is not None:
+                with self._lock:
+                    self._stored[question.digest] = stored
+                    self.counts.stored += stored == number
+        return stored
+
+    def _wait_for_first_rank(self, question: Question) -> int | None:
+        until = time.monotonic() + _RANK_PATIENCE
+        while (stored := self._ask(question)) is None and self._waits and self._answers is not None:
+            if time.monotonic() > until:
+                self._waits = False  # the first rank compiles something else
+            time.sleep(_POLL)
+        return stored
+
+    def _called(self, call: Callable[[Answers], int | None]) -> int | None:
+        if self._answers is None:
+            self._graph.lost = True
+            return None
+        try:
+            return call(self._answers)
+        except Exception as error:
+            said = error if isinstance(error, CubindError) else f"{type(error).__name__}: {error}"
+            self._graph.lost = True
+            self._answers = None
+            warn(f"Inductor measures by itself, without cubind: {said}", "inductor")
+            self._failed()
+            return None
+
+
+def _rank() -> int:
+    rank = os.environ.get("RANK", "")
+    return int(rank) if rank.isdecimal() and _ranks.are_several() else 0

@@ -1,0 +1,277 @@
+"""What Inductor asks, measures and takes: its own candidates for a GPU, with made-up times."""
+
+import unittest
+import unittest.mock
+
+import python_found
+
+python_found.require("grpc", "torch", "triton")
+import inductor_pretended as pretended  # noqa: E402
+import torch  # noqa: E402
+from cubind import _sealing  # noqa: E402
+from cubind.errors import UnavailableError  # noqa: E402
+from cubind.inductor import _private, _session, report  # noqa: E402
+from torch._dynamo.utils import counters  # noqa: E402
+
+SHAPES = (64, 128), (128, 256)
+
+
+def product(a, b):
+    return a @ b
+
+
+def fused(a, b):
+    return torch.relu(a @ b)
+
+
+def measured():
+    return counters["inductor"]["select_algorithm_autotune"]
+
+
+def template(code):
+    """Whether a template of Triton's computes the product."""
+    return "triton_tem" in code
+
+
+class Served(unittest.TestCase):
+    """setUp: nothing is stored."""
+
+    def setUp(self):
+        self.answers = pretended.Answers()
+        self.session = self.enterContext(pretended.Installed(self.answers))
+
+    def compiled(self, function=product, *shapes, **options):
+        with pretended.gpu(**options):
+            return pretended.compiled(function, *(shapes or SHAPES))
+
+    def test_the_first_process_measures_and_stores_and_the_next_measures_nothing(self):
+        first = self.compiled()
+        self.assertEqual((measured(), len(self.answers.stored)), (1, 1))
+        counters.clear()
+        with pretended.Installed(self.answers) as session:
+            self.assertEqual(self.compiled(), first)
+            self.assertEqual((measured(), session.counts.served, len(self.answers.offered)), (0, 1, 1))
+
+    def test_what_is_stored_is_the_fastest_with_its_time(self):
+        self.compiled()
+        [(question, number, time_ms)] = self.answers.offered
+        self.assertGreater(len(question.candidates), 10)
+        self.assertEqual(time_ms, min(self.session._times.values()))
+        self.assertEqual(question.what, "mm 64x128 by 128x256 bfloat16")
+        self.assertEqual(self.session.chosen[question.digest], (question, number))
+
+    def test_a_template_that_only_wins_with_its_neighbour_is_what_is_stored(self):
+        slow = {"time": pretended.fastest_extern, "fused_ms": 0.5, "neighbour_ms": 2.0}
+        alone = self.compiled(product, **slow)
+        self.assertFalse(template(alone))
+        both = self.compiled(fused, **slow)
+        self.assertTrue(template(both))
+        with pretended.Installed(self.answers):
+            self.assertEqual(self.compiled(product, **slow), alone)
+            self.assertEqual(self.compiled(fused, **slow), both)
+            self.assertEqual(measured(), 0)
+
+    def test_two_products_of_a_graph_with_the_same_question_get_one_choice(self):
+        def layers(a, b, c, d):
+            return a @ b, c @ d
+
+        code = self.compiled(layers, *SHAPES, *SHAPES)
+        self.assertEqual(len(self.answers.stored), 1)
+        with pretended.Installed(self.answers) as session:
+            self.assertEqual(self.compiled(layers, *SHAPES, *SHAPES), code)
+            self.assertEqual((session.counts.served, measured()), (2, 0))
+
+    def test_what_another_process_has_stored_meanwhile_is_taken(self):
+        with pretended.gpu():
+            original = pretended.Answers.ask
+            asked = []
+
+            def ask(answers, question):
+                if asked:  # for the second time: it has been measured
+                    answers.stored[question.digest] = 0
+                asked.append(question)
+                return original(answers, question)
+
+            with unittest.mock.patch.object(pretended.Answers, "ask", ask):
+                code = pretended.compiled(product, *SHAPES)
+        self.assertFalse(template(code))  # the first candidate is torch's kernel
+        self.assertEqual(self.answers.offered, [])
+        self.assertTrue(self.session.may_keep())
+
+    def test_an_offer_that_comes_too_late_gives_the_stored_template(self):
+        self.answers.others = 5
+        self.compiled()
+        [(question, number, _)] = self.answers.offered
+        self.assertNotEqual(number, 5)
+        self.assertEqual(self.session.chosen[question.digest], (question, 5))
+        self.assertTrue(self.session.may_keep())
+
+    def test_a_graph_that_cannot_follow_the_stored_choice_is_not_cached(self):
+        self.answers.others = 0  # torch's kernel, and the graph has a template
+        self.compiled()
+        self.assertFalse(self.session.may_keep())
+        self.assertTrue(self.session.may_keep())  # the next graph
+
+    def test_a_stored_candidate_that_has_no_kernel_is_measured_again(self):
+        self.compiled()
+        with pretended.Installed(self.answers), pretended.gpu():
+            original = torch._inductor.kernel_template_choice.KernelTemplateChoice.choice.fget
+            served = []
+
+            def choice(candidate):
+                if candidate.annotations.get("cubind") is _private._SERVED:
+                    served.append(candidate)
+                    return None
+                return original(candidate)
+
+            place = "torch._inductor.kernel_template_choice.KernelTemplateChoice.choice"
+            with unittest.mock.patch(place, property(choice)):
+                pretended.compiled(product, *SHAPES)
+            self.assertTrue(served)
+            self.assertEqual(measured(), 1)
+
+    def test_templates_that_inductor_adds_are_left_out_where_a_choice_is_served(self):
+        class Choice:
+            def __init__(self, annotations):
+                self.annotations = annotations
+
+        served, added, asked = (
+            Choice({"cubind": mark} if mark else {}) for mark in (_private._SERVED, None, ("", 1))
+        )
+        [only_served] = [
+            each
+            for each in torch._inductor.select_algorithm.get_algorithm_selector_cache().preprocessing_fns
+            if getattr(each, "__name__", "") == "_only_served"
+        ]
+        self.assertEqual(only_served([served, added]), [served])
+        self.assertEqual(only_served([asked, added]), [asked, added])
+
+    def test_a_sealed_program_measures_nothing(self):
+        self.enterContext(unittest.mock.patch.object(_sealing.program, "_mode", "error"))
+        with self.assertRaisesRegex(Exception, "SealedError: mm .*Inductor would measure its"):
+            self.compiled()
+        self.assertEqual(measured(), 0)
+
+    def test_the_report_counts(self):
+        self.compiled()
+        self.compiled()
+        self.assertEqual(
+            report(), "cubind.inductor: 1 choices were served, 1 were measured here, 1 of these were stored"
+        )
+
+
+class Ranks(unittest.TestCase):
+    def test_the_others_take_what_the_first_one_stores(self):
+        answers = pretended.Answers()
+        environment = {"RANK": "1", "WORLD_SIZE": "2"}
+        with unittest.mock.patch.dict("os.environ", environment), pretended.Installed(answers) as session:
+
+            def sleep(_):
+                answers.stored[next(iter(session._questions))] = 3
+
+            with unittest.mock.patch.object(_session.time, "sleep", sleep), pretended.gpu():
+                pretended.compiled(product, *SHAPES)
+            self.assertEqual([number for _, number in session.chosen.values()], [3])
+            self.assertEqual((answers.offered, session.may_keep()), ([], True))
+
+    def test_they_wait_once_in_vain(self):
+        answers = pretended.Answers()
+        environment = {"RANK": "1", "WORLD_SIZE": "2"}
+        with unittest.mock.patch.dict("os.environ", environment), pretended.Installed(answers) as session:
+            self.enterContext(unittest.mock.patch.object(_session, "_RANK_PATIENCE", 0.01))
+            with pretended.gpu():
+                pretended.compiled(product, *SHAPES)
+                pretended.compiled(fused, *SHAPES)
+            self.assertFalse(session._waits)
+            self.assertEqual(len(answers.offered), 2)
+
+
+class Failing(unittest.TestCase):
+    def setUp(self):
+        self.answers = pretended.Answers()
+        self.session = self.enterContext(pretended.Installed(self.answers))
+
+    def test_without_an_answer_inductor_measures_and_one_warning_says_so(self):
+        self.answers.failure = UnavailableError("no daemon answers there", "unix:///gone")
+        with (
+            self.assertWarnsRegex(
+                RuntimeWarning, "Inductor measures by itself, without cubind: unix:///gone"
+            ),
+            pretended.gpu(),
+        ):
+            pretended.compiled(product, *SHAPES)
+        self.assertEqual(measured(), 1)
+        self.assertFalse(self.session.may_keep())  # its key names the store
+        self.assertEqual(torch.compiler.config.cache_key_tag, "")
+        self.assertIsNone(torch._inductor.config.inductor_choices_class)
+        with pretended.gpu():
+            pretended.compiled(product, *SHAPES)
+        self.assertTrue(self.session.may_keep())
+
+    def test_a_daemon_that_dies_before_the_offer_leaves_the_graph_out_of_the_cache(self):
+        def offer(*_):
+            raise UnavailableError("the daemon ended", "unix:///gone")
+
+        self.answers.offer = offer
+        with self.assertWarns(RuntimeWarning), pretended.gpu():
+            pretended.compiled(product, *SHAPES)
+        self.assertFalse(self.session.may_keep())
+
+
+class Questions(unittest.TestCase):
+    """Everything that the choice may depend on makes another question."""
+
+    def digest(self, function=product, *shapes, dtype=torch.bfloat16, strides=None):
+        answers = pretended.Answers()
+        with pretended.Installed(answers), pretended.gpu():
+            pretended.compiled(function, *(shapes or SHAPES), dtype=dtype, strides=strides)
+        [digest] = answers.stored
+        return digest
+
+    def test_the_same_product_is_the_same_question(self):
+        def same(left, right):
+            return left @ right
+
+        self.assertEqual(self.digest(), self.digest(same))
+
+    def test_all_others_are_others(self):
+        def other_neighbour(a, b):
+            return torch.sigmoid(a @ b)
+
+        found = {
+            "": self.digest(),
+            "size": self.digest(product, (65, 128), (128, 256)),
+            "type": self.digest(dtype=torch.float16),
+            "stride": self.digest(strides=((128, 1), (1, 128))),
+            "neighbour": self.digest(fused),
+            "other neighbour": self.digest(other_neighbour),
+        }
+        with unittest.mock.patch.object(torch, "__version__", "2.99"):
+            found["version"] = self.digest()
+        with unittest.mock.patch("triton.__version__", "3.99"):
+            found["triton"] = self.digest()
+        with torch._inductor.config.patch(max_autotune_gemm_search_space="EXHAUSTIVE", epilogue_fusion=False):
+            found["setting"] = self.digest()
+        with unittest.mock.patch.object(pretended.GPU, "multi_processor_count", 114):
+            found["gpu"] = self.digest()
+        before = torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = not before
+        self.addCleanup(setattr, torch.backends.cuda.matmul, "allow_bf16_reduced_precision_reduction", before)
+        found["reduced precision"] = self.digest()
+        self.assertEqual(len(set(found.values())), len(found), found)
+
+    def test_other_candidates_are_another_question(self):
+        original = _private.question_of
+        seen = []
+
+        def question_of(found, inputs, op_name):
+            seen.extend((original(found, inputs, op_name), original(found[:-1], inputs, op_name)))
+            return seen[0]
+
+        with unittest.mock.patch.object(_private, "question_of", question_of):
+            self.digest()
+        self.assertNotEqual(seen[0].digest, seen[1].digest)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,201 @@
+"""Where cubind.inductor begins, and where it leaves torch alone. Needs torch."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+import cubind
+import python_found
+
+python_found.require("grpc", "torch", "triton")
+import inductor_pretended as pretended  # noqa: E402
+import running  # noqa: E402
+import torch  # noqa: E402
+from cubind.inductor import _install, _private, install, report  # noqa: E402
+from torch._dynamo.utils import counters  # noqa: E402
+from torch._inductor import config, select_algorithm  # noqa: E402
+from torch._inductor.choices import InductorChoices  # noqa: E402
+from torch._inductor.template_heuristics.aten import ATenConfigHeuristics  # noqa: E402
+from torch._inductor.template_heuristics.registry import register_template_heuristic  # noqa: E402
+from torch._inductor.utils import fresh_cache  # noqa: E402
+
+BEGINS = """
+import torch, torch._inductor.compile_fx
+from cubind.inductor import _install
+print(_install.is_installed(), torch.compiler.config.cache_key_tag)
+"""
+
+
+class Gate(unittest.TestCase):
+    def setUp(self):
+        running.forget_warnings()
+        self.addCleanup(_install.uninstall)
+
+    def test_this_torch_has_all(self):
+        self.assertEqual(_private.missing(), "")
+
+    def test_each_name_is_missed(self):
+        for module_name, names in _private._NAMES.items():
+            module = sys.modules[module_name]
+            for path, parameters in names.items():
+                *holders, name = path.split(".")
+                place = module
+                for holder in holders:
+                    place = getattr(place, holder)
+                if place is module and name in ("save_config_portable", "cache_key_tag"):
+                    continue  # attributes of a settings module, which cannot be taken away for a while
+                if parameters is None and name in ("inductor_choices_class", "graph", "set_choices_handler"):
+                    continue
+                with unittest.mock.patch.object(place, name, None):
+                    self.assertEqual(_private.missing(), f"{module_name}.{path}")
+                if parameters is not None:
+                    with unittest.mock.patch.object(place, name, lambda other: None):
+                        self.assertEqual(_private.missing(), f"{module_name}.{path}")
+
+    def test_a_torch_that_has_none_of_the_modules_is_left_alone(self):
+        with (
+            unittest.mock.patch.dict(
+                "sys.modules", {name: None for name in _private._NAMES if "choices" in name}
+            ),
+            self.assertWarnsRegex(RuntimeWarning, "has no torch._inductor.choices as cubind knows it"),
+        ):
+            install(unittest.mock.Mock())
+        self.assertIsNone(config.inductor_choices_class)
+        self.assertEqual(torch.compiler.config.cache_key_tag, "")
+
+    def test_a_program_with_choices_of_its_own_is_left_alone(self):
+        with config.patch(inductor_choices_class=InductorChoices):
+            with self.assertWarnsRegex(RuntimeWarning, "inductor_choices_class is set"):
+                install(unittest.mock.Mock())
+            self.assertIs(config.inductor_choices_class, InductorChoices)
+        self.assertEqual(report(), "cubind.inductor: nothing was compiled with it")
+
+
+class Daemons(unittest.TestCase):
+    def setUp(self):
+        running.forget_warnings()
+        self.addCleanup(_install.uninstall)
+
+    def test_the_graphs_of_a_store_have_its_name_until_it_is_uninstalled(self):
+        with running.Daemon() as daemon, cubind.connect(daemon.address) as client:
+            install(client)
+            self.assertRegex(torch.compiler.config.cache_key_tag, r"^cubind.inductor/1:[0-9a-f]{16,}$")
+            _install.uninstall()
+        self.assertEqual(torch.compiler.config.cache_key_tag, "")
+        self.assertIsNone(config.inductor_choices_class)
+
+    def test_an_absent_and_a_stopped_daemon_leave_torch_alone(self):
+        with running.Daemon() as daemon:
+            daemon.process.send_signal(signal.SIGSTOP)
+            self.addCleanup(daemon.process.send_signal, signal.SIGCONT)
+            for address in ("unix:///nowhere/cubind.sock", daemon.address):
+                running.forget_warnings()
+                says = self.assertWarnsRegex(RuntimeWarning, "Inductor measures by itself, without cubind")
+                with cubind.connect(address) as client, says:
+                    install(client)
+                self.assertEqual(torch.compiler.config.cache_key_tag, "")
+            daemon.process.send_signal(signal.SIGCONT)
+
+
+def other_mm(a, b, *, out=None):
+    return torch.mm(a, b, out=out)
+
+
+class OnCpu(unittest.TestCase):
+    """Real graphs, kept in Inductor's own cache; a second kernel for products."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.other = select_algorithm.ExternKernelChoice(other_mm, None)
+        register_template_heuristic(cls.other.uid, None)(ATenConfigHeuristics)
+        original = InductorChoices.get_template_configs
+
+        def get_template_configs(self, kernel_inputs, templates, op_name, kwarg_overrides=None):
+            return original(self, kernel_inputs, [*templates, cls.other], op_name, kwarg_overrides)
+
+        cls.enterClassContext(
+            unittest.mock.patch.object(InductorChoices, "get_template_configs", get_template_configs)
+        )
+        cls.enterClassContext(unittest.mock.patch.object(_private, "is_for_gpu", lambda inputs: True))
+        cls.a, cls.b = torch.randn(64, 128), torch.randn(128, 256)
+
+    def setUp(self):
+        self.enterContext(fresh_cache())
+        self.enterContext(config.patch(max_autotune_gemm_backends="ATEN"))
+
+    def step(self):
+        """How often graphs were taken from the cache, were missing there, and candidates were measured."""
+        torch._dynamo.reset()
+        counters.clear()
+        compiled = torch.compile(lambda a, b: a @ b, mode="max-autotune-no-cudagraphs")
+        torch.testing.assert_close(compiled(self.a, self.b), self.a @ self.b)
+        names = ("fxgraph_cache_hit", "fxgraph_cache_miss", "select_algorithm_autotune")
+        return tuple(counters["inductor"][name] for name in names)
+
+    def test_a_graph_is_taken_with_its_own_store_alone(self):
+        answers = pretended.Answers()
+        with pretended.Installed(answers):
+            self.assertEqual((self.step(), len(answers.stored)), ((0, 1, 1), 1))
+            self.assertEqual(self.step()[:2], (1, 0))  # a kept graph has the counts of its compile
+        self.assertEqual(self.step()[:2], (0, 1))
+        with pretended.Installed(answers, "another"):
+            self.assertEqual(self.step(), (0, 1, 0))  # and its choice is served
+
+    def test_a_graph_with_another_choice_than_the_stored_one_is_not_kept(self):
+        answers = pretended.Answers()
+        with pretended.Installed(answers):
+            with unittest.mock.patch.object(answers, "offer", lambda question, number, time_ms: 1 - number):
+                self.step()
+            self.assertEqual(self.step()[0], 0)
+
+
+class Started(unittest.TestCase):
+    """In processes that others start."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        running.entry_points(cls.folder)
+        (cls.folder / "program.py").write_text(BEGINS)
+        cls.daemon = cls.enterClassContext(running.Daemon())
+
+    def run_python(self, *arguments, **environment):
+        told = {"CUBIND_INDUCTOR": "1", "CUBIND_ADDRESS": self.daemon.address}
+        path = f"{self.folder}:{os.environ.get('PYTHONPATH', '')}"
+        return subprocess.run(
+            [sys.executable, "-B", *arguments],
+            env={**os.environ, **told, "PYTHONPATH": path, **environment},
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=2 * running.PATIENCE,
+        )
+
+    def test_the_variable_and_the_module_begin_with_the_first_compile(self):
+        for command, value in ((("program.py",), "1"), (("-m", "cubind.inductor", "program.py"), "")):
+            ended = self.run_python(*command, CUBIND_INDUCTOR=value)
+            self.assertRegex(ended.stdout, "^True cubind.inductor/1:[0-9a-f]+\n$", ended.stderr)
+
+    def test_a_process_that_compiles_nothing_asks_nothing(self):
+        program = "import torch; from cubind.inductor import _install; print(_install._installed.hooks)"
+        ended = self.run_python("-c", program, CUBIND_ADDRESS="unix:///nowhere/cubind.sock")
+        self.assertEqual((ended.stdout, ended.stderr), ("None\n", ""))
+
+    def test_without_a_daemon_one_warning_says_so(self):
+        ended = self.run_python("program.py", CUBIND_ADDRESS="unix:///nowhere/cubind.sock")
+        self.assertEqual(ended.stdout, "True \n", ended.stderr)
+        self.assertEqual(ended.stderr.count("RuntimeWarning: cubind: Inductor measures by itself"), 1)
+
+    def test_without_a_program_the_usage_is_printed(self):
+        ended = self.run_python("-m", "cubind.inductor", "--help")
+        self.assertIn("python -m cubind.inductor SCRIPT ARGS", ended.stdout)
+        self.assertEqual(self.run_python("-m", "cubind.inductor").returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
