@@ -9,7 +9,7 @@ import sys
 
 from .._imports import when_imported
 from ..errors import CubindError
-from ._install import install, is_installed
+from ._install import install, is_installed, uninstall
 
 _VARIABLE = "CUBIND_TRITON"
 _RECORD = "CUBIND_TRITON_RECORD"
@@ -38,4 +38,5 @@ def _install() -> None:
     except (CubindError, OSError) as error:
         print(f"cubind.triton: {error}", file=sys.stderr)  # the program runs as without it
     except Exception as error:  # of a Triton that is other than known: its import goes on
+        uninstall()
         print(f"cubind.triton: {type(error).__name__}: {error}", file=sys.stderr)

@@ -14,6 +14,7 @@ import python_found
 
 python_found.require("grpc", "torch", "triton")
 import running  # noqa: E402
+import triton  # noqa: E402
 from fake_daemon import FakeDaemon, chosen  # noqa: E402
 
 PROGRAM = """
@@ -114,11 +115,17 @@ class Autoload(unittest.TestCase):
         self.assertEqual(ended.stdout, "runs\n", ended.stderr)
         self.assertIn('cubind.triton: CUBIND_TRITON_CONTENTS: "5" is neither 0 nor 1', ended.stderr)
 
-    def test_a_triton_that_is_other_than_known_is_imported(self):
-        broken = "sys.modules['cubind.triton._artifacts'] = None"  # as if Triton lacked what it imports
-        ended = self.run_python("-c", f"import sys, torch; {broken}; import triton; print('runs')")
-        self.assertEqual(ended.stdout, "runs\n", ended.stderr)
-        self.assertIn("cubind.triton: ModuleNotFoundError: ", ended.stderr)
+    def test_a_triton_that_is_other_than_known_is_imported_and_left_alone(self):
+        for module in ("_artifacts", "_launching")[: 1 + (triton.__version__ < "3.7")]:
+            with self.subTest(module):
+                broken = (
+                    f"sys.modules['cubind.triton.{module}'] = None"  # as if Triton lacked what it imports
+                )
+                patched = "triton.runtime.Autotuner.run.__module__"
+                text = f"import sys, torch; {broken}; import triton; print({patched})"
+                ended = self.run_python("-c", text)
+                self.assertEqual(ended.stdout, "triton.runtime.autotuner\n", ended.stderr)
+                self.assertIn("cubind.triton: ModuleNotFoundError: ", ended.stderr)
 
     def test_a_report_outlives_the_folder_of_the_others(self):
         text = "import os, shutil, torch, triton; shutil.rmtree(os.environ['CUBIND_TRITON_REPORTS'])"
