@@ -29,6 +29,7 @@ def cleared_by(configuration: Any, named: dict[str, Any]) -> frozenset[str]:
 
     stand_ins = {name: _without_contents(value, torch) for name, value in named.items()}
     by_id = {id(each): name for name, each in stand_ins.items() if isinstance(each, torch.Tensor)}
+    devices = [getattr(torch.Tensor, each).__get__ for each in ("device", "is_cpu", "is_cuda", "is_meta")]
     cleared: set[str] = set()
 
     class Noting(TorchDispatchMode):
@@ -45,6 +46,8 @@ def cleared_by(configuration: Any, named: dict[str, Any]) -> frozenset[str]:
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if func is torch.Tensor.data_ptr:  # as a launch of another kernel does
                 raise StaysOwnError("has a pre_hook that uses the addresses of tensors")
+            if func in devices:
+                raise StaysOwnError("has a pre_hook that asks tensors for their device")
             return func(*args, **(kwargs or {}))
 
     try:

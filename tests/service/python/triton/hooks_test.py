@@ -98,12 +98,12 @@ class Cleared(Case):
         seen = []
 
         def hook(values):
-            seen.append(values["y"].device.type)
+            seen.append(values["y"] is self.y)
             values["y"].zero_()
 
         stub.install(stub.Daemon(1))
         kernel(hook)[grid](self.x, self.y, 1000)
-        self.assertEqual((seen, float(self.y.sum())), (["meta", "meta", "cpu"], 0.0))
+        self.assertEqual((seen, float(self.y.sum())), ([False, False, True], 0.0))
         self.assertIn("served 1", cubind.triton.report())
 
 
@@ -116,6 +116,8 @@ class TritonsOwn(Case):
             (lambda values: values["x"].sum().item() and values["y"].zero_(), "calls aten.sum.default"),
             (lambda values: values["y"].numpy(), "fails without tensors"),
             (lambda values: torch.zeros(3), "calls aten.zeros.default"),
+            (lambda values: values["y"].is_cuda and values["y"].zero_(), "asks tensors for their device"),
+            (lambda values: values["y"].device.index or values["y"].zero_(), "asks tensors for their device"),
             (lambda values: other[(1,)](values["y"], BLOCK=16), "uses the addresses of tensors"),
         ):
             self.assertIn(f"it has a pre_hook that {reason}", self.reason(hook))
