@@ -23,6 +23,9 @@ ErrorCode code_of(grpc::StatusCode code) {
   }
 }
 
+constexpr const char* kStartOne =
+    "Start one with `cubind &`, or name another daemon's address by CUBIND_ADDRESS";
+
 /// What to look at if no daemon answers at the address.
 std::string remedy_at(const std::string& address) {
   if (address.starts_with("tls://")) {
@@ -36,16 +39,17 @@ std::string remedy_at(const std::string& address) {
     return "A daemon with TLS has the address tls://HOST:PORT, one on this machine unix:///path: name it by "
            "--address or CUBIND_ADDRESS";
   }
-  return "Start one with `cubind` (`cubind &` in the background; for a group: cubind --socket-group), or "
-         "name "
-         "another daemon's address by CUBIND_ADDRESS. A daemon that is stopped keeps its socket: kill -CONT "
-         "goes on with it";
+  return std::string(kStartOne) + ". A daemon that is stopped keeps its socket: kill -CONT goes on with it";
 }
 
 /// The error of a call that did not reach the daemon, or whose end did not come back. `words` are gRPC's or a
 /// proxy's.
 Error connection_error(grpc::StatusCode code, const std::string& words, const std::string& address) {
   if (code == grpc::StatusCode::UNAVAILABLE) {
+    if (address.starts_with("unix:") && words.find("No such file or directory") != std::string::npos) {
+      return {ErrorCode::Unavailable, address,
+              std::string("no daemon answers there (there is no such socket). ") + kStartOne};
+    }
     return {ErrorCode::Unavailable, address,
             "no daemon answers there (" + words + "). " + remedy_at(address) +
                 ". If it ended during the call, its jobs go on when it runs again: `cubindctl jobs` lists "

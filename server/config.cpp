@@ -393,7 +393,7 @@ std::string complaint(const CLI::App* app, const CLI::Error& error) {
 }  // namespace
 
 std::optional<Config> parse_command_line(int argc, const char* const* argv, int& exit_code) {
-  CLI::App app("cubind: tunes CUDA kernels for the asked shapes and serves the winners");
+  CLI::App app("cubind: tunes CUDA kernels for the asked shapes and serves the winners", "cubind");
   app.failure_message(complaint);
   app.set_version_flag("--version", std::string("cubind ") + kVersion);
   if (const auto variants = shipped_variants()) {

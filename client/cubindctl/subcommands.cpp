@@ -294,8 +294,9 @@ class Builder {
 
   void add_kernels() {
     auto [command, options] = add<KernelsOptions>(app_, "kernels", "list the kernels that the daemon knows");
-    command->add_flag("--defined", options->defined,
-                      "list the Triton kernels that callers have defined, instead of the others");
+    command->add_flag(
+        "--defined", options->defined,
+        "list the kernels that callers have defined (Triton, tune_kernel), instead of the others");
     auto [check, check_options] =
         add<CheckOptions>(*command, "check", "validate a kernel spec and compile its default configuration");
     option(check, "file", check_options->file, kFile, "kernel spec (JSON)")->required();

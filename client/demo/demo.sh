@@ -87,6 +87,7 @@ say "The exported table, which goes with the demo's folder, begins with:"
 head -c 160 "$folder/table.json" | head -n 2 | label
 
 say ""
+say "A page that shows what was tuned, to open in a browser: cubindctl report $kernel"
 "$bin/cubindctl" report "$kernel" -o "$(mktemp "${TMPDIR:-/tmp}/cubind-demo.XXXXXX.html")" | label
 
 if [ -z "$replay" ] && [ -x "$bin/rmsnorm-example" ]; then

@@ -124,9 +124,9 @@ ExitCode run(const InitOptions& options, const CommonOptions& common) {
     std::cout << "warning: " << clash << "\n";
   }
   const std::string problem = " --problem N=1048576,T=f32\n";
-  std::cout << "Check it with   cubindctl kernels check " << files.back().path.string() << problem
-            << "Serve it with   cubind --kernels " << folder.string()
-            << "   (a daemon with this folder finds it by itself)\n"
+  std::cout << "Serve it with   cubind --kernels " << folder.string()
+            << " &   (a daemon with this folder finds it by itself)\n"
+            << "Check it with   cubindctl kernels check " << files.back().path.string() << problem
             << "Tune it with    cubindctl tune " << options.name << problem;
   return ExitCode::Ok;
 }

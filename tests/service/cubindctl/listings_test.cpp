@@ -190,7 +190,9 @@ TEST_CASE("health waits for a daemon as long as --wait says") {
       ctl("unix://" + (folder.path() / "no.sock").string(), {"health", "--wait", "1"});
   CHECK(std::chrono::steady_clock::now() - begun >= std::chrono::milliseconds(800));
   CHECK(result.exit_code == 3);
-  CHECK_THAT(result.err, Catch::Contains("no daemon answers there"));
+  CHECK_THAT(result.err,
+             Catch::EndsWith("no daemon answers there (there is no such socket). Start one with `cubind &`, "
+                             "or name another daemon's address by CUBIND_ADDRESS\n"));
 }
 
 TEST_CASE("health does not ask beyond the time that --wait gives") {

@@ -77,7 +77,9 @@ std::string random_npy(std::size_t elements) {
 TEST_CASE("what kernels init writes is taken up by a running daemon and checked and tuned at once") {
   TinyDaemon daemon({.edit_table = add_mine});
   REQUIRE(kernel_of(daemon, kMine).is_null());
-  REQUIRE(ctl(daemon, {"kernels", "init", kMine, "--dir", daemon.kernels()}).exit_code == 0);
+  const ProgramResult begun = ctl(daemon, {"kernels", "init", kMine, "--dir", daemon.kernels()});
+  REQUIRE(begun.exit_code == 0);
+  CHECK(begun.out.find("Serve it with") < begun.out.find("Check it with"));
   const fs::path spec = daemon.kernels() / "mine.json";
   const ProgramResult checked = ctl(daemon, {"kernels", "check", spec, "--problem", "N=4096,T=bf16"});
   CHECK(checked.exit_code == 0);

@@ -143,10 +143,14 @@ std::string help_text() {
   std::ostringstream help;
   std::streambuf* const out = std::cout.rdbuf(help.rdbuf());
   int exit_code = -1;
-  const char* asked[] = {"cubind", "--help"};
+  const char* asked[] = {"/opt/cubind/bin/cubind", "--help"};
   CHECK_FALSE(parse_command_line(2, asked, exit_code));
   std::cout.rdbuf(out);
   return help.str();
+}
+
+TEST_CASE("the help names the program without its folder") {
+  CHECK_THAT(help_text(), Contains("Usage: cubind [OPTIONS]"));
 }
 
 TEST_CASE("the help says where the pages are that it names") {
