@@ -93,7 +93,7 @@ def facts_of(name: str, array: Any) -> ArrayFacts:
     if interface is None:
         raise _refused(
             name,
-            f"a {type(array).__name__} is no array in GPU memory: pass a tensor of torch or an array of CuPy",
+            f"{type(array).__name__} is no array in GPU memory: pass a tensor of torch or an array of CuPy",
         )
     dtype = _BY_TYPESTR.get(interface["typestr"][1:], "")
     strides = interface.get("strides")

@@ -250,7 +250,11 @@ def _run(options: argparse.Namespace) -> None:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m cubind.demo", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m cubind.demo",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--replay", action="store_true", help="use no GPU, even if there is one")
     parser.add_argument(
         "--table", action="store_true", help="print the file of the recorded measurements, and end"

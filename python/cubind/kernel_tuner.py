@@ -163,9 +163,14 @@ def _row(result: TunedKernel, trial: Mapping[str, Any], metrics: Any, util: Any)
 
 def main() -> None:
     """Runs the script that the command line names."""
+    if sys.argv[1:2] in (["-h"], ["--help"]):
+        print(__doc__)
+        sys.exit()
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         print(__doc__, file=sys.stderr)
         sys.exit(2)
+    if not os.path.exists(sys.argv[1]):
+        sys.exit(f"cubind.kernel_tuner: {sys.argv[1]}: there is no such script")
     try:
         package = importlib.import_module("kernel_tuner")
         interface = importlib.import_module("kernel_tuner.interface")

@@ -43,7 +43,8 @@ Without a command: runs an unchanged program whose Triton kernels a daemon compi
 def main() -> None:
     """Do what the command line says."""
     arguments = sys.argv[1:]
-    if arguments[:1] in (["-h"], ["--help"]):
+    asked = arguments[1:2] if arguments[:1] in (["record"], ["bake"]) else arguments[:1]
+    if asked in (["-h"], ["--help"]):
         print(_HELP)
     elif arguments[:1] == ["bake"]:
         _bake(arguments[1:])
@@ -74,7 +75,9 @@ def _ending() -> Iterator[None]:
 
 
 def _record(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(add_help=False, usage=_USAGE.removeprefix("usage: "), allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        "cubind.triton: record", _USAGE.removeprefix("usage: "), add_help=False, allow_abbrev=False
+    )
     parser.add_argument("--target")
     parser.add_argument("-o", dest="file", required=True)
     own = 0

@@ -142,6 +142,13 @@ class Scripts(unittest.TestCase):
         self.assertIsInstance(first, kernel_tuner.Replacement)
         self.assertIs(first, second)
 
+    def test_a_script_that_is_not_there_is_named_without_a_traceback(self):
+        with (
+            mock.patch.object(sys, "argv", ["kernel_tuner.py", "nosuch.py"]),
+            self.assertRaisesRegex(SystemExit, "cubind.kernel_tuner: nosuch.py: there is no such script"),
+        ):
+            kernel_tuner.main()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -50,10 +50,16 @@ class Program(unittest.TestCase):
             self.assertIn("usage: python -m cubind.triton", err)
             self.assertEqual(code, 1, arguments)
 
+    def test_a_record_without_a_file_is_refused_in_the_programs_name(self):
+        _, err, code = self.run_program("", "record", "train.py")
+        self.assertIn("cubind.triton: record: error: the following arguments are required: -o", err)
+        self.assertEqual(code, 2)
+
     def test_help_is_no_error(self):
-        out, err, code = self.run_program("", "--help")
-        self.assertIn("  bake     has the daemon compile", out)
-        self.assertEqual((err, code), ("", 0))
+        for command in ([], ["record"], ["bake"]):
+            out, err, code = self.run_program("", *command, "--help")
+            self.assertIn("  bake     has the daemon compile", out)
+            self.assertEqual((err, code), ("", 0))
 
     def test_a_script_that_is_not_there_is_named_without_a_traceback(self):
         for arguments in (["nosuch.py"], ["recrod", "-o", "kernels", "train.py"]):
