@@ -61,14 +61,15 @@ sanitizer_options() {
   export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:$symbols:suppressions=$CUBIND_ROOT/tests/thread_sanitizer.supp}"
 }
 
-# client/demo/demo.sh BIN_DIR [ARGUMENTS]: BIN_DIR holds the programs.
+# client/demo/demo.sh BIN_DIR: BIN_DIR holds the programs.
 demo() {
+  [ $# = 0 ] || die "demo: '$1' is not known; usage: ./dev demo"
   local preset=${CUBIND_PRESET:-dev}
   [ -f client/demo/demo.sh ] || die "client/demo/demo.sh is missing: this checkout has no demo"
   local targets=(cubind cubind-agent cubind-worker cubindctl)
   if command -v nvidia-smi >/dev/null || [ -e /dev/nvidia0 ]; then targets+=(rmsnorm-example); fi
   build "$preset" "${targets[@]}"
-  exec bash client/demo/demo.sh "$CUBIND_ROOT/build/$preset/bin" "$@"
+  exec bash client/demo/demo.sh "$CUBIND_ROOT/build/$preset/bin"
 }
 
 # bench/NAME/__main__.py
