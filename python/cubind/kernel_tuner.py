@@ -9,14 +9,13 @@ import datetime
 import functools
 import importlib
 import math
-import os
-import runpy
 import statistics
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _defining, connect
+from ._program import checked, run
 from .client import Client
 from .errors import InvalidArgumentError
 from .kernel_tuning import TunedKernel
@@ -165,21 +164,15 @@ def main() -> None:
     """Runs the script that the command line names."""
     if sys.argv[1:2] in (["-h"], ["--help"]):
         print(__doc__)
-        sys.exit()
-    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-        print(__doc__, file=sys.stderr)
-        sys.exit(2)
-    if not os.path.exists(sys.argv[1]):
-        sys.exit(f"cubind.kernel_tuner: {sys.argv[1]}: there is no such script")
+        return
+    program = checked(sys.argv[1:], "cubind.kernel_tuner", __doc__ or "")
     try:
         package = importlib.import_module("kernel_tuner")
         interface = importlib.import_module("kernel_tuner.interface")
     except ImportError as error:
         sys.exit(f"cubind.kernel_tuner: {error}: pip install kernel_tuner")
     package.tune_kernel = interface.tune_kernel = Replacement(interface.tune_kernel)
-    del sys.argv[0]
-    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    run(program)
 
 
 if __name__ == "__main__":
