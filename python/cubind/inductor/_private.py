@@ -22,52 +22,39 @@ if TYPE_CHECKING:
 _MARK = "cubind"  # among the annotations of a candidate and of its caller
 _DEPTH = 8  # users of a product's users that may be fused with it
 _MOST_NODES = 64
-_NAMES = {
+# By module: names, with the parameters of functions.
+_NAMES: dict[str, dict[str, str | None]] = {
     "torch._inductor.choices": {
-        "InductorChoices._finalize_template_configs": (
-            "self",
-            "template_choices",
-            "kernel_inputs",
-            "templates",
-            "op_name",
-            "kwarg_overrides",
-        ),
-        "InductorChoices.get_template_configs": (
-            "self",
-            "kernel_inputs",
-            "templates",
-            "op_name",
-            "kwarg_overrides",
-        ),
+        "InductorChoices._finalize_template_configs": "self template_choices kernel_inputs templates op_name kwarg_overrides",
+        "InductorChoices.get_template_configs": "self kernel_inputs templates op_name kwarg_overrides",
     },
     "torch._inductor.kernel_template_choice": {
-        "KernelTemplateChoice.__init__": ("self", "template", "params", "extra_kwargs", "layout", "inputs"),
+        "KernelTemplateChoice.__init__": "self template params extra_kwargs layout inputs",
         "KernelTemplateChoice.choice": None,
     },
     "torch._inductor.kernel_inputs": {
-        "KernelInputs.shapes_hinted": ("self",),
-        "KernelInputs.strides_hinted": ("self",),
-        "KernelInputs.shapes_symbolic": ("self",),
-        "KernelInputs.dtypes": ("self",),
-        "KernelInputs.nodes": ("self", "reorder"),
-        "KernelInputs.device": ("self",),
-        "KernelInputs.out_dtype": ("self",),
+        "KernelInputs.shapes_hinted": "self",
+        "KernelInputs.strides_hinted": "self",
+        "KernelInputs.shapes_symbolic": "self",
+        "KernelInputs.dtypes": "self",
+        "KernelInputs.nodes": "self reorder",
+        "KernelInputs.device": "self",
+        "KernelInputs.out_dtype": "self",
     },
     "torch._inductor.select_algorithm": {
-        "add_feedback_saver": ("fn",),
-        "add_preprocessing_fn": ("fn",),
-        "get_algorithm_selector_cache": (),
-        "AlgorithmSelectorCache.add_feedback_saver": ("self", "fn"),
+        "get_algorithm_selector_cache": "",
+        "AlgorithmSelectorCache.add_feedback_saver": "self fn",
+        "AlgorithmSelectorCache.add_preprocessing_fn": "self fn",
     },
     "torch._inductor.ir": {
-        "MultiTemplateBuffer.choice_timings": ("self", "hint_override"),
-        "MultiTemplateBuffer.finalize_as_triton_caller": ("self", "caller"),
+        "MultiTemplateBuffer.choice_timings": "self hint_override",
+        "MultiTemplateBuffer.finalize_as_triton_caller": "self caller",
         "MultiTemplateBuffer.choices": None,
     },
     "torch._inductor.codecache": {
-        "FxGraphCache._save_graph": ("key", "compiled_graph", "example_inputs", "local", "remote_cache"),
+        "FxGraphCache._save_graph": "key compiled_graph example_inputs local remote_cache",
     },
-    "torch._inductor.virtualized": {"V.set_choices_handler": None, "V.graph": None},
+    "torch._inductor.virtualized": {"V.set_choices_handler": None},
     "torch._inductor.config": {"inductor_choices_class": None, "save_config_portable": None},
     "torch.compiler.config": {"cache_key_tag": None},
 }
@@ -86,15 +73,13 @@ def missing() -> str:
     return ""
 
 
-def _is_known(module: Any, path: str, parameters: tuple[str, ...] | None) -> bool:
+def _is_known(module: Any, path: str, parameters: str | None) -> bool:
     found = module
     for name in path.split("."):
-        if name == "graph":  # of V: there is none outside of a compile
-            return True
-        found = getattr(found, name, None)
-        if found is None:
-            return path == "inductor_choices_class" and hasattr(module, path)
-    return parameters is None or tuple(inspect.signature(found).parameters) == parameters
+        if not hasattr(found, name):
+            return False
+        found = getattr(found, name)
+    return parameters is None or list(inspect.signature(found).parameters) == parameters.split()
 
 
 # ---- In and out ----

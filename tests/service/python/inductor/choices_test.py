@@ -12,6 +12,7 @@ from cubind import _sealing  # noqa: E402
 from cubind.errors import UnavailableError  # noqa: E402
 from cubind.inductor import _private, _session, report  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
+from torch.nn import functional  # noqa: E402
 
 SHAPES = (64, 128), (128, 256)
 
@@ -158,6 +159,35 @@ class Served(unittest.TestCase):
         self.assertEqual(
             report(), "cubind.inductor: 1 choices were served, 1 were measured here, 1 of these were stored"
         )
+
+
+def layers(x, *weights):
+    """Two of a transformer, and the head."""
+    *weights, head = weights
+    rows, width = x.shape
+    for *attention, o, up, down in zip(*[iter(weights)] * 6, strict=True):
+        heads = [functional.linear(x, weight).view(rows, 4, width // 4) for weight in attention]
+        q, k, v = (head.transpose(0, 1) for head in heads)
+        scores = torch.softmax((q @ k.transpose(1, 2)).float() / 8, -1).to(x.dtype)
+        x = x + functional.linear((scores @ v).transpose(0, 1).reshape(rows, width), o)
+        x = x + functional.linear(functional.silu(functional.linear(x, up)), down)
+    return functional.linear(x, head)
+
+
+class Transformer(unittest.TestCase):
+    def test_the_next_process_has_the_very_code_that_inductor_chose_by_itself(self):
+        width, inner = 256, 512
+        layer = [(width, width)] * 4 + [(inner, width), (width, inner)]
+        shapes = [(128, width), *layer, *layer, (1024, width)]
+        for time, neighbour_ms in ((pretended.time_of, 0.4), (pretended.fastest_extern, 2.0)):
+            with pretended.gpu(time=time, neighbour_ms=neighbour_ms):
+                alone = pretended.compiled(layers, *shapes)
+                answers = pretended.Answers()
+                for _ in range(2):
+                    with pretended.Installed(answers) as session:
+                        self.assertEqual(pretended.compiled(layers, *shapes), alone)
+                        self.assertTrue(session.may_keep())
+                self.assertEqual((session.counts.served, measured()), (17, 0))
 
 
 class Ranks(unittest.TestCase):

@@ -39,23 +39,23 @@ class Gate(unittest.TestCase):
     def test_this_torch_has_all(self):
         self.assertEqual(_private.missing(), "")
 
-    def test_each_name_is_missed(self):
+    def test_each_name_is_missed_and_each_function_with_other_parameters(self):
         for module_name, names in _private._NAMES.items():
-            module = sys.modules[module_name]
             for path, parameters in names.items():
-                *holders, name = path.split(".")
-                place = module
-                for holder in holders:
-                    place = getattr(place, holder)
-                if place is module and name in ("save_config_portable", "cache_key_tag"):
-                    continue  # attributes of a settings module, which cannot be taken away for a while
-                if parameters is None and name in ("inductor_choices_class", "graph", "set_choices_handler"):
-                    continue
-                with unittest.mock.patch.object(place, name, None):
-                    self.assertEqual(_private.missing(), f"{module_name}.{path}")
+                renamed = {module_name: {f"{path}_": parameters}}
+                with unittest.mock.patch.object(_private, "_NAMES", renamed):
+                    self.assertEqual(_private.missing(), f"{module_name}.{path}_")
                 if parameters is not None:
-                    with unittest.mock.patch.object(place, name, lambda other: None):
+                    changed = {module_name: {path: f"{parameters} more".strip()}}
+                    with unittest.mock.patch.object(_private, "_NAMES", changed):
                         self.assertEqual(_private.missing(), f"{module_name}.{path}")
+
+    def test_a_function_that_is_gone_is_missed(self):
+        place = torch._inductor.ir.MultiTemplateBuffer
+        original = place.choice_timings
+        self.addCleanup(setattr, place, "choice_timings", original)
+        del place.choice_timings
+        self.assertEqual(_private.missing(), "torch._inductor.ir.MultiTemplateBuffer.choice_timings")
 
     def test_a_torch_that_has_none_of_the_modules_is_left_alone(self):
         with (
