@@ -157,11 +157,14 @@ def in_place_of_base(cls: type) -> type:
 def _with_members(cls: type, given: dict[str, Any], original: type | None = None) -> type:
     # A pickled module comes back as what it was: a process that loads it need not have cubind.
     def reduce(self: Any, _: Any) -> tuple[Any, ...]:
-        state = {name: value for name, value in self.__dict__.items() if name != IN_GRAPH}
+        # All objects have it from Python 3.11 on. A parametrized module's raises.
+        found = self.__getstate__() if hasattr(self, "__getstate__") else self.__dict__
+        state = {name: value for name, value in found.items() if name != IN_GRAPH}
         return copyreg._reconstructor, (original or cls, object, None), state  # type: ignore[attr-defined]
 
     def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
-        memo[id(self)] = twin = replaced.__new__(replaced)
+        cls = type(self)  # which may be one that torch has made of this one
+        memo[id(self)] = twin = cls.__new__(cls)
         twin.__setstate__(copy.deepcopy(self.__dict__, memo))
         return twin
 

@@ -78,6 +78,14 @@ class Modules(unittest.TestCase):
         for other in (twin, pickle.loads(pickled)):
             torch.testing.assert_close(other(x), model(x))
 
+    def test_a_parametrized_module_is_copied_and_refuses_to_be_pickled_as_without_cubind(self):
+        model, x = self.model(), torch.randn(4, 8)
+        operators.replace(model, linear=True, verbose=False)
+        torch.nn.utils.parametrizations.weight_norm(model[0])
+        torch.testing.assert_close(copy.deepcopy(model)(x), model(x))
+        with self.assertRaisesRegex(RuntimeError, "only supported through state_dict"):
+            pickle.dumps(model)
+
     def test_a_line_stands_for_all_layers_with_the_same_module(self):
         layers = [torch.nn.ModuleDict({"norm1": torch.nn.RMSNorm(8)}) for _ in range(3)]
         layers.append(torch.nn.ModuleDict({"norm1": torch.nn.RMSNorm((4, 8))}))
