@@ -11,12 +11,11 @@ import torch
 from torch.compiler import is_compiling
 from torch.nn import functional
 
-from .. import _torch_private as private
 from .._switch import IS_OFF
 from ._access import PLAIN
 from ._attention_formula import backward_formula, formula
 from ._call import Call
-from ._dispatch import Dispatched
+from ._dispatch import Dispatched, is_quiet
 from ._dtensor import are_distributed, run_locally
 from ._model_masks import UnsupportedError
 from ._operator import Operator
@@ -142,9 +141,9 @@ def _under(
     scale: float | None,
     enable_gqa: bool,
 ) -> Any:
-    if IS_OFF or is_compiling() or not all(type(one) in PLAIN for one in (query, mask)):
+    if IS_OFF or not all(type(one) in PLAIN for one in (query, mask)):
         return NotImplemented
-    if private.is_transformed():  # a batch of masks cannot be looked at
+    if not is_quiet():  # a batch of masks cannot be looked at, and a trace would keep what was seen
         return NotImplemented
     if query.is_nested or query.dim() != 4 or not has_kernel(query):
         return NotImplemented

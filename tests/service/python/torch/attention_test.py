@@ -11,6 +11,7 @@ import torch_found  # first: it looks for a Python with torch
 import cubind.torch as operators
 import torch
 import torch_launches
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 from torch_launches import left_to_torch, on_gpu
 
@@ -219,6 +220,22 @@ class Masks(unittest.TestCase):
             found = operators.scaled_dot_product_attention(q, q, q, mask)
             torch.testing.assert_close(found, functional.scaled_dot_product_attention(q, q, q, mask))
         self.assertEqual(attend.call_count, 0)
+
+    def test_a_trace_takes_any_mask_and_one_without_contents_is_torchs(self):
+        def twice(attend):
+            return lambda q, mask: attend(attend(q, q, q, mask), q, q, mask)
+
+        ours, theirs = map(
+            twice, (operators.scaled_dot_product_attention, functional.scaled_dot_product_attention)
+        )
+        q, mask = torch.randn(1, 2, 9, D, dtype=torch.bfloat16), torch.ones(9, 9, dtype=torch.bool)
+        with torch_launches.attention_by_formula() as attend:
+            traced = torch.jit.trace(ours, (q, mask.tril()), check_trace=False)
+            with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+                fakes = mode.from_tensor(q), torch.ones(9, 9, dtype=torch.bool)
+                self.assertEqual(ours(*fakes).shape, q.shape)
+        self.assertEqual(attend.call_count, 0)
+        torch.testing.assert_close(traced(q, mask), theirs(q, mask), rtol=2e-2, atol=2e-2)
 
     def test_a_batch_of_masks_is_torchs(self):
         def twice(attend):
