@@ -41,7 +41,7 @@ run_tests() {
   # shellcheck disable=SC2046
   need_packages $(groups_of "$preset") test
   install_wheels build
-  start_wheels test triton torch
+  start_wheels test triton torch notebook
   # shellcheck disable=SC2086
   build "$preset" ${CUBIND_TARGETS:-}
   await_wheels

@@ -15,6 +15,7 @@ declare -A PACKAGES=(
   [kubernetes]="python3 python3-venv"
   [triton]="python3 python3-venv"
   [torch]="python3 python3-venv"
+  [notebook]="python3 python3-venv"
   [wheel]="binutils python3 python3-dev python3-venv"
 )
 
@@ -137,10 +138,10 @@ await_wheels() {
 }
 
 install_deps() {
-  [ $# -gt 0 ] || set -- build test lint clang package triton torch wheel
+  [ $# -gt 0 ] || set -- build test lint clang package triton torch notebook wheel
   local group
   for group in "$@"; do
-    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package, slurm, kubernetes, triton, torch or wheel"
+    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package, slurm, kubernetes, triton, torch, notebook or wheel"
   done
   need "$@"
   say "everything is installed: $*"

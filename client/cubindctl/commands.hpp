@@ -24,6 +24,7 @@ ExitCode run(const TableMergeOptions& options, const CommonOptions& common);
 ExitCode run(const KernelsOptions& options, const CommonOptions& common);
 ExitCode run(const CheckOptions& options, const CommonOptions& common);
 ExitCode run(const InitOptions& options, const CommonOptions& common);
+ExitCode run(const SchemaOptions& options, const CommonOptions& common);
 ExitCode run(const WantedOptions& options, const CommonOptions& common);
 ExitCode run(const DevicesOptions& options, const CommonOptions& common);
 ExitCode run(const JobsOptions& options, const CommonOptions& common);

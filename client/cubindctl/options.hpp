@@ -151,6 +151,8 @@ struct InitOptions {
   std::string folder = ".";
 };
 
+struct SchemaOptions {};
+
 struct WantedOptions {
   std::string kernel;     // empty: every kernel
   std::uint32_t top = 0;  // 0: all
@@ -226,13 +228,13 @@ struct TokenRevokeOptions {
   std::vector<std::string> ids;
 };
 
-using Command =
-    std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, AuditOptions, ExportOptions,
-                 ImportOptions, BackupOptions, TableCheckOptions, TableDiffOptions, TableMergeOptions,
-                 KernelsOptions, CheckOptions, InitOptions, WantedOptions, DevicesOptions, JobsOptions,
-                 JobsShowOptions, CancelOptions, ForgetOptions, ExplainOptions, ProfileOptions, ReportOptions,
-                 StatusOptions, HealthOptions, CompletionOptions, TokenNewOptions, TokenListOptions,
-                 TokenRevokeOptions, BundleCreateOptions, BundleVerifyOptions, BundleShowOptions>;
+using Command = std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, AuditOptions,
+                             ExportOptions, ImportOptions, BackupOptions, TableCheckOptions, TableDiffOptions,
+                             TableMergeOptions, KernelsOptions, CheckOptions, InitOptions, SchemaOptions,
+                             WantedOptions, DevicesOptions, JobsOptions, JobsShowOptions, CancelOptions,
+                             ForgetOptions, ExplainOptions, ProfileOptions, ReportOptions, StatusOptions,
+                             HealthOptions, CompletionOptions, TokenNewOptions, TokenListOptions,
+                             TokenRevokeOptions, BundleCreateOptions, BundleVerifyOptions, BundleShowOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

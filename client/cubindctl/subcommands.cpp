@@ -311,6 +311,7 @@ class Builder {
         add<InitOptions>(*command, "init", "write a commented kernel spec with its sources to start from");
     option(init, "name", init_options->name, "NAME", "the kernel's name, and that of its files")->required();
     option(init, "--dir", init_options->folder, kFolder, "folder to write to; default: the current one");
+    add<SchemaOptions>(*command, "schema", "print the JSON Schema of kernel specs, for editors");
   }
 
   void add_wanted() {

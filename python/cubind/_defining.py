@@ -8,8 +8,7 @@ from typing import Any
 
 from . import _wire
 from ._connection import Connection
-from .client import Client
-from .errors import InvalidArgumentError
+from .errors import CubindError, InvalidArgumentError
 
 MAX_MESSAGE_BYTES = 4 << 20
 _TIMEOUT = 60.0  # seconds for up to 64 MiB
@@ -39,7 +38,7 @@ def define(connection: Connection, spec_json: bytes, files: Mapping[str, bytes])
 
 
 def trials(
-    client: Client, kernel: str, timeout: float, include_samples: bool = False
+    connection: Connection, kernel: str, timeout: float, include_samples: bool = False
 ) -> list[dict[str, Any]]:
     """What the daemon knows of a kernel's configurations: the trials of its table. Raises CubindError."""
     messages = _wire.messages()
@@ -50,9 +49,27 @@ def trials(
         include_replayed=True,
         include_provisional=True,
     )
-    chunks = client._connection.stream("ExportTable", request, messages.TableChunk, timeout)
+    chunks = connection.stream("ExportTable", request, messages.TableChunk, timeout)
     found: list[dict[str, Any]] = json.loads(b"".join(chunk.json for chunk in chunks)).get("trials", [])
     return found
+
+
+def written(
+    connection: Connection, spec: Mapping[str, Any], files: Mapping[str, bytes], problem: Mapping[str, int]
+) -> list[int] | None:
+    """The numbers of the parameters through which the kernel writes with its default configuration. None: the
+    daemon does not tell, or has nothing that compiles it."""
+    messages = _wire.messages()
+    request = messages.CheckKernelRequest(file=f"{spec['name']}.json", spec_json=json.dumps(spec))
+    for path, content in files.items():
+        request.files.add(path=path, content=content)
+    _wire.set_problem({**problem}, request.problems.add())
+    try:
+        reply = connection.unary("CheckKernel", request, messages.CheckKernelReply, _TIMEOUT)
+    except CubindError:
+        return None  # the job says why a source does not compile
+    found = next(iter(reply.writes), None)
+    return list(found.parameters) if found is not None and found.known else None
 
 
 def _parts(spec_json: bytes, files: Mapping[str, bytes]) -> Iterator[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
-import functools
 import hashlib
 import math
 import os
@@ -36,29 +35,25 @@ _LARGEST = 1 << 63
 
 @dataclasses.dataclass(frozen=True)
 class HostArray:
-    """type: of the elements, in the spec's word. data: their bytes in C order."""
+    """type: of the elements, in the spec's word. data: their bytes in C order. digest: SHA-256 of these,
+    hexadecimal."""
 
     type: str
     shape: tuple[int, ...]
     data: memoryview
+    digest: str
 
     @property
     def elements(self) -> int:
         """The product of the shape."""
         return math.prod(self.shape)
 
-    @functools.cached_property
-    def digest(self) -> str:
-        """SHA-256 of the data, hexadecimal."""
-        return hashlib.sha256(self.data).hexdigest()
-
     def npy(self) -> bytes:
         """As numpy.save() writes it, in format 1.0."""
         return self._header() + self.data
 
     def in_memory(self) -> tuple[bytes, int]:
-        """A file that names the data instead of having them (tuner/spec/npy.hpp), and the descriptor of the
-        memory that has them as long as it is open."""
+        """What elsewhere() makes of a memory, and its descriptor: it has the data as long as that is open."""
         memory = os.memfd_create(f"cubind-{self.digest}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             written = 0
@@ -69,9 +64,11 @@ class HostArray:
         except BaseException:
             os.close(memory)
             raise
-        return self._header(
-            f"'memory': '/proc/{os.getpid()}/fd/{memory}', 'sha256': '{self.digest}', "
-        ), memory
+        return self.elsewhere(f"/proc/{os.getpid()}/fd/{memory}"), memory
+
+    def elsewhere(self, path: str) -> bytes:
+        """A file that names another one, which has the data (tuner/spec/npy.hpp)."""
+        return self._header(f"'memory': {path!r}, 'sha256': '{self.digest}', ")
 
     def _header(self, more: str = "") -> bytes:
         fields = f"{{'descr': '{_NPY[self.type]}', 'fortran_order': False, 'shape': {self.shape}, {more}}}"
@@ -108,7 +105,8 @@ def host_array(value: Any, parameter: Parameter | None, place: str) -> HostArray
     expected = _AS_ELEMENTS.get(parameter.type, parameter.type) if parameter is not None else ""
     if expected and type_ != expected:
         raise InvalidArgumentError(f"has elements of {type_}, the kernel's parameter {expected}", place)
-    return HostArray(type_, tuple(view.shape), _bytes_of(view))
+    data = _bytes_of(view)
+    return HostArray(type_, tuple(view.shape), data, hashlib.sha256(data).hexdigest())
 
 
 def scalar(value: Any, parameter: Parameter | None, place: str) -> dict[str, Any]:

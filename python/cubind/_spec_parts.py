@@ -39,10 +39,8 @@ def sizes_of(given: Any) -> tuple[dict[str, int], list[Any]]:
 
 def values_of(given: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
     """Those of each tunable as Python's. Raises InvalidArgumentError."""
-    if not isinstance(given, Mapping):
-        raise InvalidArgumentError(f"is a {type(given).__name__}: a dict of lists is meant", "tune_params")
     found = {}
-    for name, values in given.items():
+    for name, values in mapping_of(given, "tune_params").items():
         if isinstance(values, (str, int, float)) or not hasattr(values, "__iter__"):
             raise InvalidArgumentError(f"{values!r} is no list of values", f"tune_params {name}")
         found[name] = [value.item() if hasattr(value, "item") else value for value in values]
@@ -132,9 +130,20 @@ def bound(value: Any) -> float:
     return min(value, _ANY)
 
 
-def texts(given: Sequence[str]) -> list[str]:
-    """Several, or one alone."""
-    return [given] if isinstance(given, str) else [*given]
+def texts(given: Any, place: str) -> list[str]:
+    """Several, or one alone. Raises InvalidArgumentError."""
+    found = [given] if isinstance(given, str) else [*given] if hasattr(given, "__iter__") else [None]
+    for each in found:
+        if not isinstance(each, str):
+            raise InvalidArgumentError(f"{given!r} is no list of texts", place)
+    return found
+
+
+def mapping_of(given: Any, place: str) -> Mapping[str, Any]:
+    """Itself. Raises InvalidArgumentError."""
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"is a {type(given).__name__}: a dict is meant", place)
+    return given
 
 
 def listed(given: Any) -> list[Any]:

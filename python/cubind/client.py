@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import _address, _core, _fork, _lend, _limits, _ranks, _record, _sealing, _wire
+from ._commands import Commands
 from ._connection import Connection
 from ._interface import Interface, interface_of
 from .answer import Answer, make_answer
@@ -39,7 +40,7 @@ _MAX_QUESTIONS = 4096
 _ON_MISS = ("serve", "wait", "fail")
 
 
-class Client:
+class Client(Commands):
     """Asks one daemon. Safe on many threads and across fork(): a child opens its own connection.
 
     address: "unix:///path/to/socket" or "host:port". timeout: seconds that a call may take, up to a year.

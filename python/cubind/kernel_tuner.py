@@ -137,7 +137,9 @@ def _results(result: TunedKernel, options: Mapping[str, Any]) -> tuple[list[dict
     objective, is_higher = util.get_objective_defaults(
         options.get("objective"), options.get("objective_higher_is_better")
     )
-    rows = _defining.trials(result.client, result.name, result.client.timeout, include_samples=True)
+    rows = _defining.trials(
+        result.client._connection, result.name, result.client.timeout, include_samples=True
+    )
     results = [_row(result, row, options.get("metrics"), util) for row in rows]
     environment: dict[str, Any] = {"device_name": result.device, "cubind_kernel": result.name}
     if any("__error__" not in row for row in results):

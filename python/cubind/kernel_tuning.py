@@ -8,14 +8,16 @@ import html
 import json
 import os
 import pathlib
-import subprocess
+import shutil
 import tempfile
+import types
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import _defining, _kernel_definition, _wire, programs
-from ._kernel_definition import Asked, Definition
+from . import _commands, _defining, _kernel_definition, _wire
+from ._host_arrays import HostArray
+from ._kernel_definition import Definition
 from .client import Client
 from .errors import CubindError, FailedPreconditionError, InvalidArgumentError
 from .kernel import Kernel
@@ -24,18 +26,18 @@ from .tuning import TuneResult
 
 _MOST_BYTES_SENT = 32 << 20  # of arrays: the daemon's limit
 _LEAST_BYTES_SHARED = 1 << 20  # of an array that stays in memory
-_PROGRAM_TIMEOUT = 300.0  # seconds
 _PAGE_HEIGHT = 720  # pixels of a notebook
 
 
 class _Files:
-    """What a daemon is sent: contents, by their paths. memories: descriptors of the large arrays, which stay
-    in memory as long as this lives. Raises InvalidArgumentError if they may not, and are too large."""
+    """What a daemon is sent: contents, by their paths. large: the arrays that stay in memory as long as this
+    lives. Raises InvalidArgumentError if they may not, and are too large."""
 
     def __init__(self, definition: Definition, may_share: bool) -> None:
         self.contents = dict(definition.files)
-        self.memories: list[int] = []
-        weakref.finalize(self, _close, self.memories)
+        self.large: dict[str, HostArray] = {}  # without their data
+        self._memories: dict[str, int] = {}
+        weakref.finalize(self, _close, self._memories)
         size = sum(len(array.data) for array in definition.arrays.values())
         if size > _MOST_BYTES_SENT and not may_share:
             raise InvalidArgumentError(
@@ -44,14 +46,24 @@ class _Files:
             )
         for path, array in definition.arrays.items():
             if size > _MOST_BYTES_SENT and len(array.data) >= _LEAST_BYTES_SHARED:
-                self.contents[path], memory = array.in_memory()
-                self.memories.append(memory)
+                self.contents[path], self._memories[path] = array.in_memory()
+                self.large[path] = dataclasses.replace(array, data=memoryview(b""))
             else:
                 self.contents[path] = array.npy()
 
+    def write(self, folder: pathlib.Path) -> None:
+        """Into files. A large array gets two: x.npy names x.npy.data."""
+        for path, content in self.contents.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+        for path, array in self.large.items():
+            data = folder / f"{path}.data"
+            shutil.copyfile(f"/proc/self/fd/{self._memories[path]}", data)
+            (folder / path).write_bytes(array.elsewhere(str(data)))
 
-def _close(memories: list[int]) -> None:
-    for memory in memories:
+
+def _close(memories: dict[str, int]) -> None:
+    for memory in memories.values():
         os.close(memory)
 
 
@@ -82,7 +94,7 @@ class TunedKernel:
         """A dict for each configuration that was tried: its values, time_us (None if it was not timed),
         outcome ("correct", "compile", "launch", "wrong_result", ...), samples, and detail, the reason of a
         failure. The fastest first. Raises CubindError."""
-        found = _defining.trials(self.client, self.name, self.client.timeout)
+        found = self.client.trials(self.name)
         return sorted(map(self._row, found), key=lambda row: (row["time_us"] is None, row["time_us"] or 0.0))
 
     @property
@@ -113,35 +125,31 @@ class TunedKernel:
         """Why the winner won: the finalists with their intervals, and the failures by reason, as
         `cubindctl explain` prints them. Raises CubindError."""
         problem = _wire.listed(self.problem)
-        return self._run("explain", self.name, "--problem", problem, "--device", self.device)
+        return _commands.run(
+            self.client.address, "explain", self.name, "--problem", problem, "--device", self.device
+        )
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the page of `cubindctl report` to the file `path`. Raises CubindError, OSError."""
-        self._run("report", self.name, "--output", str(pathlib.Path(path).absolute()))
+        self.client.report(path, self.name)
 
     def save(self, folder: str | os.PathLike[str], name: str | None = None) -> pathlib.Path:
         """Writes the kernel to `folder`/`name`: the spec with its sources and arrays, and in `tables` every
         trial. A daemon that is started with --kernels and the folder serves it; files of these names are
-        replaced.
+        replaced. Arrays that stayed in memory are read from where they are written: a folder that is moved is
+        saved again.
 
         name: the kernel's from then on; None: that of its function.
 
         Returns the spec's path. Raises InvalidArgumentError for the name of another kernel,
-        FailedPreconditionError for arrays of together more than 32 MiB, CubindError, OSError.
+        CubindError, OSError.
         """
-        if self._files.memories:
-            raise FailedPreconditionError(
-                "the arrays have more than the 32 MiB of a kernel in a folder: tune it with smaller ones",
-                "folder",
-            )
         definition = self._definition.named(name or self._definition.stem)
         target = pathlib.Path(folder, definition.name).absolute()
         spec = target / f"{definition.name}.json"
         self._check_name(definition.name, spec)
         (target / "tables").mkdir(parents=True, exist_ok=True)
-        for path, content in self._files.contents.items():
-            (target / path).parent.mkdir(parents=True, exist_ok=True)
-            (target / path).write_bytes(content)
+        self._files.write(target)
         table = self._table(definition.name)
         (target / "tables" / f"{definition.name}.json").write_text(table, encoding="utf-8")
         spec.write_bytes(definition.json())
@@ -182,23 +190,10 @@ class TunedKernel:
     def _table(self, name: str) -> str:
         """All that was measured, as a table of the kernel under another name."""
         path = "--all-trials", "--samples", "--replayed", "--provisional"
-        table = json.loads(self._run("export", "--kernel", self.name, *path))
+        table = json.loads(_commands.run(self.client.address, "export", "--kernel", self.name, *path))
         for each in (*table.get("records", []), *table.get("trials", [])):
             each["kernel"] = name
         return json.dumps(table, indent=1)
-
-    def _run(self, command: str, *arguments: str) -> str:
-        """What cubindctl prints."""
-        program = [programs.program("cubindctl"), "--address", self.client.address, command, *arguments]
-        try:
-            done = subprocess.run(
-                program, env=programs.environment(), capture_output=True, text=True, timeout=_PROGRAM_TIMEOUT
-            )
-        except subprocess.TimeoutExpired:
-            raise FailedPreconditionError("cubindctl did not end in time", command) from None
-        if done.returncode:
-            raise FailedPreconditionError(done.stderr.strip(), f"cubindctl {command}")
-        return done.stdout
 
 
 def tune_kernel(
@@ -270,31 +265,12 @@ def tune_kernel(
     Raises InvalidArgumentError with the parameter's name, FailedPreconditionError if nothing could be
     measured (the message says why), and the errors of Client.tune().
     """
-    asked = Asked(
-        kernel_name=kernel_name,
-        kernel_source=kernel_source,
-        problem_size=problem_size,
-        arguments=arguments,
-        tune_params=tune_params,
-        restrictions=restrictions,
-        answer=answer,
-        reference=reference,
-        tolerance=tolerance,
-        block_size_names=block_size_names,
-        grid_divs=(grid_div_x, grid_div_y, grid_div_z),
-        grid=grid,
-        block=block,
-        shared_bytes=shared_bytes,
-        cmem_args=cmem_args,
-        compiler_options=compiler_options,
-        default=default,
-        writes=writes,
-    )
-    definition = _kernel_definition.define(asked)
+    asked = types.SimpleNamespace(**locals())
     if client is None:
         from . import connect
 
         client = connect()
+    definition = _kernel_definition.define(asked, functools.partial(_defining.written, client._connection))
     is_here = client.address.startswith("unix:")
     if not send_arrays and not is_here:
         raise InvalidArgumentError(

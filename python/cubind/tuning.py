@@ -7,6 +7,7 @@ import dataclasses
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from ._connection import Connection
 from ._shapes import Shape, read_shapes
 from ._text import printable
 from .comparison import Comparison
-from .errors import CubindError
+from .errors import CubindError, UnavailableError
 
 _ENDED = ("done", "failed", "cancelled")
 
@@ -70,6 +71,20 @@ def tune(
     return results
 
 
+def watch(connection: Connection, job: str, progress: bool) -> TuneResult:
+    """See Client.watch()."""
+    messages = _wire.messages()
+    with _progress(1, progress) as show:
+        for event in connection.stream(
+            "WatchJob", messages.WatchJobRequest(id=job), messages.TuneEvent, None
+        ):
+            result = _result(event)
+            show(event, result is not None)
+            if result is not None:
+                return result
+    raise UnavailableError("the daemon ended the stream before the job", f"job {job}")
+
+
 @contextlib.contextmanager
 def _with_places(problems: list[Shape]) -> Iterator[None]:
     """The daemon identifies a problem by its number in the request; replaces that by the index in the
@@ -106,7 +121,9 @@ def _progress(total: int, wanted: bool) -> Iterator[Callable[[Any, bool], None]]
         yield lambda event, ended: None
         return
     try:
-        from tqdm.auto import tqdm  # where installed
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a notebook without widgets, whose bar is text
+            from tqdm.auto import tqdm  # where installed
     except ImportError:
         yield _line_printer()
         return

@@ -415,6 +415,7 @@ void CheckCall::default_compiled(const CheckOrder& order, const v1::CheckResult&
     v1::ArtifactInfo& info = *reply_.add_compiled();
     info = result.info();
     info.set_architecture(order.needs.architecture);
+    reply_.mutable_writes()->MergeFrom(result.writes());
     add_shared(*spec_, order, info);
   }
 }

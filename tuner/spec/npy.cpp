@@ -13,11 +13,11 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMaxAxes = 32;  // as NumPy has
 
-// "/proc/PID/fd/N": no other file is ever opened for a header.
-bool is_descriptor(std::string_view path) {
+// "/proc/PID/fd/N", or "/FOLDER/x.npy.data": no other file is ever opened for a header.
+bool may_be_opened(std::string_view path) {
   constexpr std::string_view kBefore = "/proc/", kBetween = "/fd/", kDigits = "0123456789";
   if (!path.starts_with(kBefore)) {
-    return false;
+    return path.starts_with('/') && path.ends_with(".npy.data");
   }
   path.remove_prefix(kBefore.size());
   const std::size_t pid = std::min(path.find_first_not_of(kDigits), path.size());
@@ -119,8 +119,8 @@ struct Npy {
   void read_memory(std::string_view header, NpyArray& array) const {
     array.memory = text_of(header, "memory");
     const auto digest = Digest::from_hex(text_of(header, "sha256"));
-    if (!is_descriptor(array.memory) || !digest || !array.data.empty()) {
-      fail("its header names no memory of a process, or data follow");
+    if (!may_be_opened(array.memory) || !digest || !array.data.empty()) {
+      fail("its header names no file of data, or data follow");
     }
     array.memory_digest = *digest;
   }

@@ -16,8 +16,8 @@ struct NpyArray {
   std::vector<std::uint64_t> shape;  // outermost axis first
   std::uint64_t elements = 0;
   std::string_view data;  // of the text that was read: row-major, little-endian
-  // Instead of data: a sealed memfd of a process of this machine, "/proc/PID/fd/N", with the digest of its
-  // bytes as hexadecimal digits in its name, "cubind-DIGEST".
+  // Instead of data: what has them on this machine, and their digest. It is a sealed memfd of a process,
+  // "/proc/PID/fd/N", named "cubind-DIGEST" in hexadecimal digits, or a file "/FOLDER/NAME.npy.data".
   std::string memory = {};
   Digest memory_digest = {};
 };

@@ -40,6 +40,7 @@ void set_failed(v1::CompileReply& reply, const std::string& cause) {
   reply.clear_cubin();
   reply.clear_entry_symbols();
   reply.clear_resources();
+  reply.clear_writes();
   reply.set_outcome(v1::COMPILE);
   reply.set_log(valid_utf8(cause));
 }
@@ -296,6 +297,11 @@ void ProgramCompiler::describe_entries(const v1::CompileRequest& request, const 
     resources.set_spill_store_bytes(kernel->second.spill_store_bytes);
     resources.set_spill_load_bytes(kernel->second.spill_load_bytes);
     resources.set_tensor_cores(of_ptx->second.has_tensor_cores);
+    v1::EntryWrites& writes = *reply.add_writes();
+    writes.set_known(of_ptx->second.written.has_value());
+    for (const std::uint32_t parameter : of_ptx->second.written.value_or(std::set<std::uint32_t>())) {
+      writes.add_parameters(parameter);
+    }
   }
   refuse_unmeasurable(request, ptx, set, reply);
 }

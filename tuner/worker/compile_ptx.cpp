@@ -8,6 +8,7 @@
 
 #include "base/identifier.hpp"
 #include "base/text.hpp"
+#include "tuner/worker/written_parameters.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -115,7 +116,7 @@ View without_guard(View instruction) {
 /// A function, or a variable with what its initializer names.
 struct Node {
   bool is_entry = false, matrix = false;
-  View texture;
+  View texture, body;
   std::unordered_set<View> uses;  // names of nodes
 };
 
@@ -130,10 +131,13 @@ class Reader {
       const View line = next_line(rest);
       if (const Header header = header_of(line); !header.symbol.empty()) {
         function = &nodes_[header.symbol];
+        function->body = rest;
       } else if (line.starts_with(".section") || !declaration_of(line).symbol.empty()) {
         function = nullptr;  // what debuggers read, and the module's variables, also behind a prototype
       } else if (function != nullptr) {
         read(line, *function);
+        function->body = {function->body.data(),
+                          static_cast<std::size_t>(rest.data() - function->body.data())};
       }
     }
     for (const auto& [node, initializer] : initializers_) {
@@ -199,6 +203,7 @@ class Reader {
 
   PtxKernel reached(View entry) const {
     PtxKernel kernel;
+    kernel.written = written_parameters(entry, nodes_.at(entry).body);
     std::vector<View> open{entry};
     std::unordered_set<View> seen{entry};
     while (!open.empty()) {

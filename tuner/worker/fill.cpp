@@ -11,6 +11,7 @@
 #include <numbers>
 #include <string>
 
+#include "base/digest.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/unique_fd.hpp"
@@ -86,7 +87,7 @@ FillWork plan_fill(const v1::FillSpec& fill, std::uint64_t seed) {
   return work;
 }
 
-// The name has the digest of the content, which seals keep as it was: neither is read twice.
+// The name of a sealed memfd has the digest of a content that cannot change. Of another file it is computed.
 std::vector<std::byte> read_memory(const v1::FillSpec& fill, std::uint64_t size) {
   constexpr int kSeals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
   const UniqueFd memory(::open(fill.memory().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -95,10 +96,10 @@ std::vector<std::byte> read_memory(const v1::FillSpec& fill, std::uint64_t size)
   const auto name = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(memory.get()), failed);
   const int seals = std::max(::fcntl(memory.get(), F_GET_SEALS), 0);
   struct stat status {};
-  if (!memory || name != "/memfd:" + fill.memory_name() + " (deleted)" || (seals & kSeals) != kSeals ||
-      ::fstat(memory.get(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != size) {
-    refuse_fill(fill, "the process that has the array (" + fill.memory() +
-                          ") has ended, or runs elsewhere: tune the kernel again where its arrays are");
+  if (!memory || ::fstat(memory.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      static_cast<std::uint64_t>(status.st_size) != size) {
+    refuse_fill(fill, "the array is not in " + fill.memory() +
+                          " (its process has ended, or runs elsewhere): tune the kernel again where it is");
   }
   std::vector<std::byte> bytes(size);
   for (std::uint64_t at = 0; at < size;) {
@@ -107,6 +108,11 @@ std::vector<std::byte> read_memory(const v1::FillSpec& fill, std::uint64_t size)
       refuse_fill(fill, "the array in " + fill.memory() + " cannot be read");
     }
     at += static_cast<std::uint64_t>(count);
+  }
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const bool is_sealed = name == "/memfd:" + fill.memory_name() + " (deleted)" && (seals & kSeals) == kSeals;
+  if (!is_sealed && fill.memory_name() != "cubind-" + Digest::of(text).hex()) {
+    refuse_fill(fill, fill.memory() + " has another content than the array that the kernel names");
   }
   return bytes;
 }

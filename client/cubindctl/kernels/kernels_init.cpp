@@ -1,4 +1,4 @@
-// cubindctl kernels init: a kernel to begin with.
+// cubindctl kernels init: a kernel to begin with; cubindctl kernels schema.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,6 +17,7 @@
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/kernels/name_clash.hpp"
 #include "client/cubindctl/skeleton/reference.hpp"
+#include "client/cubindctl/skeleton/schema.hpp"
 #include "client/cubindctl/skeleton/source.hpp"
 #include "client/cubindctl/skeleton/spec.hpp"
 #include "client/cubindctl/terminal/json_output.hpp"
@@ -27,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPlaceholder = "your_kernel";
+constexpr const char* kSchemaFile = "kernel_spec.schema";  // a daemon takes each .json for a spec
 constexpr std::chrono::milliseconds kAnswersSoon{500};
 constexpr std::size_t kMaxName = 64;  // as the schema of kernel specs says
 
@@ -99,10 +101,13 @@ ExitCode run(const InitOptions& options, const CommonOptions& common) {
   const fs::path folder = fs::path(options.folder).lexically_normal();
   create_folders(folder);
   // The spec comes last: a daemon that watches the folder finds it with its sources.
-  const std::vector<NewFile> files = {
+  std::vector<NewFile> files = {
       {folder / (options.name + ".cu"), named(kSkeletonSource, options.name)},
       {folder / (options.name + "_reference.cu"), named(kSkeletonReference, options.name)},
       {folder / (options.name + ".json"), named(kSkeletonSpec, options.name)}};
+  if (std::error_code failed; !fs::exists(folder / kSchemaFile, failed)) {
+    files.insert(files.begin(), {folder / kSchemaFile, std::string(kKernelSpecSchema)});
+  }
   create_all(files);
   const std::string clash = name_clash(connection, options.name, files.back().path, kAnswersSoon);
   if (common.json) {
@@ -128,6 +133,11 @@ ExitCode run(const InitOptions& options, const CommonOptions& common) {
             << " &   (a daemon with this folder finds it by itself)\n"
             << "Check it with   cubindctl kernels check " << files.back().path.string() << problem
             << "Tune it with    cubindctl tune " << options.name << problem;
+  return ExitCode::Ok;
+}
+
+ExitCode run(const SchemaOptions&, const CommonOptions&) {
+  std::cout << kKernelSpecSchema;
   return ExitCode::Ok;
 }
 

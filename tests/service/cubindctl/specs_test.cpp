@@ -189,6 +189,23 @@ TEST_CASE("kernels init overwrites nothing and leaves nothing half written") {
   CHECK(read_file(folder.path() / "mine_reference.cu") == "precious");
   CHECK_FALSE(fs::exists(folder.path() / "mine.cu"));
   CHECK_FALSE(fs::exists(folder.path() / "mine.json"));
+  CHECK_FALSE(fs::exists(folder.path() / "kernel_spec.schema"));
+}
+
+TEST_CASE("an editor finds the schema that kernels init writes once next to its specs") {
+  TempDir folder;
+  const auto init = [&](const char* name) {
+    return ctl("unix:///nowhere", {"kernels", "init", name, "--dir", folder.path()});
+  };
+  REQUIRE(init(kMine).exit_code == 0);
+  const Json spec = Json::parse(read_file(folder.path() / "mine.json"));
+  const fs::path schema = folder.path() / spec["$schema"].get<std::string>();
+  const std::string text = read_file(schema);
+  CHECK(Json::parse(text)["properties"].contains("tunables"));
+  CHECK(ctl("unix:///nowhere", {"kernels", "schema"}).out == text);
+  write_file_atomic(schema, "newer");
+  REQUIRE(init("other").exit_code == 0);
+  CHECK(read_file(schema) == "newer");
 }
 
 TEST_CASE("kernels init refuses what cannot be a kernel's name") {

@@ -116,6 +116,41 @@ TEST_CASE("a function without a body uses none of the variables that follow it")
   CHECK(read_ptx(ptx).kernels.at("k").variables.empty());
 }
 
+TEST_CASE("a kernel writes the parameters that the addresses of its stores are made from") {
+  const auto written = [](const std::string& body) {
+    return read_ptx(entry("k", body)).kernels.at("k").written;
+  };
+  using Numbers = std::set<std::uint32_t>;
+  const std::string loads =
+      "\tld.param.u64 \t%rd1, [k_param_0];\n\tld.param.u64 \t%rd2, [k_param_1];\n"
+      "\tcvta.to.global.u64 \t%rd3, %rd1;\n\tmul.wide.s32 \t%rd4, %r1, 4;\n"
+      "\tadd.s64 \t%rd5, %rd3, %rd4;\n";
+  const auto after_loads = [&](const std::string& body) { return written(loads + body); };
+  CHECK(after_loads("\tld.global.f32 \t%f1, [%rd2];\n\tst.global.f32 \t[%rd5+16], %f1;") == Numbers{0});
+  CHECK(after_loads("$L__BB0_2: @!%p1 red.global.add.f32 \t[%rd2], %f1;") == Numbers{1});
+  CHECK(after_loads("\t{ atom.global.add.f32 %f1, [%rd5], %f2; }") == Numbers{0});
+  CHECK(after_loads("\tst.v4.f32 \t[%rd1], {%f1, %f2, %f3, %f4};\n\tst.u32 \t[%rd2], %r1;") == Numbers{0, 1});
+  CHECK(after_loads("\tst.shared.f32 \t[%r7], %f1;\n\tst.local.u32 \t[%rd9], %r1;") == Numbers{});
+  CHECK(after_loads("\tcp.async.bulk.shared::cluster.global.mbarrier [%r1], [%rd1], %r2, [%r3];") ==
+        Numbers{});
+  CHECK(after_loads("\tcp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;") == Numbers{0});
+  CHECK(after_loads("$loop:\n\tmov.u64 \t%rd7, %rd8;\n\tadd.s64 \t%rd8, %rd2, 4;\n\tst.u8 [%rd7], %rs1;") ==
+        Numbers{1});
+}
+
+TEST_CASE("what a kernel writes is unknown if it calls or writes to an address from memory") {
+  const auto is_known = [](const std::string& body) {
+    return read_ptx(entry("k", "\tld.param.u64 %rd1, [k_param_0];\n" + body) + entry("m", "\tst.u8 [%x], 1;"))
+        .kernels.at("k")
+        .written.has_value();
+  };
+  CHECK(is_known("\tst.global.f32 [%rd1], %f1;"));
+  CHECK_FALSE(is_known("\tld.global.u64 %rd2, [%rd1];\n\tst.global.f32 [%rd2], %f1;"));
+  CHECK_FALSE(is_known("\tst.global.f32 [%rd7], %f1;"));
+  CHECK_FALSE(is_known("\tst.global.f32 [counter], %f1;"));
+  CHECK_FALSE(is_known("\tcall.uni middle, ();"));
+}
+
 TEST_CASE("a texture or surface is named by its instruction") {
   const auto texture = [](const std::string& line) {
     return read_ptx(entry("k", line)).kernels.at("k").texture_instruction;

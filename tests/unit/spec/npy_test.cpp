@@ -85,11 +85,12 @@ TEST_CASE("an array in another process's memory is named by its header, and keye
   const NpyArray array = read_npy(text, "x.npy");
   CHECK((array.memory == "/proc/12/fd/3" && array.memory_digest == content && array.elements == 6400));
   for (const char* path :
-       {"/etc/passwd", "/proc/12/fd/", "/proc//fd/3", "/proc/12/mem", "/proc/self/fd/3", ""}) {
+       {"/etc/passwd", "x.npy.data", "/proc/12/fd/", "/proc//fd/3", "/proc/12/mem", "/proc/self/fd/3", ""}) {
     INFO(path);
-    CHECK(refusal(header(path, content.hex())).find("names no memory") != std::string::npos);
+    CHECK(refusal(header(path, content.hex())).find("names no file") != std::string::npos);
   }
-  CHECK(refusal(header("/proc/12/fd/3", "12")).find("names no memory") != std::string::npos);
+  CHECK(read_npy(header("/kernels/add/x.npy.data", content.hex()), "").memory == "/kernels/add/x.npy.data");
+  CHECK(refusal(header("/proc/12/fd/3", "12")).find("names no file") != std::string::npos);
   OwnData data;
   data.builder.files.back().content = text;
   const Digest trial = data.trial();

@@ -137,8 +137,9 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
         configuration_from_wire(order.configuration(), "check.configuration"), "check.configuration");
     NoChannel nowhere;
     CompileSource artifacts(*tool.compiles, nowhere, stop, {});
-    const Compiled& compiled =
-        artifacts.get(wanted_of(build, problem, configuration, order.architecture(), CompilePriority::Check));
+    const auto wanted =
+        wanted_of(build, problem, configuration, order.architecture(), CompilePriority::Check);
+    const Compiled& compiled = artifacts.get(wanted);
     result.set_outcome(compiled.outcome);
     result.set_log(compiled.log);
     if (compiled.outcome != v1::CORRECT) {
@@ -147,6 +148,9 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
     tell(faults_of(compiled, build.spec()->plan_template(problem, configuration), order, problem,
                    configuration),
          result);
+    if (const Compiler::ResultPtr found = tool.compiles->find(wanted.key.digest)) {
+      *result.mutable_writes() = found->reply.writes();
+    }
     check_reference(build, problem, order, artifacts, result);
     *result.mutable_info() = upload_of(compiled).info();
     result.mutable_info()->clear_zstd_cubin();

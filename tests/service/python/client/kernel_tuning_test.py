@@ -4,12 +4,14 @@ import contextlib
 import enum
 import hashlib
 import io
+import json
 import math
 import os
 import pathlib
 import re
 import subprocess
 import tempfile
+import types
 import unittest
 
 import cubind
@@ -124,6 +126,47 @@ class Tuned(unittest.TestCase):
             cubind.tune_kernel(**call(), client=self.client)
         self.assertEqual(said.getvalue(), "c: read and written; a, b, n: read\n")
 
+    def assumed(self, **changed):
+        """The first line that is printed, before anything is measured: the table need not know the kernel."""
+        said = io.StringIO()
+        with (
+            contextlib.suppress(cubind.FailedPreconditionError),
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            cubind.tune_kernel(**call(answer=None, **changed), client=self.client)
+        return said.getvalue().splitlines()[0]
+
+    def test_what_is_written_is_found_by_the_daemons_compiler(self):
+        source = tuned_here.SOURCE.replace("const ", "")
+        chosen = "\n#if per_thread == 2\n b[i] =\n#else\n c[i] =\n#endif\n"
+        for told, changed in {
+            "c: read and written; a, b, n: read": source,
+            "c, b: read and written; a, n: read": source.replace("c[i] =", chosen),
+            "c, a, b: read and written; n: read": source.replace("c[i]", "undefined"),
+        }.items():
+            self.assertEqual(self.assumed(kernel_source=changed), told)
+
+    def test_ptx_that_does_not_tell_is_not_trusted(self):
+        either = "c, p: read and written; n: read"
+        for body, written in {
+            "p[0][n] = c[0];": either,
+            "c[n] = p[0][0];": "c: read and written; p, n: read",
+            "atomicAdd(&c[n], 1.0f);": "c: read and written; p, n: read",
+            "c[reinterpret_cast<int*>(p)[n]] = 1;": "c: read and written; p, n: read",
+            "float x[64]; for (int i = 0; i < 64; ++i) x[i] = c[i * n]; *p = c + int(x[n]);": "p: read and written; c, n: read",
+            "float* q = n > 3 ? c : *p; q[n] = 1;": either,
+        }.items():
+            source = f"__global__ void k(float* c, float** p, int n) {{ {body} }}"
+            arguments = [tuned_here.A, tuned_here.A, N]
+            self.assertEqual(
+                self.assumed(kernel_name="k", kernel_source=source, arguments=arguments), written, body
+            )
+
+    def test_without_a_compiler_all_arrays_that_may_be_written_count(self):
+        made = definition(kernel_source=tuned_here.SOURCE.replace("const ", ""), answer=None)
+        self.assertEqual(made.notes[0], "c, a, b: read and written; n: read")
+
     def test_a_source_that_does_not_compile_is_told_with_the_compilers_words(self):
         with self.assertRaisesRegex(cubind.FailedPreconditionError, "undefined_name"):
             tuned(self.client, kernel_source=tuned_here.SOURCE.replace("a[i]", "undefined_name"))
@@ -142,22 +185,41 @@ class Tuned(unittest.TestCase):
         self.assertEqual(os.readlink(memory), f"/memfd:cubind-{digest.decode()} (deleted)".encode())
         with open(memory, "rb") as file:
             self.assertEqual(hashlib.sha256(file.read()).hexdigest(), digest.decode())
-        with self.assertRaisesRegex(cubind.FailedPreconditionError, "more than the 32 MiB"):
-            result.save(self.daemon.folder)
         del result
         self.assertFalse(os.path.exists(memory))
+
+    def test_large_arrays_are_saved_and_tuned_from_their_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            spec = tuned(self.client, **LARGE).save(folder, "large")
+            saved = np.fromfile(spec.with_name("c.npy.data"), np.float32)
+            np.testing.assert_array_equal(saved, _ARRAY)
+            self.assertEqual({*np.load(spec.with_name("a.npy"))}, {*tuned_here.A})
+            made = types.SimpleNamespace(name="large", spec=json.loads(spec.read_text()), problem={"size": N})
+            with (
+                Serving(folder, made) as daemon,
+                cubind.connect(daemon.address, timeout=running.PATIENCE) as client,
+            ):
+                ctl = [running.PROGRAMS / "cubindctl", "--address", daemon.address]
+                for command in (
+                    ["kernels", "check", spec, "--problem", f"size={N}"],
+                    ["tune", "large", "--problem", f"size={N}"],
+                ):
+                    done = subprocess.run([*ctl, *command], capture_output=True, text=True)
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                answer = client.get("large", size=N, device=running.offered_device(client))
+                self.assertEqual(answer.configuration, {"block_size_x": 256, "per_thread": 2})
 
     def jobs_left(self):
         status = self.client.status()
         return status["jobs_queued"] + status["jobs_running"]
 
 
-class Serving(running.Daemon):
+class Serving(tuned_here.Daemon):
     """With the kernels of a folder."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *definitions):
         self._served = folder
-        super().__init__()
+        super().__init__(*definitions)
 
     def _tiny_arguments(self):
         return [*super()._tiny_arguments(), "--kernels", self._served]
@@ -223,6 +285,12 @@ class Refused(unittest.TestCase):
         self.refused("answer: is a int: a list or a dict is meant", answer=3)
         self.refused("arguments: has no c (there are 0, 1, 2, 3)", arguments=dict(enumerate("abcd")))
         self.refused("kernel_name: is a NoneType: a text is meant", kernel_name=None)
+        for name in "compiler_options", "writes", "block_size_names":
+            self.refused(f"{name}: [3] is no list of texts", **{name: [3]})
+            self.refused(f"{name}: 3 is no list of texts", **{name: 3})
+        self.refused("cmem_args: is a int: a dict is meant", cmem_args=3)
+        self.refused("default: is a int: a dict is meant", default=3)
+        self.refused("tune_params: is a list: a dict is meant", tune_params=[64])
         self.refused('tune_params: "3" is no name', tune_params={**tuned_here.VALUES, 3: [1]})
         self.refused("problem_size size: array([1000]) is no size", problem_size=np.array([N]))
         self.assertEqual(definition(writes="c").name, definition(writes=["c"]).name)
@@ -312,35 +380,6 @@ class Definitions(unittest.TestCase):
         text = made.files["add_arrays_reference.cu"].decode()
         self.assertTrue(text.startswith("#define block_size_x 64\n#define per_thread 1\n"))
         self.assertIn("b: compared with the default configuration alone", made.notes)
-
-    def test_what_is_written_is_found_by_the_compiler(self):
-        source = tuned_here.SOURCE.replace("const ", "")
-        chosen = "\n#if per_thread == 2\n b[i] =\n#else\n c[i] =\n#endif\n"
-        for told, changed in {
-            "c: read and written; a, b, n: read": source,
-            "c, b: read and written; a, n: read": source.replace("c[i] =", chosen),
-            "c, a, b: read and written; n: read": source.replace("c[i]", "undefined"),
-        }.items():
-            self.assertEqual(definition(kernel_source=changed, answer=None).notes[0], told)
-
-    def test_ptx_that_does_not_tell_is_not_trusted(self):
-        either = "c, p: read and written; n: read"
-        for body, written in {
-            "p[0][n] = c[0];": either,
-            "c[n] = p[0][0];": "c: read and written; p, n: read",
-            "atomicAdd(&c[n], 1.0f);": "c: read and written; p, n: read",
-            "c[reinterpret_cast<int*>(p)[n]] = 1;": "c: read and written; p, n: read",
-            "float x[64]; for (int i = 0; i < 64; ++i) x[i] = c[i * n]; *p = c + int(x[n]);": "p: read and written; c, n: read",
-            "float* q = n > 3 ? c : *p; q[n] = 1;": either,
-        }.items():
-            source = f"__global__ void k(float* c, float** p, int n) {{ {body} }}"
-            made = definition(
-                kernel_name="k",
-                kernel_source=source,
-                arguments=[tuned_here.A, tuned_here.A, N],
-                answer=None,
-            )
-            self.assertEqual(made.notes[0], written, body)
 
     def test_a_plain_kernel_is_the_reference(self):
         plain = 'extern "C" __global__ void plain(float* c, const float* a, const float* b, int n) {}'

@@ -37,12 +37,17 @@ def call(**changed):
 
 
 def definition(**changed):
-    """What a daemon gets of the call: name, spec, files and problem, with the notes of the result. Raises
-    what tune_kernel() does, which has sent nothing."""
+    """What a daemon gets of the call, as defined() returns it."""
+    return defined(lambda client: cubind.tune_kernel(**call(**changed), client=client, progress=False))
+
+
+def defined(tune):
+    """What a daemon gets from a call of tune_kernel() by `tune`, which is given the client: name, spec, files
+    and problem, with the notes of the result. Raises what `tune` does; then nothing was sent."""
     done = fake_daemon.pb.TuneEvent(job={"state": "DONE"}, already_fresh=True)
     with fake_daemon.FakeDaemon(events=[done]) as daemon, cubind.connect(daemon.address) as client:
         try:
-            result = cubind.tune_kernel(**call(**changed), client=client, progress=False)
+            result = tune(client)
         except cubind.CubindError:
             assert not daemon.defined
             raise
@@ -53,7 +58,7 @@ def definition(**changed):
     problem = {one.name: one.value for one in request.problems[0].dims}
     spec = json.loads(parts[0].spec_json)
     return types.SimpleNamespace(
-        name=spec["name"], spec=spec, files=files, problem=problem, notes=result.notes
+        name=spec["name"], spec=spec, files=files, problem=problem, notes=getattr(result, "notes", ())
     )
 
 

@@ -1,0 +1,146 @@
+"""What cubindctl does with a daemon, from Python: its commands run as programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from . import _defining, _wire, programs, tuning
+from ._connection import Connection
+from ._shapes import read_shapes
+from .errors import (
+    CubindError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+)
+
+_FOUND = 1  # the exit code of a command that checks, and of other failures
+_ERRORS: dict[int, type[CubindError]] = {
+    2: InvalidArgumentError,
+    3: UnavailableError,
+    4: NotFoundError,
+    6: DeadlineExceededError,
+}
+
+
+class Commands:
+    """The methods of Client that cubindctl carries out. Results are those of its --json."""
+
+    address: str
+    timeout: float
+    _connection: Connection
+
+    def explain(
+        self,
+        kernel: str,
+        problem: str | Mapping[str, Any] | None = None,
+        *,
+        device: str | None = None,
+        **named: Any,
+    ) -> dict[str, Any]:
+        """Why a problem's winner won: winner, finalists with their intervals, failures by reason.
+
+        kernel, problem, named: as in get(). device: label of the device class; None: the only one.
+
+        Raises NotFoundError without trials of the problem, CubindError."""
+        asked = _wire.listed(_wire.parse_problem(problem, named))
+        return self._json("explain", kernel, "--problem", asked, *_options(device=device))
+
+    def trials(self, kernel: str) -> list[dict[str, Any]]:
+        """Every configuration of the kernel that was tried, as export_table() has them: problem,
+        configuration, outcome, time_us (a median, in microseconds), resources. Raises CubindError."""
+        return _defining.trials(self._connection, kernel, self.timeout)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        kernel: str | None = None,
+        *,
+        job: str | None = None,
+        device: str | None = None,
+    ) -> None:
+        """Writes a page to the file `path`: one file that needs no network. kernel: its records, trials and
+        jobs; job: instead, what the job of this id tuned; None: the records of all kernels. device: only this
+        device class. Raises CubindError, OSError."""
+        subject = [kernel] if kernel else [] if job else ["--all"]
+        target = pathlib.Path(path).absolute()
+        run(self.address, "report", *subject, "--output", str(target), *_options(job=job, device=device))
+
+    def cover(
+        self,
+        shapes: Iterable[Mapping[str, Any]] | str | os.PathLike[str],
+        *,
+        kernel: str | None = None,
+        device: str | None = None,
+        accept: str | None = None,
+    ) -> dict[str, Any]:
+        """Which of the problems are answered by measurements, and why others are not.
+
+        shapes, kernel: as in tune(). device: label of the device class. accept: departures that count as
+        covered ("bucket+stale", "exact"); None: "bucket".
+
+        Raises CubindError."""
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            for shape in read_shapes(shapes, kernel):
+                file.write(json.dumps({"kernel": shape.kernel, **shape.problem}, default=str) + "\n")
+            file.flush()
+            return self._json("cover", "--shapes", file.name, *_options(device=device, accept=accept))
+
+    def audit(self, kernel: str, *, device: str | None = None) -> dict[str, Any]:
+        """Checks the kernel's records before they are shipped: results, speed, freshness. device: only this
+        device class. Raises CubindError."""
+        return self._json("audit", kernel, *_options(device=device))
+
+    def verify(
+        self, kernel: str | None = None, *, device: str | None = None, fresh: bool = False
+    ) -> dict[str, Any]:
+        """Measures stale records again, and waits. kernel, device: only these. fresh: also those that are not
+        stale. The GPU that this process uses is not lent. Raises CubindError."""
+        asked = [*([kernel] if kernel else []), *_options(device=device), *(["--all"] if fresh else [])]
+        return self._json("verify", *asked, timeout=None)
+
+    def jobs(self, *, ended: bool = False) -> list[dict[str, Any]]:
+        """The tuning jobs: id, kernel, problem, state, stage, configurations. ended: also those that have
+        ended. Raises CubindError."""
+        jobs: list[dict[str, Any]] = self._json("jobs", *(["--all"] if ended else []))["jobs"]
+        return jobs
+
+    def watch(self, job: str, *, progress: bool = True) -> tuning.TuneResult:
+        """Waits for a job's end. job: its id. progress: a bar, in notebooks too. Raises NotFoundError,
+        CubindError."""
+        return tuning.watch(self._connection, job, progress)
+
+    def _json(self, command: str, *arguments: str, timeout: float | None = 300.0) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(
+            run(self.address, command, *arguments, "--json", timeout=timeout, may_find=True)
+        )
+        return found
+
+
+def run(
+    address: str, command: str, *arguments: str, timeout: float | None = 300.0, may_find: bool = False
+) -> str:
+    """What cubindctl prints. may_find: the command may end with 1 for what it has found."""
+    program = [programs.program("cubindctl"), "--address", address, command, *arguments]
+    try:
+        done = subprocess.run(
+            program, env=programs.environment(), capture_output=True, text=True, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        raise DeadlineExceededError(f"cubindctl did not end in {timeout:.0f} s", command) from None
+    if done.returncode and not (may_find and done.returncode == _FOUND and done.stdout):
+        error = _ERRORS.get(done.returncode, FailedPreconditionError)
+        raise error(done.stderr.strip().removeprefix("cubindctl: "), f"cubindctl {command}")
+    return done.stdout
+
+
+def _options(**given: str | None) -> list[str]:
+    return [part for name, value in given.items() if value is not None for part in (f"--{name}", value)]

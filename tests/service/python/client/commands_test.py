@@ -1,0 +1,76 @@
+"""What cubindctl does with a daemon, by methods of Client."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import cubind
+import running
+from tuned_daemon import PROBLEM, WithDaemon
+
+OTHER = {"N": 4096, "K": 3, "T": "f32"}
+
+
+class Commands(WithDaemon):
+    def printed(self, *arguments):
+        ctl = [running.PROGRAMS / "cubindctl", "--address", self.daemon.address, *arguments, "--json"]
+        return json.loads(subprocess.run(ctl, capture_output=True, text=True).stdout)
+
+    def job(self):
+        """The id of the tuning."""
+        return next(job["id"] for job in self.client.jobs(ended=True) if job["kind"] == "tune")
+
+    def test_a_winner_is_explained_as_the_command_does(self):
+        found = self.client.explain("scale", PROBLEM, device=self.device)
+        arguments = "--problem", "N=4096,K=2,T=f32", "--device", self.device
+        self.assertEqual(found, self.printed("explain", "scale", *arguments))
+        self.assertEqual(found, self.client.explain("scale", N=4096, K=2, T="f32"))
+        (tuned,) = self.tuned
+        self.assertEqual(found["winner"]["configuration"], tuned.configuration)
+
+    def test_trials_are_those_of_the_table(self):
+        trials = self.client.trials("scale")
+        self.assertEqual({trial["kernel"] for trial in trials}, {"scale"})
+        self.assertIn("correct", {trial["outcome"] for trial in trials})
+
+    def test_a_report_is_a_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "page.html")
+            self.client.report(path, "scale", device=self.device)
+            self.assertIn("<!doctype html>", path.read_text())
+            self.client.report(path, job=self.job())
+            self.client.report(path)
+
+    def test_covered_problems_and_others(self):
+        shapes = [{"kernel": "scale", **problem} for problem in (PROBLEM, OTHER)]
+        found = self.client.cover(shapes, device=self.device)
+        self.assertEqual([each["covered"] for each in found["problems"]], [True, False])
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            file.writelines(json.dumps(shape) + "\n" for shape in shapes)
+            file.flush()
+            self.assertEqual(self.client.cover(file.name, device=self.device), found)
+
+    def test_records_are_audited_and_verified(self):
+        (record,) = self.client.audit("scale", device=self.device)["records"]
+        self.assertEqual({check["check"] for check in record["checks"]} & {"reference"}, {"reference"})
+        self.assertEqual(self.client.verify("scale")["jobs"], [])  # it is not stale
+
+    def test_jobs_are_listed_and_followed(self):
+        self.assertEqual(self.client.jobs(), [])
+        (tuned,) = self.tuned
+        watched = self.client.watch(self.job(), progress=False)
+        self.assertEqual((watched.state, watched.configuration), ("done", tuned.configuration))
+
+    def test_errors_have_the_commands_meaning(self):
+        with self.assertRaises(cubind.NotFoundError):
+            self.client.explain("no_kernel", PROBLEM)
+        with self.assertRaises(cubind.NotFoundError):
+            self.client.watch("no_job", progress=False)
+        with self.assertRaises(cubind.InvalidArgumentError):
+            self.client.explain("scale", N="bf16")
+
+
+if __name__ == "__main__":
+    unittest.main()
