@@ -195,6 +195,8 @@ def version_of(tensor: torch.Tensor) -> int:
 
 def mask_of(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
     """What the mask was built from. Raises UnsupportedError."""
+    if torch.jit.is_tracing():
+        raise UnsupportedError("a trace, which would keep what this mask is")
     mask = marks.get(tensor)
     if not isinstance(mask, Mask):
         raise UnsupportedError("it is not known what the mask was built from")

@@ -177,6 +177,22 @@ class Models(unittest.TestCase):
         mask.fill_(True)
         self.check_refused(model, mask, "the mask was changed")
 
+    def test_a_trace_takes_other_masks_too(self):
+        model = made("Llama", use_cache=False).requires_grad_(False)
+        tokens = torch.arange(14).view(2, 7)
+        padded, gap = torch.ones(2, 7, dtype=torch.int64), torch.ones(2, 7, dtype=torch.int64)
+        padded[1, :3] = 0
+        gap[1, 3] = 0
+        expected = model(tokens, attention_mask=gap)[0]
+
+        def states(tokens, mask):
+            return model(tokens, attention_mask=mask)[0]
+
+        with counted(model) as attend, torch.no_grad():
+            traced = torch.jit.trace(states, (tokens, padded), check_trace=False)
+        torch.testing.assert_close(traced(tokens, gap), expected, rtol=1e-4, atol=1e-4)
+        self.assertEqual(attend.call_count, 0)
+
     def test_generation_with_either_cache_gives_the_same_tokens(self):
         mask = torch.ones(3, 7, dtype=torch.int64)
         mask[1, :3] = mask[2, :6] = 0
