@@ -114,6 +114,14 @@ sleep: Callable[[int], None] | None = _found("cuda._sleep")
 
 # ---- Gradients ----
 
+_top_hooks: Callable[[bool], Any] | None = _found("_C._autograd._top_saved_tensors_default_hooks")
+
+
+def saves_by_hooks() -> bool:
+    """Whether hooks take what autograd saves, as where torch.utils.checkpoint will compute it again. False if
+    torch does not say."""
+    return _top_hooks is not None and _top_hooks(True) is not None
+
 
 def applied(
     name: str,

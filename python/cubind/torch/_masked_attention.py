@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from .. import _torch_private as private
 from ._attention import masked_call
 from ._gpu import is_capturing
 from ._model_masks import Mask, Pattern, UnsupportedError, marks, version_of
@@ -47,7 +48,8 @@ class _Used:
 
 def proven(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
     """What mask the tensor is. It is looked at when the same tensor is used for the second time, so that one
-    that is made for each call costs nothing. Raises UnsupportedError."""
+    that is made for each call costs nothing; at once where the call may be computed again, which has to save
+    the same for the backward pass. Raises UnsupportedError."""
     if tensor.requires_grad:
         raise UnsupportedError("a mask with gradients")
     known = marks.get(tensor)
@@ -56,8 +58,10 @@ def proven(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
     if tensor.is_inference():
         raise UnsupportedError("an inference tensor, which may be changed unnoticed")
     if not isinstance(known, _Used) or known.version != version_of(tensor):
-        marks.put(tensor, _Used(version_of(tensor)))
-        raise UnsupportedError("a mask that was made for this call, or is used for the first time")
+        known = _Used(version_of(tensor))
+        marks.put(tensor, known)
+        if not private.saves_by_hooks():
+            raise UnsupportedError("a mask that was made for this call, or is used for the first time")
     if known.found == "":
         try:
             known.found = _proven(tensor, q, k)

@@ -13,6 +13,7 @@ import torch
 import torch_launches
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 from torch_launches import left_to_torch, on_gpu
 
 B, S, D = 2, 96, 64
@@ -236,6 +237,17 @@ class Masks(unittest.TestCase):
                 self.assertEqual(ours(*fakes).shape, q.shape)
         self.assertEqual(attend.call_count, 0)
         torch.testing.assert_close(traced(q, mask), theirs(q, mask), rtol=2e-2, atol=2e-2)
+
+    def test_layers_that_are_computed_again_save_the_same(self):
+        def attend(x):
+            return operators.scaled_dot_product_attention(x, x, x, mask)
+
+        x = torch.randn(1, 2, 9, D, dtype=torch.bfloat16, requires_grad=True)
+        mask = torch.ones(9, 9, dtype=torch.bool).tril_()
+        with torch_launches.attention_by_formula() as counted:
+            y = checkpoint(attend, checkpoint(attend, x, use_reentrant=False), use_reentrant=False)
+            (slope,) = torch.autograd.grad(y.sum(), x)
+        self.assertEqual((slope.shape, counted.call_count), (x.shape, 4))
 
     def test_a_batch_of_masks_is_torchs(self):
         def twice(attend):
