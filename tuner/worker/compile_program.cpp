@@ -10,6 +10,7 @@
 #include "tuner/includes/include_closure.hpp"
 #include "tuner/includes/nvrtc_options.hpp"
 #include "tuner/worker/compile_log.hpp"
+#include "tuner/worker/global_functions.hpp"
 #include "tuner/worker/missing_header.hpp"
 #include "tuner/worker/remedies.hpp"
 #include "tuner/worker/unset_variables.hpp"
@@ -54,15 +55,18 @@ std::string cut(std::string text, std::uint64_t max_bytes) {
 }
 
 // It compiles the entries' names as a file of its own.
-constexpr std::string_view kNameMap = "__nv_name_map(";
+constexpr std::string_view kNameMap = "__nv_name_map(", kEntry = "name of an entry";
 
 /// What NVRTC says of a source, in words that a reader of the spec knows.
-std::string readable(const std::string& log, const std::string& source_name, const NvrtcLibrary& library) {
-  std::string text = replaced(parse_compile_log(log).messages, kProgramName, source_name);
+std::string readable(const std::string& log, const v1::CompileRequest& request, const NvrtcLibrary& library) {
+  std::string text = replaced(parse_compile_log(log).messages, kProgramName, request.source_name());
   text = explain_missing_headers(text, library.major(), library.minor());
   text = with_remedies(text);
   for (std::size_t at = 0; (at = text.find(kNameMap, at)) != std::string::npos;) {
-    text.replace(at, text.find(')', at) + 1 - at, "name of an entry");
+    text.replace(at, text.find(')', at) + 1 - at, kEntry);
+  }
+  if (const auto kernels = global_functions(request.source()); text.starts_with(kEntry) && !kernels.empty()) {
+    text += "\n" + request.source_name() + " has the kernels " + join(kernels, ", ");
   }
   return text;
 }
@@ -217,7 +221,7 @@ void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::Com
   const std::uint64_t max_log = request.max_log_bytes() != 0 ? request.max_log_bytes() : kDefaultLogBytes;
   const std::string log = program.log(kRawLogBytes).text;
   if (status != NvrtcStatus::Success) {
-    const std::string messages = readable(log, request.source_name(), library_);
+    const std::string messages = readable(log, request, library_);
     set_failed(reply,
                cut(with_version(messages.empty() ? program.error_text() : messages, library_), max_log));
     reply.set_worker_ends(status == NvrtcStatus::OutOfMemory || status == NvrtcStatus::Fault);

@@ -1,8 +1,11 @@
 // cubindctl kernels check: validates a kernel spec, says how its constraints thin the space, compiles.
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -10,6 +13,7 @@
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/kernels/name_clash.hpp"
+#include "client/cubindctl/kernels/private_daemon.hpp"
 #include "client/cubindctl/reply_json.hpp"
 #include "client/cubindctl/terminal/terminal.hpp"
 #include "client/cubindctl/terminal/text_table.hpp"
@@ -23,6 +27,24 @@ namespace cubind::ctl {
 namespace {
 
 constexpr std::size_t kMuch = std::size_t{1} << 20;
+constexpr std::chrono::seconds kDaemonAnswers{1};
+
+/// The daemon's; if none is named and none runs, that of one for this check, which becomes `own`.
+std::string address_of(const CommonOptions& common, std::optional<PrivateDaemon>& own) {
+  std::string address = resolve_address(common.address);
+  if (!common.address.empty() || std::getenv("CUBIND_ADDRESS") != nullptr) {
+    return address;
+  }
+  try {
+    Connection(address).is_serving(kDaemonAnswers);
+    return address;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::Unavailable) {
+      throw;
+    }
+  }
+  return own.emplace().address();
+}
 
 // A check reads no data: zeros stand for them, which need no room in a message.
 std::string without_data(const std::string& npy, const std::string& file) {
@@ -149,7 +171,8 @@ bool nothing_was_compiled(const v1::CheckKernelReply& reply, const CommonOptions
 // A problem without a valid configuration, or one that does not compile, is what a check is there to find.
 ExitCode run(const CheckOptions& options, const CommonOptions& common) {
   const v1::CheckKernelRequest request = request_of(options);
-  const Connection connection(resolve_address(common.address));
+  std::optional<PrivateDaemon> own;
+  const Connection connection(address_of(common, own));
   const v1::CheckKernelReply reply = checked(connection, options, request, common);
   if (!common.json) {
     print(reply);

@@ -334,10 +334,13 @@ TEST_CASE("a worker keeps a set of headers for requests that name it and no othe
 
 TEST_CASE("an entry that the source does not have is reported as an entry") {
   WorkerProcess worker(any_toolchain());
-  const v1::CompileReply reply = worker.compile(compile_request("__global__ void k() {}", {"kk<2>"}));
+  const std::string source =
+      "__global__ void k() {}\ntemplate <int N> __global__ void __launch_bounds__(64, 2) more (int*);\n"
+      "__global__ void k();\n";
+  const v1::CompileReply reply = worker.compile(compile_request(source, {"kk<2>"}));
   CHECK(reply.outcome() == v1::COMPILE);
   CHECK_THAT(reply.log(), StartsWith("name of an entry: error: identifier \"kk\" is undefined") &&
-                              !Contains("__nv_name_map"));
+                              !Contains("__nv_name_map") && Catch::EndsWith("has the kernels k, more"));
 }
 
 TEST_CASE("an entry that is no kernel is named") {

@@ -4,6 +4,7 @@
 #include <random>
 #include <regex>
 
+#include "base/environment.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "tests/service/cubindctl/live.hpp"
@@ -106,6 +107,23 @@ TEST_CASE("a kernel with a header of six mebibytes is checked as it is tuned") {
   CHECK(checked.exit_code == 0);
   CHECK_THAT(checked.out, Contains("compiled for sm_90"));
   CHECK(ctl(daemon, {"tune", kTinyKernel, "--problem", problem}).exit_code == 0);
+}
+
+TEST_CASE("without a daemon kernels check starts its own unless an address is named") {
+  const TempDir folder("cubind-test");
+  REQUIRE(ctl("unix:///nowhere", {"kernels", "init", kMine, "--dir", folder.path()}).exit_code == 0);
+  const auto check = [&](const std::string& variable) {
+    ProgramRun run;
+    run.program = "cubindctl";
+    run.arguments = {"kernels", "check", folder.path() / "mine.json"};
+    run.environment = own_environment_with({variable});
+    return run_program(run);
+  };
+  const ProgramResult checked = check("XDG_RUNTIME_DIR=" + folder.path().string());
+  INFO(checked.err);
+  CHECK(checked.exit_code == 0);
+  CHECK_THAT(checked.out, Contains("compiled for sm_90"));
+  CHECK(check("CUBIND_ADDRESS=unix:///nowhere").exit_code == 3);
 }
 
 TEST_CASE("kernels check counts the dynamic shared memory of a launch") {
