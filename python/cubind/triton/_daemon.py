@@ -238,7 +238,7 @@ class _Answering:
         found = self._choice(reply)
         if isinstance(found, int):
             with contextlib.suppress(CubindError):
-                for trial in trials(client, reply.kernel, _CALL_TIMEOUT):
+                for trial in trials(client._connection, reply.kernel, _CALL_TIMEOUT):
                     if trial["outcome"] in _NOT_LAUNCHED:
                         self.known.refused[trial["configuration"][TUNABLE]] = trial.get("detail", "")
         return Own(f"is not tuned: {reply.why}") if found is None else found

@@ -168,7 +168,7 @@ class Rows:
         """The time of each configuration that ran, and was not wrong."""
         return {
             trial["configuration"][TUNABLE]: _time_of(samples, _UNVERIFIED if is_slow else evidence)
-            for trial in trials(self._client, spec.name, self._timeout, include_samples=True)
+            for trial in trials(self._client._connection, spec.name, self._timeout, include_samples=True)
             if ((is_slow := trial["outcome"] == _UNVERIFIED) or trial["outcome"] == "correct")
             and (samples := _samples(trial))
         }
