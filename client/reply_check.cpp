@@ -148,9 +148,14 @@ void take(pbf_reader& from, ParameterTemplate& to) {
        Field{9, to.variable}, Field{10, to.symbol});
 }
 
+void take(pbf_reader& from, LaunchAttributes& to) {
+  read(view_of(from), Field{1, to.cooperative}, Field{2, to.programmatic_stream_serialization},
+       Field{3, to.priority});
+}
+
 void take(pbf_reader& from, LaunchTemplate& to) {
   read(view_of(from), Field{1, to.entry}, Field{2, to.entry_symbol}, Field{3, to.grid}, Field{4, to.block},
-       Field{6, to.shared_bytes}, Field{8, to.parameters});
+       Field{6, to.shared_bytes}, Field{8, to.parameters}, Field{9, to.cluster}, Field{10, to.attributes});
 }
 
 void take(pbf_reader& from, RuleParts& to) {

@@ -100,6 +100,7 @@ enum class LaunchAttributeId : int {
   ClusterDimension = 4,
   ClusterSchedulingPolicyPreference = 5,
   ProgrammaticStreamSerialization = 6,
+  Priority = 8,
 };
 
 inline constexpr unsigned kStreamNonBlocking = 1;

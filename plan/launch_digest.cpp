@@ -33,10 +33,24 @@ void put(KeyEncoder& key, const LaunchTemplate& launch) {
   for (const ParameterTemplate& parameter : launch.parameters) {
     put(key, parameter);
   }
+  if (!launch.cluster.empty()) {
+    put(key, "cluster", launch.cluster);
+  }
+  put_attributes(key, launch.attributes);
   key.end();
 }
 
 }  // namespace
+
+void put_attributes(KeyEncoder& key, const LaunchAttributes& attributes) {
+  if (attributes != LaunchAttributes{}) {
+    key.begin("attributes")
+        .field("cooperative", attributes.cooperative)
+        .field("programmatic_stream_serialization", attributes.programmatic_stream_serialization)
+        .field("priority", attributes.priority)
+        .end();
+  }
+}
 
 Digest launch_digest(const PlanTemplate& plan) {
   KeyEncoder key("launches", 1);

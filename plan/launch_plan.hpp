@@ -56,6 +56,14 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
+/// What a launch asks of the driver that depends on no number.
+struct LaunchAttributes {
+  bool cooperative = false;                        // all blocks run at a time and may wait for each other
+  bool programmatic_stream_serialization = false;  // may begin before the launch before it has ended
+  std::int32_t priority = 0;                       // 0: the stream's
+  bool operator==(const LaunchAttributes&) const = default;
+};
+
 /// One kernel launch, complete except for the caller's addresses and scalars.
 struct Launch {
   std::string entry;         // name expression with every placeholder replaced
@@ -64,6 +72,8 @@ struct Launch {
   Dim3 block;
   std::uint64_t shared_bytes = 0;  // dynamic
   std::vector<Parameter> parameters;
+  std::optional<Dim3> cluster = {};  // blocks; absent: none, or what the kernel is declared with
+  LaunchAttributes attributes = {};
   bool operator==(const Launch&) const = default;
 };
 
@@ -94,6 +104,8 @@ struct LaunchTemplate {
   std::vector<std::string> block;  // one to three expressions
   std::string shared_bytes = "0";
   std::vector<ParameterTemplate> parameters;
+  std::vector<std::string> cluster = {};  // one to three expressions, or none
+  LaunchAttributes attributes = {};
   bool operator==(const LaunchTemplate&) const = default;
 };
 
@@ -167,5 +179,7 @@ std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape);
 /// Limits of every GPU that cubind serves: 1024 threads per block, grid 2^31-1 x 65535 x 65535, block z at
 /// most 64.
 inline constexpr std::uint32_t kMaxThreadsPerBlock = 1024;
+/// Blocks of a cluster that every GPU with clusters (compute capability 9.0 and later) runs.
+inline constexpr std::uint32_t kMaxClusterBlocks = 8;
 
 }  // namespace cubind

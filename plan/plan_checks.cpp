@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kMaxGrid[3] = {2147483647, 65535, 65535};
 constexpr std::int64_t kMaxBlock[3] = {1024, 1024, 64};
+constexpr std::int64_t kFirstWithClusters = 90;  // compute capability 9.0
 constexpr char kAxisNames[3] = {'x', 'y', 'z'};
 
 std::string spelled(const std::array<std::int64_t, 3>& axes) {
@@ -36,7 +37,7 @@ PlanProgram::CheckName PlanProgram::check_name(std::size_t check) const {
     case Check::Kind::Constraint:
       return {"/constraints/" + std::to_string(named.index), constraints_[named.index].text()};
     case Check::Kind::Shape:
-      return {launches_[named.launch].place, "grid and block within the launch limits"};
+      return {launches_[named.launch].place, "grid, block and cluster within the launch limits"};
     case Check::Kind::Shared:
       return {launches_[named.launch].place + "/shared_bytes",
               "at most the " + std::to_string(shared_limit_) + " bytes of shared memory of a block"};
@@ -99,14 +100,37 @@ bool PlanProgram::shape_holds(std::size_t launch, Values values, std::string* wh
       });
     }
   }
-  if (block[0] * block[1] * block[2] <= kMaxThreadsPerBlock) {
-    return true;
+  if (block[0] * block[1] * block[2] > kMaxThreadsPerBlock) {
+    return does_not_fit(why, [&] {
+      return bound.place + ": block " + spelled(block) + " has " +
+             std::to_string(block[0] * block[1] * block[2]) + " threads, a block has at most " +
+             std::to_string(kMaxThreadsPerBlock);
+    });
   }
-  return does_not_fit(why, [&] {
-    return bound.place + ": block " + spelled(block) + " has " +
-           std::to_string(block[0] * block[1] * block[2]) + " threads, a block has at most " +
-           std::to_string(kMaxThreadsPerBlock);
-  });
+  return bound.cluster.empty() || cluster_holds(bound, grid, values, why);
+}
+
+bool PlanProgram::cluster_holds(const BoundLaunch& bound, const Axes& grid, Values values,
+                                std::string* why) const {
+  const Axes cluster = evaluate_axes(bound.cluster, bound.place, "/cluster", values);
+  const auto wrong = [&](const std::string& cause) {
+    return does_not_fit(why, [&] { return bound.place + ": cluster " + spelled(cluster) + cause; });
+  };
+  if (compute_capability_ < kFirstWithClusters) {
+    return wrong(": GPUs before compute capability 9.0 have no clusters");
+  }
+  std::int64_t blocks = 1;
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (cluster[i] < 1 || cluster[i] > kMaxClusterBlocks) {
+      return wrong(std::string(" leaves 1 to ") + std::to_string(kMaxClusterBlocks) + " in " + kAxisNames[i]);
+    }
+    if (grid[i] % cluster[i] != 0) {
+      return wrong(std::string(" does not divide the grid ") + spelled(grid) + " in " + kAxisNames[i]);
+    }
+    blocks *= cluster[i];
+  }
+  return blocks <= kMaxClusterBlocks || wrong(" has " + std::to_string(blocks) + " blocks, at most " +
+                                              std::to_string(kMaxClusterBlocks) + " are portable");
 }
 
 bool PlanProgram::shared_holds(std::size_t launch, Values values, std::string* why) const {

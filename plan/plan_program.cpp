@@ -34,7 +34,10 @@ void copy_values(const std::vector<NamedValue>& from, const SymbolTable& symbols
 
 PlanProgram::PlanProgram(PlanTemplate plan, const Problem& problem, const Configuration& configuration,
                          const DeviceConstants& device)
-    : template_(std::move(plan)), types_(problem.types), shared_limit_(device.shared_optin) {
+    : template_(std::move(plan)),
+      types_(problem.types),
+      shared_limit_(device.shared_optin),
+      compute_capability_(device.cc) {
   add_symbols(problem, configuration, device);
   for (std::size_t i = 0; i < template_.constraints.size(); ++i) {
     constraints_.push_back(bind(template_.constraints[i], "/constraints/" + std::to_string(i)));
@@ -104,6 +107,9 @@ void PlanProgram::bind_launch(std::size_t index) {
   bound.place = template_.place + "/launches/" + std::to_string(index);
   bound.grid = bind_axes(from.grid, bound.place + "/grid");
   bound.block = bind_axes(from.block, bound.place + "/block");
+  if (!from.cluster.empty()) {
+    bound.cluster = bind_axes(from.cluster, bound.place + "/cluster");
+  }
   bound.shared_bytes.push_back(bind(from.shared_bytes, bound.place + "/shared_bytes"));
   for (const ParameterTemplate& parameter : from.parameters) {
     const bool buffer = is_buffer(parameter.source);
@@ -123,7 +129,7 @@ void PlanProgram::bind_launch(std::size_t index) {
 
 void PlanProgram::add_launch_checks(std::size_t launch) {
   const BoundLaunch& bound = launches_[launch];
-  add_check(Check::Kind::Shape, launch, 0, {bound.grid, bound.block});
+  add_check(Check::Kind::Shape, launch, 0, {bound.grid, bound.block, bound.cluster});
   add_check(Check::Kind::Shared, launch, 0, {bound.grid, bound.shared_bytes});
   for (std::size_t i = 0; i < bound.parameters.size(); ++i) {
     const auto& [expression, shape, place, shape_place] = bound.parameters[i];
@@ -163,7 +169,7 @@ void PlanProgram::set_configuration(const Configuration& configuration,
 void PlanProgram::fix(Values values, const std::vector<bool>& varying) {
   for (std::size_t i = 0; i < launches_.size(); ++i) {
     BoundLaunch& bound = launches_[i];
-    for (auto* axes : {&bound.grid, &bound.block, &bound.shared_bytes}) {
+    for (auto* axes : {&bound.grid, &bound.block, &bound.shared_bytes, &bound.cluster}) {
       for (BoundExpression& expression : *axes) {
         fix(expression, values, varying);
       }
@@ -221,11 +227,16 @@ LaunchShape PlanProgram::shape(std::size_t launch, Values values, bool left_out_
   const BoundLaunch& bound = launches_[launch];
   const Axes grid = evaluate_axes(bound.grid, bound.place, "/grid", values);
   if (has_zero(grid) && !left_out_too) {
-    return {dim3(grid), {}, 0};
+    return {.grid = dim3(grid), .block = {}};
   }
-  return {dim3(grid), dim3(evaluate_axes(bound.block, bound.place, "/block", values)),
-          static_cast<std::uint64_t>(
-              evaluate(bound.shared_bytes[0], ExpressionPlace{bound.place, "/shared_bytes"}, values))};
+  LaunchShape shape{dim3(grid), dim3(evaluate_axes(bound.block, bound.place, "/block", values)),
+                    static_cast<std::uint64_t>(evaluate(
+                        bound.shared_bytes[0], ExpressionPlace{bound.place, "/shared_bytes"}, values))};
+  if (!bound.cluster.empty()) {
+    shape.cluster = dim3(evaluate_axes(bound.cluster, bound.place, "/cluster", values));
+  }
+  shape.attributes = template_.launches[launch].attributes;
+  return shape;
 }
 
 LaunchPlan PlanProgram::plan(Values values) const { return make_plan(values, false); }
@@ -240,7 +251,8 @@ LaunchPlan PlanProgram::make_plan(Values values, bool all) const {
       continue;
     }
     const LaunchTemplate& from = template_.launches[i];
-    Launch launch{from.entry, from.entry_symbol, numbers.grid, numbers.block, numbers.shared_bytes, {}};
+    Launch launch{from.entry, from.entry_symbol, numbers.grid,      numbers.block, numbers.shared_bytes,
+                  {},         numbers.cluster,   numbers.attributes};
     for (std::size_t p = 0; p < from.parameters.size(); ++p) {
       launch.parameters.push_back(parameter(i, p, values));
     }

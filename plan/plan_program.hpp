@@ -22,6 +22,8 @@ struct LaunchShape {
   Dim3 grid;  // a zero: the launch is left out
   Dim3 block;
   std::uint64_t shared_bytes = 0;  // dynamic
+  std::optional<Dim3> cluster = {};
+  LaunchAttributes attributes = {};
 
   bool left_out() const { return grid.x == 0 || grid.y == 0 || grid.z == 0; }
 };
@@ -90,6 +92,7 @@ class PlanProgram {
   };
   struct BoundLaunch {
     std::vector<BoundExpression> grid, block, shared_bytes;  // one to three, one to three, one
+    std::vector<BoundExpression> cluster;                    // one to three, or none
     bool shared_fits = false;                                // whatever the grid is: known since fix()
     std::vector<BoundParameter> parameters;
     std::string place;
@@ -117,6 +120,7 @@ class PlanProgram {
   /// Each says whether the check holds and, if it does not and `why` is given, why.
   bool constraint_holds(std::size_t index, Values values, std::string* why) const;
   bool shape_holds(std::size_t launch, Values values, std::string* why) const;
+  bool cluster_holds(const BoundLaunch& bound, const Axes& grid, Values values, std::string* why) const;
   bool shared_holds(std::size_t launch, Values values, std::string* why) const;
   bool parameter_holds(const Check& check, Values values, std::string* why) const;
   bool check_holds(const Check& check, Values values, std::string* why) const;
@@ -132,7 +136,7 @@ class PlanProgram {
   SymbolTable symbols_;
   std::vector<std::int64_t> initial_values_;
   std::size_t first_flag_ = 0, first_tunable_ = 0, tunable_count_ = 0;
-  std::int64_t shared_limit_ = 0;
+  std::int64_t shared_limit_ = 0, compute_capability_ = 0;
   std::vector<BoundExpression> constraints_;
   std::vector<BoundLaunch> launches_;
   std::vector<Check> checks_;

@@ -144,6 +144,12 @@ void parameter_template_to_wire(const ParameterTemplate& from, v1::ParameterTemp
   to.set_symbol(from.symbol);
 }
 
+void attributes_to_wire(const LaunchAttributes& from, v1::LaunchAttributes& to) {
+  to.set_cooperative(from.cooperative);
+  to.set_programmatic_stream_serialization(from.programmatic_stream_serialization);
+  to.set_priority(from.priority);
+}
+
 }  // namespace
 
 DType dtype_from_wire(std::string_view from, std::string_view field) {
@@ -219,6 +225,12 @@ void to_wire(const LaunchPlan& from, v1::LaunchPlan& to) {
     dim3_to_wire(launch.grid, *added.mutable_grid());
     dim3_to_wire(launch.block, *added.mutable_block());
     added.set_shared_bytes(launch.shared_bytes);
+    if (launch.cluster) {
+      dim3_to_wire(*launch.cluster, *added.mutable_cluster());
+    }
+    if (launch.attributes != LaunchAttributes{}) {
+      attributes_to_wire(launch.attributes, *added.mutable_attributes());
+    }
     for (const Parameter& parameter : launch.parameters) {
       parameter_to_wire(parameter, *added.add_parameters());
     }
@@ -236,6 +248,12 @@ LaunchPlan plan_from_wire(const v1::LaunchPlan& from, std::string_view field) {
                  dim3_from_wire(launch.block()),
                  launch.shared_bytes(),
                  {}};
+    if (launch.has_cluster()) {
+      added.cluster = dim3_from_wire(launch.cluster());
+    }
+    const v1::LaunchAttributes& attributes = launch.attributes();
+    added.attributes = {attributes.cooperative(), attributes.programmatic_stream_serialization(),
+                        attributes.priority()};
     for (int p = 0; p < launch.parameters_size(); ++p) {
       added.parameters.push_back(
           parameter_from_wire(launch.parameters(p), element_field(place, "parameters", p)));
@@ -252,6 +270,10 @@ void to_wire(const LaunchTemplate& from, v1::LaunchTemplate& to) {
   to.mutable_grid()->Assign(from.grid.begin(), from.grid.end());
   to.mutable_block()->Assign(from.block.begin(), from.block.end());
   to.set_shared_bytes(from.shared_bytes);
+  to.mutable_cluster()->Assign(from.cluster.begin(), from.cluster.end());
+  if (from.attributes != LaunchAttributes{}) {
+    attributes_to_wire(from.attributes, *to.mutable_attributes());
+  }
   for (const ParameterTemplate& parameter : from.parameters) {
     parameter_template_to_wire(parameter, *to.add_parameters());
   }

@@ -144,6 +144,10 @@ typedef struct cubind_launch_info {
   uint32_t block[3];     /* threads */
   uint64_t shared_bytes; /* dynamic shared memory */
   size_t parameters;
+  uint32_t cluster[3];                       /* blocks; zeros: none, or what the kernel is declared with */
+  int32_t cooperative;                       /* 1: a cooperative launch */
+  int32_t programmatic_stream_serialization; /* 1: may begin before the launch before it has ended */
+  int32_t priority;                          /* 0: the stream's */
 } cubind_launch_info;
 
 /* cubind_parameter.source */

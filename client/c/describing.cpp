@@ -86,6 +86,12 @@ cubind_code cubind_variant_launch(const cubind_variant* variant, size_t launch, 
     copy_dim(from.block, to.block);
     to.shared_bytes = from.shared_bytes;
     to.parameters = from.parameters.size();
+    if (from.cluster) {
+      copy_dim(*from.cluster, to.cluster);
+    }
+    to.cooperative = from.attributes.cooperative;
+    to.programmatic_stream_serialization = from.attributes.programmatic_stream_serialization;
+    to.priority = from.attributes.priority;
     write_known(info, to, "info");
   });
 }

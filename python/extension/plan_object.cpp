@@ -59,6 +59,14 @@ Object launch_object(const Launch& launch) {
                {"block", dim3_object(launch.block)},
                {"shared_bytes", size(launch.shared_bytes)},
                {"parameters", list_of(launch.parameters, parameter_object)}});
+  if (launch.cluster) {
+    set(object, {{"cluster", dim3_object(*launch.cluster)}});
+  }
+  if (const LaunchAttributes& attributes = launch.attributes; attributes != LaunchAttributes{}) {
+    set(object, {{"cooperative", number(attributes.cooperative)},
+                 {"programmatic_stream_serialization", number(attributes.programmatic_stream_serialization)},
+                 {"priority", number(attributes.priority)}});
+  }
   return object;
 }
 

@@ -42,7 +42,7 @@ struct CubinEntry {
   std::optional<Dim3> block = {};      // no other can be launched
   std::optional<Dim3> cluster = {};    // of each launch
   bool grid_counts_clusters = false;   // and not blocks
-  bool wants_launch_clusters = false;  // their size comes with the launch, which cubind does not pass
+  bool wants_launch_clusters = false;  // their size comes with the launch
   bool operator==(const CubinEntry&) const = default;
 };
 

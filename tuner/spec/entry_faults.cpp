@@ -82,11 +82,18 @@ std::string block_fault(const Dim3& block, const CubinEntry& limits) {
   return "";
 }
 
-std::string grid_fault(const Dim3& grid, const CubinEntry& limits) {
-  if (limits.wants_launch_clusters) {
-    return "the entry wants a cluster size from its launch, which cubind does not pass: give it to "
-           "__cluster_dims__";
+// An entry that is compiled for clusters of a size is launched without one.
+std::string cluster_fault(const Launch& launch, const CubinEntry& limits) {
+  if (limits.wants_launch_clusters && !launch.cluster) {
+    return "the entry takes its cluster size from the launch: give it as \"cluster\", or to __cluster_dims__";
   }
+  if (limits.cluster && launch.cluster && *limits.cluster != *launch.cluster) {
+    return "the entry is compiled for clusters of " + to_string(*limits.cluster) + " blocks and no others";
+  }
+  return "";
+}
+
+std::string grid_fault(const Dim3& grid, const CubinEntry& limits) {
   if (!limits.cluster || limits.grid_counts_clusters) {
     return "";
   }
@@ -105,6 +112,14 @@ void compare_limits(const Launch& launch, const std::string& place, const CubinE
         {place + "/block",
          launch.entry + " is launched with blocks of " + to_string(launch.block) + " threads, " + cause,
          true});
+  }
+  if (const std::string cause = cluster_fault(launch, limits); !cause.empty()) {
+    faults.push_back({place + "/cluster",
+                      launch.entry + " is launched " +
+                          (launch.cluster ? "with clusters of " + to_string(*launch.cluster) + " blocks"
+                                          : "without clusters") +
+                          ", " + cause,
+                      true});
   }
   if (const std::string cause = grid_fault(launch.grid, limits); !cause.empty()) {
     faults.push_back({place + "/grid",

@@ -127,6 +127,8 @@ struct LaunchSpec {
   std::vector<std::string> arguments;  // names, in parameter order
   std::vector<std::string> grid, block;
   std::string shared_bytes = "0";
+  std::vector<std::string> cluster = {};  // empty: none, or what the kernel is declared with
+  LaunchAttributes attributes = {};
 };
 
 struct ReferenceSpec {

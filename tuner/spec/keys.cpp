@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/key_encoder.hpp"
 #include "base/text.hpp"
+#include "plan/launch_digest.hpp"
 #include "tuner/includes/nvrtc_options.hpp"
 #include "tuner/spec/placeholders.hpp"
 #include "tuner/spec/substitution.hpp"
@@ -109,6 +110,10 @@ void put_plan(KeyEncoder& key, const LaunchPlan& plan) {
     key.begin("launch").field("entry", launch.entry);
     put_axes(key, "grid", launch.grid);
     put_axes(key, "block", launch.block);
+    if (launch.cluster) {
+      put_axes(key, "cluster", *launch.cluster);
+    }
+    put_attributes(key, launch.attributes);
     key.field("shared_bytes", launch.shared_bytes).begin("parameters");
     for (const Parameter& parameter : launch.parameters) {
       if (parameter.source != ParameterSource::Caller) {
@@ -148,6 +153,10 @@ void put_launch_spec(KeyEncoder& key, const LaunchSpec& launch) {
   put_strings(key, "arguments", launch.arguments);
   put_strings(key, "grid", launch.grid);
   put_strings(key, "block", launch.block);
+  if (!launch.cluster.empty()) {
+    put_strings(key, "cluster", launch.cluster);
+  }
+  put_attributes(key, launch.attributes);
   key.field("shared_bytes", launch.shared_bytes).end();
 }
 

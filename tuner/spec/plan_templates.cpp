@@ -42,6 +42,8 @@ LaunchTemplate launch(const KernelSpec& spec, const LaunchSpec& from, const Prob
   to.grid = from.grid;
   to.block = from.block;
   to.shared_bytes = from.shared_bytes;
+  to.cluster = from.cluster;
+  to.attributes = from.attributes;
   for (const std::string& name : from.arguments) {
     to.parameters.push_back(parameter(spec, *spec.argument(name), problem, configuration));
   }

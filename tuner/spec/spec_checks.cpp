@@ -31,11 +31,10 @@ void use_text(const std::string& text, Names& names) {
 void use_launches(const std::vector<LaunchSpec>& launches, Names& names) {
   for (const LaunchSpec& launch : launches) {
     use_text(launch.entry, names);
-    for (const std::string& axis : launch.grid) {
-      use_expression(axis, names);
-    }
-    for (const std::string& axis : launch.block) {
-      use_expression(axis, names);
+    for (const auto* axes : {&launch.grid, &launch.block, &launch.cluster}) {
+      for (const std::string& axis : *axes) {
+        use_expression(axis, names);
+      }
     }
     use_expression(launch.shared_bytes, names);
   }

@@ -71,10 +71,26 @@ std::vector<std::string> read_launch_arguments(const JsonNode& node, const Kerne
   return names;
 }
 
+constexpr std::int64_t kMostUrgent = -5;  // of a launch or stream
+
+LaunchAttributes read_attributes(const JsonNode& launch) {
+  LaunchAttributes attributes;
+  attributes.cooperative = launch.bool_or("cooperative", false);
+  if (const auto node = launch.find("attributes")) {
+    node->expect_keys({"programmatic_stream_serialization", "priority"});
+    attributes.programmatic_stream_serialization = node->bool_or("programmatic_stream_serialization", false);
+    if (const auto priority = node->find("priority")) {
+      attributes.priority = static_cast<std::int32_t>(priority->as_int64(kMostUrgent, 0));
+    }
+  }
+  return attributes;
+}
+
 LaunchSpec read_launch(const JsonNode& node, const SymbolTable& symbols, const KernelSpec& spec,
                        bool with_tunables) {
-  refuse_unsupported(node, {"tensor_map", "cluster", "cooperative", "attributes"});
-  node.expect_keys({"entry", "arguments", "grid", "block", "shared_bytes"});
+  refuse_unsupported(node, {"tensor_map"});
+  node.expect_keys(
+      {"entry", "arguments", "grid", "block", "shared_bytes", "cluster", "cooperative", "attributes"});
   LaunchSpec launch;
   launch.entry = read_entry(node.at("entry"), spec, with_tunables);
   launch.arguments = read_launch_arguments(node.at("arguments"), spec);
@@ -83,6 +99,10 @@ LaunchSpec read_launch(const JsonNode& node, const SymbolTable& symbols, const K
   if (const auto shared = node.find("shared_bytes")) {
     launch.shared_bytes = read_expression(*shared, symbols);
   }
+  if (const auto cluster = node.find("cluster")) {
+    launch.cluster = read_axes(*cluster, symbols);
+  }
+  launch.attributes = read_attributes(node);
   return launch;
 }
 

@@ -114,6 +114,7 @@ static_assert(same_value(cuda::LaunchAttributeId::Cooperative, CU_LAUNCH_ATTRIBU
 static_assert(same_value(cuda::LaunchAttributeId::ClusterDimension, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION));
 static_assert(same_value(cuda::LaunchAttributeId::ClusterSchedulingPolicyPreference,
                          CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE));
+static_assert(same_value(cuda::LaunchAttributeId::Priority, CU_LAUNCH_ATTRIBUTE_PRIORITY));
 static_assert(same_value(cuda::LaunchAttributeId::ProgrammaticStreamSerialization,
                          CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION));
 static_assert(same_value(cuda::kClusterSchedulingSpread, CU_CLUSTER_SCHEDULING_POLICY_SPREAD));

@@ -51,7 +51,7 @@ BoundPlan::BoundPlan(const LoadedModule& module, const LaunchPlan& plan, const F
   for (const Launch& launch : plan.launches) {
     BoundLaunch bound;
     bound.function = module_.number_of(launch.entry_symbol);
-    bound.shape = {launch.grid, launch.block, launch.shared_bytes};
+    bound.shape = {launch.grid, launch.block, launch.shared_bytes, launch.cluster, launch.attributes};
     for (const Parameter& parameter : launch.parameters) {
       if (parameter.source != ParameterSource::Symbol) {
         bound.values.push_back(packed(parameter, buffer, scalar));

@@ -91,6 +91,15 @@ OutputJson json_of(const LaunchPlan& plan) {
                         {"block", dim_json(launch.block)},
                         {"shared_bytes", launch.shared_bytes},
                         {"parameters", parameters}});
+    if (launch.cluster) {
+      launches.back()["cluster"] = dim_json(*launch.cluster);
+    }
+    if (launch.attributes != LaunchAttributes{}) {
+      const auto& [cooperative, overlaps, priority] = launch.attributes;
+      launches.back()["attributes"] = {{"cooperative", cooperative},
+                                       {"programmatic_stream_serialization", overlaps},
+                                       {"priority", priority}};
+    }
   }
   return launches;
 }

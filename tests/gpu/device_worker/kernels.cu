@@ -258,6 +258,38 @@ extern "C" __global__ void doubled(const float* x, float* y, long long count) {
     y[i] = 2.0f * x[i];
   }
 }
+extern "C" __global__ void doubled_in_pairs(const float* x, float* y, long long count) {
+  unsigned blocks = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
+#endif
+  const long long i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) {
+    y[i] = static_cast<float>(blocks) * x[i];
+  }
+}
+extern "C" __global__ void doubled_after_all_have_come(const float* x, unsigned* come, float* y,
+                                                       long long count) {
+  if (threadIdx.x == 0) {
+    atomicAdd(come, 1);
+    while (*static_cast<volatile unsigned*>(come) < gridDim.x) {
+    }
+  }
+  __syncthreads();
+  const long long i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) {
+    y[i] = 2.0f * x[i];
+  }
+}
+extern "C" __global__ void copy_after_wait(const float* scratch, float* y, long long count) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  const long long i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) {
+    y[i] = scratch[i];
+  }
+}
 extern "C" __global__ void doubled_through_shared(const float* x, float* y, long long count) {
   extern __shared__ float shared[];
   const long long i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -200,6 +200,66 @@ TEST_CASE("several launches share a scratch buffer whose size the plan tells") {
   CHECK(reply.outcome() == v1::CORRECT);
 }
 
+TEST_CASE("a launch has its clusters") {
+  constexpr std::int64_t kCount = 1000;
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kCount).buffer("y", "f32", v1::OUT, kCount);
+  problem.reference(problem.launch("doubled", 4, Requests::dim(256), {"x", "y"}, {kCount}));
+  v1::Launch launch = problem.launch("doubled_in_pairs", 4, Requests::dim(256), {"x", "y"}, {kCount});
+  DeviceWorkerProcess worker;
+  if (worker.info().facts().cc_major() < 9) {
+    return;
+  }
+  *launch.mutable_cluster() = Requests::dim(2);
+  CHECK(verified(worker, problem, Requests::plan({launch})).outcome() == v1::CORRECT);
+  *launch.mutable_cluster() = Requests::dim(4);
+  CHECK(worker.ask(Requests::verify(Requests::plan({launch}))).outcome() == v1::WRONG_RESULT);
+  *launch.mutable_cluster() = Requests::dim(3);
+  const v1::DeviceReply refused = worker.ask(Requests::verify(Requests::plan({launch})));
+  CHECK(refused.outcome() == v1::LAUNCH);
+  CHECK_FALSE(refused.sticky());
+}
+
+TEST_CASE("a cooperative launch has all its blocks at a time or is refused") {
+  constexpr std::int64_t kCount = 256 * 132;
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kCount)
+      .buffer("come", "u32", v1::ZERO, 1, {.constant = true})
+      .buffer("y", "f32", v1::OUT, kCount);
+  v1::Launch launch =
+      problem.launch("doubled_after_all_have_come", 132, Requests::dim(256), {"x", "come", "y"}, {kCount});
+  problem.reference(launch);
+  launch.mutable_attributes()->set_cooperative(true);
+  launch.mutable_attributes()->set_priority(-1);
+  DeviceWorkerProcess worker;
+  const v1::DeviceReply reply = verified(worker, problem, Requests::plan({launch}));
+  INFO(reply.detail());
+  CHECK(reply.outcome() == v1::CORRECT);
+  *launch.mutable_grid() = Requests::dim(1 << 20);
+  const v1::DeviceReply refused = worker.ask(Requests::verify(Requests::plan({launch})));
+  CHECK(refused.outcome() == v1::LAUNCH);
+  CHECK_FALSE(refused.sticky());
+}
+
+TEST_CASE("a dependent launch that waits reads what the launch before it wrote") {
+  constexpr std::int64_t kCount = 1 << 22;
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kCount)
+      .buffer("scratch", "f32", v1::SCRATCH, 0)
+      .buffer("y", "f32", v1::OUT, kCount);
+  problem.reference(problem.launch("doubled", 16384, Requests::dim(256), {"x", "y"}, {kCount}));
+  auto plan = Requests::plan(
+      {problem.launch("double_into", 16384, Requests::dim(256), {"x", "scratch"}, {kCount}),
+       problem.launch("copy_after_wait", 16384, Requests::dim(256), {"scratch", "y"}, {kCount})});
+  plan.mutable_launches(0)->mutable_parameters(1)->set_extent_bytes(kCount * 4);
+  plan.mutable_launches(1)->mutable_parameters(0)->set_extent_bytes(kCount * 4);
+  plan.mutable_launches(1)->mutable_attributes()->set_programmatic_stream_serialization(true);
+  DeviceWorkerProcess worker;
+  const v1::DeviceReply reply = verified(worker, problem, plan);
+  INFO(reply.detail());
+  CHECK(reply.outcome() == v1::CORRECT);
+}
+
 TEST_CASE("dynamic shared memory above 48 KB is granted and too much is a launch outcome") {
   constexpr std::int64_t kCount = 1000;
   Requests problem;

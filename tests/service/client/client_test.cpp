@@ -215,7 +215,7 @@ TEST_CASE("without a daemon the message says how to start one") {
   const Error error = error_of([&] { client.get(query("N=1024,D=4096,T=f16")); });
   CHECK(error.code() == ErrorCode::Unavailable);
   CHECK_THAT(error.what(),
-             Catch::Contains("unix:///nowhere/cubind.sock") && Catch::Contains("Start one with `cubind`"));
+             Catch::Contains("unix:///nowhere/cubind.sock") && Catch::Contains("Start one with `cubind &`"));
 }
 
 TEST_CASE("without a GPU the error asks for a label and for no option of a command") {

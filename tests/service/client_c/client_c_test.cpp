@@ -223,7 +223,7 @@ TEST_CASE("a missing daemon is an error with the way to start one, on this threa
   const cubind_code code = cubind_get(client, &query, &variant);
   CHECK(code == CUBIND_UNAVAILABLE);
   CHECK(std::string(cubind_code_name(code)) == "UNAVAILABLE");
-  CHECK_THAT(cubind_last_error(), says("Start one with `cubind`"));
+  CHECK_THAT(cubind_last_error(), says("Start one with `cubind &`"));
   std::string elsewhere = "?";
   std::thread([&] { elsewhere = cubind_last_error(); }).join();
   CHECK(elsewhere.empty());

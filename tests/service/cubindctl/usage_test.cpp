@@ -108,7 +108,7 @@ TEST_CASE("without a running daemon the message says how to start one and the ex
   const ProgramResult result = ctl("unix:///nowhere/cubind.sock", {"status"});
   CHECK(result.exit_code == 3);
   CHECK_THAT(result.err,
-             Catch::Contains("/nowhere/cubind.sock") && Catch::Contains("Start one with `cubind`"));
+             Catch::Contains("/nowhere/cubind.sock") && Catch::Contains("Start one with `cubind &`"));
   CHECK(result.out.empty());
 }
 

@@ -32,6 +32,15 @@ TEST_CASE("a launch for the dims of another problem has its grids and computed p
   CHECK(recorded().launches[1].parameters[1] == 0x3000);
 }
 
+TEST_CASE("a launch has the cluster and the attributes of the rule and one without them has none") {
+  const BoundKernel kernel = bound_sample(rule_with_attributes());
+  REQUIRE(kernel.launch(BoundDims{1000, 4096}, bound_values(), nullptr));
+  REQUIRE(recorded().launches.size() == 2);
+  CHECK(recorded().launches[0].attributes ==
+        std::vector<std::array<unsigned, 4>>{{4, 4, 1, 1}, {2, 1, 0, 0}, {6, 1, 0, 0}, {8, -3u, 0, 0}});
+  CHECK(recorded().launches[1].attributes.empty());
+}
+
 TEST_CASE("dims that the rule does not cover are not launched") {
   const BoundKernel kernel = bound_sample(bound_rule({rows_problem(512)}));
   CHECK_FALSE(kernel.launch(BoundDims{256, 4096}, bound_values(), nullptr));   // another bucket

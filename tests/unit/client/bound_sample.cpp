@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -20,12 +21,24 @@ cuda::Result record_launch(cuda::Function function, unsigned gx, unsigned gy, un
     return cuda::Result::Success;
   }
   const auto index = reinterpret_cast<std::uintptr_t>(function) - 1;
-  RecordedLaunch launch{kFunctions[index], {gx, gy, gz}, {bx, by, bz}, shared, {}};
+  RecordedLaunch launch{kFunctions[index], {gx, gy, gz}, {bx, by, bz}, shared, {}, {}};
   for (std::size_t i = 0; i < kParameters[index]; ++i) {
     std::memcpy(&launch.parameters[i], parameters[i], 8);  // ParameterBytes has 8
   }
   recorded().launches.push_back(launch);
   return cuda::Result::Success;
+}
+
+cuda::Result record_launch_ex(const cuda::LaunchConfig* config, cuda::Function function, void** parameters,
+                              void** extra) {
+  const cuda::Result result = record_launch(function, config->grid_x, config->grid_y, config->grid_z,
+                                            config->block_x, config->block_y, config->block_z,
+                                            config->shared_bytes, config->stream, parameters, extra);
+  for (const cuda::LaunchAttribute& one : std::span(config->attributes, config->attribute_count)) {
+    recorded().launches.back().attributes.push_back(
+        {static_cast<unsigned>(one.id), one.value[0], one.value[1], one.value[2]});
+  }
+  return result;
 }
 
 std::shared_ptr<cuda::DriverApi> recording_driver() {
@@ -64,6 +77,7 @@ std::shared_ptr<cuda::DriverApi> recording_driver() {
     return cuda::Result::Success;
   };
   api->launch_kernel = record_launch;
+  api->launch_kernel_ex = record_launch_ex;
   api->get_error_name = [](cuda::Result, const char** text) { return *text = "NAME", cuda::Result::Success; };
   api->get_error_string = api->get_error_name;
   return api;
@@ -94,6 +108,13 @@ Problem rows_problem(std::int64_t n) { return {{{"N", n}, {"D", 4096}}, {{"T", D
 
 std::shared_ptr<const Rule> bound_rule(std::vector<Problem> own_records) {
   return rule_of(sample_template(), std::move(own_records));
+}
+
+std::shared_ptr<const Rule> rule_with_attributes() {
+  PlanTemplate plan = sample_template();
+  plan.launches[0].cluster = {"VECTOR", "1"};
+  plan.launches[0].attributes = {true, true, -3};
+  return rule_of(std::move(plan), {});
 }
 
 std::shared_ptr<const Rule> rule_with_variables() {

@@ -16,6 +16,7 @@ struct RecordedLaunch {
   Dim3 grid, block;
   unsigned shared_bytes = 0;
   std::array<std::uint64_t, 4> parameters{};
+  std::vector<std::array<unsigned, 4>> attributes;  // the id, and the first words of the value
 };
 
 struct RecordedCopy {
@@ -36,6 +37,8 @@ Recorded& recorded();
 
 Problem rows_problem(std::int64_t n);
 std::shared_ptr<const Rule> bound_rule(std::vector<Problem> own_records = {});
+/// The first launch has clusters of 4 blocks and each attribute.
+std::shared_ptr<const Rule> rule_with_attributes();
 /// With a filter of 4 N floats in a variable of 16 KiB at kVariable, which the second launch reads, and a
 /// counter.
 std::shared_ptr<const Rule> rule_with_variables();

@@ -35,6 +35,8 @@ PlanTemplate rich_template() {
       {"alpha", ParameterSource::Caller, DType::U32, Role::None, "", 0, ""},
       {"y", ParameterSource::Buffer, DType::F32, Role::Scratch, "N", 16, ""},
       {"filter", ParameterSource::Symbol, DType::F32, Role::In, "9", 16, "", {"9"}, "filter<float>", "_Z6f"}};
+  plan.launches[0].cluster = {"2", "N"};
+  plan.launches[0].attributes = {true, true, -3};
   return plan;
 }
 

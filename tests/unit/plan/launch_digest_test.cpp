@@ -41,6 +41,11 @@ TEST_CASE("each member of a launch changes the digest of launches") {
       changed([](PlanTemplate& plan) { plan.launches[0].grid[0] = "N"; }),
       changed([](PlanTemplate& plan) { plan.launches[0].block[0] = "256"; }),
       changed([](PlanTemplate& plan) { plan.launches[0].shared_bytes = "4"; }),
+      changed([](PlanTemplate& plan) { plan.launches[0].cluster = {"2"}; }),
+      changed([](PlanTemplate& plan) { plan.launches[0].attributes.cooperative = true; }),
+      changed(
+          [](PlanTemplate& plan) { plan.launches[0].attributes.programmatic_stream_serialization = true; }),
+      changed([](PlanTemplate& plan) { plan.launches[0].attributes.priority = -1; }),
       parameter([](ParameterTemplate& x) { x.name = "y"; }),
       parameter([](ParameterTemplate& x) { x.source = ParameterSource::Caller; }),
       parameter([](ParameterTemplate& x) { x.type = DType::F16; }),

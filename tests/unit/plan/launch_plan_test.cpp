@@ -142,6 +142,35 @@ TEST_CASE("limits of a launch that is left out do not count") {
   CHECK(result.plan);
 }
 
+TEST_CASE("a cluster is within the limits and divides its grid") {
+  const auto violation = [](const std::vector<std::string>& grid, const std::vector<std::string>& cluster) {
+    return evaluate_edited([&](LaunchTemplate& launch) {
+             launch.grid = grid;
+             launch.cluster = cluster;
+           })
+        .violation;
+  };
+  CHECK(violation({"6", "4"}, {"2", "4"}).empty());
+  CHECK(violation({"0", "4"}, {"5"}).empty());  // left out
+  CHECK_THAT(violation({"6", "4"}, {"4"}),
+             Catch::Contains("cluster 4 x 1 x 1 does not divide the grid 6 x 4 x 1 in x"));
+  CHECK_THAT(violation({"8", "4"}, {"4", "4"}), Catch::Contains("has 16 blocks, at most 8 are portable"));
+  CHECK_THAT(violation({"16"}, {"16"}), Catch::Contains("cluster 16 x 1 x 1 leaves 1 to 8 in x"));
+  CHECK_THAT(violation({"4"}, {"N - 100"}),
+             Catch::Contains("leaves 1 to 8 in x") && Catch::Contains("N = 100"));
+}
+
+TEST_CASE("a plan has its launches' clusters and attributes") {
+  const auto result = evaluate_edited([](LaunchTemplate& launch) {
+    launch.grid = {"8"};
+    launch.cluster = {"THREADS / 64"};
+    launch.attributes = {.cooperative = true, .priority = -2};
+  });
+  REQUIRE(result.plan);
+  CHECK(result.plan->launches[0].cluster == Dim3{2, 1, 1});
+  CHECK(result.plan->launches[0].attributes == LaunchAttributes{.cooperative = true, .priority = -2});
+}
+
 TEST_CASE("launch limits exclude what no GPU launches") {
   using Axes = std::vector<std::string>;
   const auto violation = [](const Axes& grid, const Axes& block) {

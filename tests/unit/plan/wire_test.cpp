@@ -26,6 +26,8 @@ Launch launch() {
                                {9},
                                "filter<float>",
                                "_Z6filterIfE"});
+  result.cluster = Dim3{1, 2, 1};
+  result.attributes = {true, true, -3};
   return result;
 }
 
@@ -68,7 +70,9 @@ TEST_CASE("a configuration survives the wire in its order") {
 }
 
 TEST_CASE("a launch plan survives the wire whole") {
-  const LaunchPlan plan{{launch(), launch()}};
+  LaunchPlan plan{{launch(), launch()}};
+  plan.launches[1].cluster.reset();
+  plan.launches[1].attributes = {};
   v1::LaunchPlan message;
   to_wire(plan, message);
   CHECK(plan_from_wire(message, "plan") == plan);

@@ -196,7 +196,30 @@ TEST_CASE("a grid is a multiple of the cluster unless it counts clusters") {
                                true}});
   limits.grid_counts_clusters = true;
   CHECK(exceeded(limits, {3, 4, 1}, {}).empty());
-  CHECK(exceeded({.wants_launch_clusters = true}, {2, 2, 2}, {}).size() == 1);
+}
+
+TEST_CASE(
+    "a launch's cluster is that of the entry and there is one where the entry takes it from its launch") {
+  const auto with = [](const CubinEntry& limits, std::optional<Dim3> cluster) {
+    Launch launch = launch_of(kEntry, {4, 4, 1}, {});
+    launch.cluster = cluster;
+    return entry_faults(launches_of({kEntry}), {{launch}}, {{kEntry, {.limits = limits}}});
+  };
+  CHECK(with({}, Dim3{2, 1, 1}).empty());
+  CHECK(with({.cluster = Dim3{2, 1, 1}}, Dim3{2, 1, 1}).empty());
+  CHECK(with({.wants_launch_clusters = true}, Dim3{2, 1, 1}).empty());
+  CHECK(
+      with({.wants_launch_clusters = true}, {}) ==
+      std::vector<EntryFault>{{"/launches/0/cluster",
+                               "k<T> is launched without clusters, the entry takes its cluster size from the "
+                               "launch: give it as \"cluster\", or to __cluster_dims__",
+                               true}});
+  CHECK(with({.cluster = Dim3{2, 1, 1}}, Dim3{4, 1, 1}) ==
+        std::vector<EntryFault>{
+            {"/launches/0/cluster",
+             "k<T> is launched with clusters of 4 x 1 x 1 blocks, the entry is compiled for "
+             "clusters of 2 x 1 x 1 blocks and no others",
+             true}});
 }
 
 TEST_CASE("a launch that is left out is not compared and the next one is reported at its own place") {

@@ -248,14 +248,25 @@ TEST_CASE("two configurations that differ only in a grid share an artifact key a
   CHECK(one.trial() != other.trial());
 }
 
-TEST_CASE("editing a launch expression changes the trial key only") {
-  Question edited;
-  edited.builder.json["launches"][0]["grid"][0] =
-      "min(cdiv(N*D, THREADS*VECTOR), device.sm_count * BLOCKS) + 1";
-  CHECK(edited.artifact() == Question().artifact());
-  CHECK(edited.trial() != Question().trial());
-  CHECK(edited.interface() == Question().interface());
-  CHECK(edited.verification() == Question().verification());
+TEST_CASE("editing how a launch is made changes the trial key only") {
+  const Question before;
+  std::vector<Key> trials{before.trial()};
+  for (const OrderedJson& edit : {
+           OrderedJson{{"grid", {"min(cdiv(N*D, THREADS*VECTOR), device.sm_count * BLOCKS) + 1"}}},
+           OrderedJson{{"cluster", {"1"}}},
+           OrderedJson{{"cooperative", true}},
+           OrderedJson{{"attributes", {{"programmatic_stream_serialization", true}}}},
+           OrderedJson{{"attributes", {{"priority", -1}}}},
+       }) {
+    INFO(edit);
+    Question edited;
+    edited.builder.json["launches"][0].update(edit);
+    CHECK(edited.artifact() == before.artifact());
+    CHECK(std::ranges::find(trials, edited.trial()) == trials.end());
+    trials.push_back(edited.trial());
+    CHECK(edited.interface() == before.interface());
+    CHECK(edited.verification() == before.verification());
+  }
 }
 
 TEST_CASE("a shape is in no key, with an extent or instead of one") {
@@ -352,6 +363,8 @@ TEST_CASE(
   CHECK(with([](SpecBuilder& b) { b.json["options"] = {"--use_fast_math"}; }) != before);
   CHECK(with([](SpecBuilder& b) { b.file("kernel.cu").content += "// another\n"; }) != before);
   CHECK(with([](SpecBuilder& b) { b.json["launches"][0]["shared_bytes"] = "64"; }) != before);
+  CHECK(with([](SpecBuilder& b) { b.json["launches"][0]["cluster"] = {"2"}; }) != before);
+  CHECK(with([](SpecBuilder& b) { b.json["launches"][0]["cooperative"] = true; }) != before);
   CHECK(with([](SpecBuilder& b) { b.json["name"] = "of_another_name"; }) == before);
 }
 

@@ -42,7 +42,7 @@ int main(void) {
   if (code != CUBIND_OK) {
     return failed("asking");
   }
-  cubind_launch_info info = {sizeof info, NULL, {0, 0, 0}, {0, 0, 0}, 0, 0};
+  cubind_launch_info info = {.size = sizeof info};
   if (cubind_variant_launch(variant, 1, &info) != CUBIND_OK) {
     return failed("describing");
   }
