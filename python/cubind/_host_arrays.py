@@ -43,6 +43,11 @@ class HostArray:
     data: memoryview
     digest: str
 
+    @classmethod
+    def of(cls, type_: str, shape: tuple[int, ...], data: memoryview) -> HostArray:
+        """With the digest of the data."""
+        return cls(type_, shape, data, hashlib.sha256(data).hexdigest())
+
     @property
     def elements(self) -> int:
         """The product of the shape."""
@@ -105,8 +110,7 @@ def host_array(value: Any, parameter: Parameter | None, place: str) -> HostArray
     expected = _AS_ELEMENTS.get(parameter.type, parameter.type) if parameter is not None else ""
     if expected and type_ != expected:
         raise InvalidArgumentError(f"has elements of {type_}, the kernel's parameter {expected}", place)
-    data = _bytes_of(view)
-    return HostArray(type_, tuple(view.shape), data, hashlib.sha256(data).hexdigest())
+    return HostArray.of(type_, tuple(view.shape), _bytes_of(view))
 
 
 def scalar(value: Any, parameter: Parameter | None, place: str) -> dict[str, Any]:

@@ -353,7 +353,7 @@ def _file_of(pointer: d.Pointer) -> str:
 
 
 def _array(values: bytes, type_: str) -> HostArray:
-    return HostArray(type_, (len(values) // arrays.ITEM_BYTES[type_],), memoryview(values))
+    return HostArray.of(type_, (len(values) // arrays.ITEM_BYTES[type_],), memoryview(values))
 
 
 def _without_values(definition: d.Definition) -> d.Definition:
