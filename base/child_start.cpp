@@ -59,18 +59,18 @@ void reset_signals(const ChildPlan& plan) {
   }
 }
 
-void place_descriptors(const ChildPlan& plan) {
+void assign_descriptors(const ChildPlan& plan) {
   close_all_on_exec(plan);
-  const auto place = [&plan](int fd, int number) {
+  const auto assign = [&plan](int fd, int number) {
     if (fd >= 0 && ::dup2(fd, number) < 0) {
       fail_in_child(plan, Dup, errno);
     }
   };
-  place(plan.null_fd, 0);
-  place(plan.stdout_fd, 1);
-  place(plan.stderr_fd, 2);
+  assign(plan.null_fd, 0);
+  assign(plan.stdout_fd, 1);
+  assign(plan.stderr_fd, 2);
   for (std::size_t i = 0; i < plan.fd_count; ++i) {
-    place(plan.fds[i].fd, plan.fds[i].number);
+    assign(plan.fds[i].fd, plan.fds[i].number);
   }
 }
 
@@ -87,7 +87,7 @@ void place_descriptors(const ChildPlan& plan) {
   if (plan.working_folder != nullptr && ::chdir(plan.working_folder) != 0) {
     fail_in_child(plan, Chdir, errno);
   }
-  place_descriptors(plan);
+  assign_descriptors(plan);
   if (plan.nice != 0 && ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + plan.nice) != 0) {
     fail_in_child(plan, Nice, errno);
   }

@@ -13,13 +13,13 @@ namespace {
 constexpr std::chrono::milliseconds kLook{1};
 
 /// Whether the process is to be held here. An unreadable one does not count.
-bool is_armed(const std::filesystem::path& place) {
+bool is_armed(const std::filesystem::path& path) {
   unsigned passes = 0;
-  if (std::ifstream file(place); !(file >> passes)) {
+  if (std::ifstream file(path); !(file >> passes)) {
     return false;
   }
   if (passes > 0) {
-    std::ofstream(place) << passes - 1 << '\n';
+    std::ofstream(path) << passes - 1 << '\n';
   }
   return passes == 0;
 }
@@ -31,12 +31,12 @@ void failpoint(std::string_view name) {
   if (!folder) {
     return;
   }
-  const std::filesystem::path place = std::filesystem::path(folder) / name;
-  if (!is_armed(place)) {
+  const std::filesystem::path path = std::filesystem::path(folder) / name;
+  if (!is_armed(path)) {
     return;
   }
-  std::ofstream(place.string() + ".reached") << '\n';
-  while (std::filesystem::exists(place)) {
+  std::ofstream(path.string() + ".reached") << '\n';
+  while (std::filesystem::exists(path)) {
     std::this_thread::sleep_for(kLook);
   }
 }

@@ -149,19 +149,19 @@ class TarReader {
   void add(const Header& header, std::string_view content) {
     const std::string prefix = text_of(header.prefix);
     const std::string path = (prefix.empty() ? "" : prefix + "/") + text_of(header.name);
-    const std::string place = where_ + " " + quoted(valid_utf8(path));
+    const std::string where = where_ + " " + quoted(valid_utf8(path));
     if (header.type == '5') {  // a folder
       return;
     }
     if (header.type == 'g' || header.type == 'x') {
-      check_extensions(content, place);
+      check_extensions(content, where);
       return;
     }
     if (!is_member_path(path)) {
-      throw Error(ErrorCode::InvalidArgument, place, "is not a path below the archive");
+      throw Error(ErrorCode::InvalidArgument, where, "is not a path below the archive");
     }
     if (header.type != '0' && header.type != '\0') {
-      throw Error(ErrorCode::InvalidArgument, place, "is a link or a device, where files alone are allowed");
+      throw Error(ErrorCode::InvalidArgument, where, "is a link or a device, where files alone are allowed");
     }
     if (members_.size() >= limits_.members) {
       throw Error(ErrorCode::ResourceExhausted, where_,
@@ -173,15 +173,15 @@ class TarReader {
                   "has more than " + std::to_string(limits_.bytes) + " bytes");
     }
     if (!members_.try_emplace(path, content).second) {
-      throw Error(ErrorCode::InvalidArgument, place, "is there twice");
+      throw Error(ErrorCode::InvalidArgument, where, "is there twice");
     }
   }
 
   /// pax: dates and owners do not matter. What would change a member's name or size is refused.
-  void check_extensions(std::string_view content, const std::string& place) const {
+  void check_extensions(std::string_view content, const std::string& where) const {
     for (const std::string_view word : {" path=", " size=", " linkpath=", " GNU."}) {
       if (content.find(word) != std::string_view::npos) {
-        throw Error(ErrorCode::InvalidArgument, place,
+        throw Error(ErrorCode::InvalidArgument, where,
                     "is a pax header with" + std::string(word) + ", which is not read");
       }
     }

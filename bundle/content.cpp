@@ -103,9 +103,9 @@ class ContentReader {
   void read_artifacts() {
     JsonLimits limits;
     limits.max_bytes = kMaxArtifacts;
-    const std::string place = where_ + " " + kArtifacts;
-    const OrderedJson document = parse_json_strict(take(kArtifacts), place, limits);
-    for (const JsonNode& node : JsonNode(document, place).elements()) {
+    const std::string location = where_ + " " + kArtifacts;
+    const OrderedJson document = parse_json_strict(take(kArtifacts), location, limits);
+    for (const JsonNode& node : JsonNode(document, location).elements()) {
       node.expect_keys({"symbols", "resources"});
       BundledArtifact& artifact = content_.artifacts.emplace_back();
       for (const JsonNode& symbol : node.at("symbols").elements()) {
@@ -214,15 +214,15 @@ BundledVariant variant_of(const BundleContent& content, std::size_t record, cons
   const TableContext& context = content.table.records.at(record).context;
   const KernelSpec& spec = *content.kernels.at(context.kernel);
   const BundledArtifact& artifact = content.artifacts.at(record);
-  const std::string place = where + " /records/" + std::to_string(record);
+  const std::string location = where + " /records/" + std::to_string(record);
   if (!is_of_revision(content.table.records[record], spec, facts_of(content.table, context.device_class))) {
-    throw Error(ErrorCode::FailedPrecondition, place,
+    throw Error(ErrorCode::FailedPrecondition, location,
                 "was measured with another revision of " + context.kernel + " than the bundle has");
   }
   const ArtifactSource source =
       artifact_source(spec, context.problem, context.configuration, context.architecture);
   if (artifact.symbols.size() != source.entries.size()) {
-    throw Error(ErrorCode::InvalidArgument, place,
+    throw Error(ErrorCode::InvalidArgument, location,
                 "its artifact has " + std::to_string(artifact.symbols.size()) + " symbols for " +
                     std::to_string(source.entries.size()) + " entries");
   }

@@ -35,8 +35,9 @@ BoundKernel::BoundKernel(std::shared_ptr<const Rule> rule, std::shared_ptr<Cubin
   }
   const std::string& kernel = shared->rule->kernel();
   check_limit(launches.size(), kMaxLaunches, kernel, "launches");
-  check_limit(shared->launches.empty() ? 0 : shared->launches.back().first + shared->launches.back().places,
-              kMaxParameters, kernel, "parameters");
+  check_limit(
+      shared->launches.empty() ? 0 : shared->launches.back().first + shared->launches.back().parameters,
+      kMaxParameters, kernel, "parameters");
   shared->set_extents();
   shared_ = std::move(shared);
 }
@@ -44,27 +45,27 @@ BoundKernel::BoundKernel(std::shared_ptr<const Rule> rule, std::shared_ptr<Cubin
 void BoundKernel::Shared::add_launch(const LaunchTemplate& from, const std::vector<std::string>& symbols) {
   Launch to;
   to.function = static_cast<std::size_t>(std::ranges::find(symbols, from.entry_symbol) - symbols.begin());
-  to.first = launches.empty() ? 0 : launches.back().first + launches.back().places;
+  to.first = launches.empty() ? 0 : launches.back().first + launches.back().parameters;
   for (const ParameterTemplate& parameter : from.parameters) {
-    const Place place{launches.size(), to.places++};
+    const ParameterIndex at{launches.size(), to.parameters++};
     if (parameter.source == ParameterSource::Value) {
-      to.passed.push_back({place.parameter, -1});
+      to.passed.push_back({at.parameter, -1});
     } else if (parameter.source != ParameterSource::Symbol) {
-      to.passed.push_back({place.parameter, static_cast<int>(number_of(parameter, place))});
+      to.passed.push_back({at.parameter, static_cast<int>(number_of(parameter, at))});
     } else if (parameter.role == Role::In) {
-      to.copied.push_back({place.parameter, number_of(parameter, place), module->variable(parameter.symbol)});
+      to.copied.push_back({at.parameter, number_of(parameter, at), module->variable(parameter.symbol)});
     }
   }
   launches.push_back(std::move(to));
 }
 
-std::size_t BoundKernel::Shared::number_of(const ParameterTemplate& parameter, Place place) {
+std::size_t BoundKernel::Shared::number_of(const ParameterTemplate& parameter, ParameterIndex at) {
   auto found = std::ranges::find(arguments, parameter.name, &Parameter::name);
   if (found == arguments.end()) {
     const bool buffer = is_buffer(parameter.source);
     arguments.push_back({parameter.name, buffer ? ParameterSource::Buffer : parameter.source, parameter.type,
                          parameter.role, 0, parameter.align_bytes, 0});
-    places.push_back(place);
+    first_uses.push_back(at);
     found = std::prev(arguments.end());
   }
   return static_cast<std::size_t>(found - arguments.begin());
@@ -83,9 +84,8 @@ void BoundKernel::Shared::set_extents() {
 }
 
 std::uint64_t BoundKernel::Shared::extent_of(std::size_t argument, const RuleValues& values) const {
-  const Place& place = places[argument];
-  return static_cast<std::uint64_t>(
-      rule->program().parameter_number(place.launch, place.parameter, values.span()));
+  const ParameterIndex& at = first_uses[argument];
+  return static_cast<std::uint64_t>(rule->program().parameter_number(at.launch, at.parameter, values.span()));
 }
 
 bool BoundKernel::Shared::compute(std::span<const std::int64_t> dims, Numbers& numbers) const {
@@ -108,16 +108,16 @@ void BoundKernel::Shared::compute(std::size_t launch, Numbers& numbers) const {
   const Launch& to = launches[launch];
   for (const Passed& passed : to.passed) {
     if (passed.argument < 0) {
-      numbers.computed[to.first + passed.place] =
-          pack_number(parameters[passed.place].type,
-                      program.parameter_number(launch, passed.place, numbers.values.span()));
+      numbers.computed[to.first + passed.index] =
+          pack_number(parameters[passed.index].type,
+                      program.parameter_number(launch, passed.index, numbers.values.span()));
     }
   }
   for (const Copied& copied : to.copied) {
-    const std::int64_t bytes = program.parameter_number(launch, copied.place, numbers.values.span());
-    const ParameterTemplate& parameter = parameters[copied.place];
+    const std::int64_t bytes = program.parameter_number(launch, copied.index, numbers.values.span());
+    const ParameterTemplate& parameter = parameters[copied.index];
     check_content(parameter.name, static_cast<std::uint64_t>(bytes), copied.to, parameter.variable);
-    numbers.computed[to.first + copied.place] = pack_number(DType::I64, bytes);
+    numbers.computed[to.first + copied.index] = pack_number(DType::I64, bytes);
   }
 }
 
@@ -165,7 +165,7 @@ void BoundKernel::Shared::copy(const Launch& launch, const Numbers& numbers, con
                                cuda::Stream stream) const {
   for (const Copied& copied : launch.copied) {
     const auto from = std::bit_cast<cuda::DevicePtr>(packed[copied.argument]);
-    const auto bytes = std::bit_cast<std::uint64_t>(numbers.computed[launch.first + copied.place]);
+    const auto bytes = std::bit_cast<std::uint64_t>(numbers.computed[launch.first + copied.index]);
     if (bytes == 0) {
       continue;
     }
@@ -182,9 +182,9 @@ void BoundKernel::Shared::start(std::size_t launch, const Numbers& numbers, cons
   copy(from, numbers, packed, stream);
   std::array<void*, kMaxParameters> pointers;  // NOLINT: as many as the kernel has parameters
   for (std::size_t p = 0; p < from.passed.size(); ++p) {
-    const auto& [place, argument] = from.passed[p];
+    const auto& [index, argument] = from.passed[p];
     const ParameterBytes& bytes =
-        argument < 0 ? numbers.computed[from.first + place] : packed[static_cast<std::size_t>(argument)];
+        argument < 0 ? numbers.computed[from.first + index] : packed[static_cast<std::size_t>(argument)];
     pointers[p] = const_cast<std::byte*>(bytes.data());  // the driver reads them
   }
   const cuda::Result result = enqueue(module->api(), module->function(from.function), numbers.shapes[launch],

@@ -58,25 +58,25 @@ class BoundKernel {
   friend class PreparedLaunch;
 
   // The first use of an argument in the rule's launches.
-  struct Place {
+  struct ParameterIndex {
     std::size_t launch = 0, parameter = 0;
   };
   // A parameter of the kernel.
   struct Passed {
-    std::size_t place = 0;  // its index in the launch
+    std::size_t index = 0;  // its index in the launch
     int argument = -1;      // the argument's number; -1: the parameter is computed
   };
   // An argument whose content is copied to a variable before the launch. Its size in bytes is in
   // Numbers::computed.
   struct Copied {
-    std::size_t place = 0;
+    std::size_t index = 0;
     std::size_t argument = 0;
     ModuleVariable to;
   };
   struct Launch {
     std::size_t function = 0;  // its number in the module
     std::size_t first = 0;     // its first index in Numbers::computed
-    std::size_t places = 0;
+    std::size_t parameters = 0;
     std::vector<Passed> passed = {};
     std::vector<Copied> copied = {};
   };
@@ -91,11 +91,11 @@ class BoundKernel {
     std::shared_ptr<const Rule> rule;
     std::shared_ptr<CubinModule> module;
     std::vector<Parameter> arguments;
-    std::vector<Place> places;  // of the arguments
+    std::vector<ParameterIndex> first_uses;  // of the arguments
     std::vector<Launch> launches;
 
     void add_launch(const LaunchTemplate& from, const std::vector<std::string>& symbols);
-    std::size_t number_of(const ParameterTemplate& parameter, Place place);
+    std::size_t number_of(const ParameterTemplate& parameter, ParameterIndex at);
     void set_extents();
     bool compute(std::span<const std::int64_t> dims, Numbers& numbers) const;
     void compute(std::size_t launch, Numbers& numbers) const;

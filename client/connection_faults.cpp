@@ -81,15 +81,15 @@ void check_address(const std::string& address) {
     }
     return;
   }
-  const std::string place = address.substr(address.starts_with("tls://") ? 6 : 0);
-  if (place.find("://") != std::string::npos) {
+  const std::string target = address.substr(address.starts_with("tls://") ? 6 : 0);
+  if (target.find("://") != std::string::npos) {
     refuse(
         " is a web address, and a daemon is not a web server: write host:port, tls://host:port or "
         "unix:///path");
   }
-  const std::size_t colon = place.rfind(':');
-  const bool is_tcp = colon != std::string::npos && colon > 0 && colon + 1 < place.size() &&
-                      place.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  const std::size_t colon = target.rfind(':');
+  const bool is_tcp = colon != std::string::npos && colon > 0 && colon + 1 < target.size() &&
+                      target.find_first_not_of("0123456789", colon + 1) == std::string::npos;
   if (!is_tcp) {
     refuse(" is neither unix:///path/to/socket nor host:port nor tls://host:port");
   }

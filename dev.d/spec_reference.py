@@ -46,13 +46,13 @@ class Reference:
             node = node[int(step)] if isinstance(node, list) else node[step]
         return node
 
-    def description(self, node, place):
+    def description(self, node, path):
         """Its own, else that of the definition that it refers to."""
         text = node.get("description")
         if not text and "$ref" in node:
             text = self.at(node["$ref"].removeprefix("#/")).get("description")
         if not text:
-            sys.exit(f"{SCHEMA.relative_to(ROOT)}: {place} has no description")
+            sys.exit(f"{SCHEMA.relative_to(ROOT)}: {path} has no description")
         return text
 
     def form(self, node):

@@ -1,4 +1,5 @@
-"""Finds turns that have a plainer equivalent, in pages, help texts, docstrings, comments and messages.
+"""Finds turns that have a plainer equivalent, in pages, help texts, docstrings, comments and messages, and
+words of identifiers that do not say what is meant.
 
     python dev.d/words.py [FILE...]
 
@@ -61,6 +62,14 @@ WORDS = [
 ]
 
 
+# Words of identifiers, and what says more.
+NAMES = {
+    "place": "where or location (of an error), path, address, index, slot, target",
+}
+# The field's terms, and names that others have given.
+ALLOWED = re.compile(r"in_place|^places$", re.IGNORECASE)  # std, tensors; unittest
+
+
 def pattern_of(space):
     turns = [turn.replace(" ", space) for turn, _ in WORDS]
     each = "|".join(f"(?P<w{i}>{turn})" for i, turn in enumerate(turns))
@@ -69,6 +78,8 @@ def pattern_of(space):
 
 PATTERN = pattern_of(r"\s+")
 PERHAPS = pattern_of(r'[\s/*#"-]+')  # finds no less in the whole text, and fast
+
+NAME = re.compile("|".join(NAMES), re.IGNORECASE)
 
 C_LIKE = {".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".proto", ".inc"}
 WHOLE = {".sh", ".sql", ".cmake", ".txt", ".yaml", ".yml", ".toml"}
@@ -141,9 +152,32 @@ def prose(path, text):
     return None
 
 
+def identifiers(path, text):
+    """(line, name) of a source. A test's name is a sentence."""
+    if path.suffix == ".py":
+        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+        names = ((one.start[0], one.string) for one in tokens if one.type == tokenize.NAME)
+        return [(line, name) for line, name in names if not name.startswith("test_")]
+    if path.suffix not in C_LIKE:
+        return []
+    code = C_PARTS.sub(lambda part: re.sub(r"[^\n]", " ", part.group()), text)
+    lines = enumerate(code.split("\n"), 1)
+    return [(line, name) for line, each in lines for name in re.findall(r"[A-Za-z_]\w*", each)]
+
+
+def named(path, text):
+    """The same as findings(), of identifiers."""
+    found = []
+    for line, name in identifiers(path, text) if NAME.search(text) else []:
+        for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", ALLOWED.sub("", name)):
+            if better := NAMES.get(word.lower()) or NAMES.get(word.lower().removesuffix("s")):
+                found.append((line, name, better))
+    return found
+
+
 def findings(path, text):
     """Line, words and the better ones, of each turn that the text should not have."""
-    found = []
+    found = named(path, text)
     if not PERHAPS.search(text):
         return found
     for match in PATTERN.finditer(prose(path, text) or ""):

@@ -51,6 +51,12 @@ class Findings(unittest.TestCase):
         self.assertEqual(found("a.md", "Who asks gets an answer.\n"), [(1, "Who")])
         self.assertEqual(found("a.md", "Who asks?\nthe caller who asks\n"), [])
 
+    def test_a_word_of_an_identifier_is_found_in_code_alone(self):
+        text = 'int by_place, GpuPlaces;  // in its place\nf("place", replaced, std::in_place);\n'
+        self.assertEqual(found("a.cpp", text), [(1, "by_place"), (1, "GpuPlaces")])
+        text = "def test_a_place(): pass\nMOST_PLACES = f(placed, places=3)  # no place\n"
+        self.assertEqual(found("a.py", text), [(2, "MOST_PLACES")])
+
     def test_a_better_word_is_not_itself_found(self):
         for _, better in words.WORDS:
             self.assertEqual(found("a.md", better + "\n"), [])

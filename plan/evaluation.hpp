@@ -18,7 +18,7 @@
 namespace cubind {
 
 /// The place of an expression, spelled only when something is wrong with it.
-struct ExpressionPlace {
+struct ExpressionLocation {
   const std::string& base;
   std::string_view member = {};
   std::optional<std::size_t> index = std::nullopt;
@@ -29,12 +29,12 @@ struct ExpressionPlace {
 };
 
 /// Throws Error(InvalidArgument): the evaluator quotes the expression, here the place is put before it.
-inline std::int64_t evaluate(const BoundExpression& expression, const ExpressionPlace& place,
+inline std::int64_t evaluate(const BoundExpression& expression, const ExpressionLocation& where,
                              std::span<const std::int64_t> values) {
   try {
     return expression.evaluate(values);
   } catch (const ExpressionError& error) {
-    refuse(place.text(), error.what());
+    refuse(where.text(), error.what());
   }
 }
 
@@ -44,16 +44,16 @@ inline std::array<std::int64_t, 3> evaluate_axes(const std::vector<BoundExpressi
                                                  std::span<const std::int64_t> values) {
   std::array<std::int64_t, 3> result{1, 1, 1};
   for (std::size_t i = 0; i < expressions.size(); ++i) {
-    result[i] = evaluate(expressions[i], ExpressionPlace{base, member, i}, values);
+    result[i] = evaluate(expressions[i], ExpressionLocation{base, member, i}, values);
   }
   return result;
 }
 
 /// A buffer's size; throws Error(InvalidArgument) from 2^63 on.
-inline std::int64_t checked_bytes(std::int64_t elements, DType type, const std::string& place) {
+inline std::int64_t checked_bytes(std::int64_t elements, DType type, const std::string& where) {
   const auto size = static_cast<std::int64_t>(size_of(type));
   if (elements > std::numeric_limits<std::int64_t>::max() / size) {
-    refuse(place,
+    refuse(where,
            std::to_string(elements) + " elements of " + std::string(to_string(type)) + " exceed 2^63 bytes");
   }
   return elements * size;
@@ -65,7 +65,7 @@ inline std::vector<std::int64_t> evaluate_shape(const std::vector<BoundExpressio
                                                 std::span<const std::int64_t> values) {
   std::vector<std::int64_t> axes;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    axes.push_back(evaluate(shape[i], ExpressionPlace{base, "", i}, values));
+    axes.push_back(evaluate(shape[i], ExpressionLocation{base, "", i}, values));
   }
   return axes;
 }

@@ -134,7 +134,7 @@ struct PlanTemplate {
   std::vector<std::string> constraints;
   std::vector<LaunchTemplate> launches;
   std::uint64_t static_shared_bytes = 0;  // largest of the entries; 0 before compiling
-  std::string place;  // JSON pointer of the launches' owner, for messages: empty, or "/reference"
+  std::string where;  // JSON pointer of the launches' owner, for messages: empty, or "/reference"
   bool operator==(const PlanTemplate&) const = default;
 };
 

@@ -37,12 +37,12 @@ PlanProgram::CheckName PlanProgram::check_name(std::size_t check) const {
     case Check::Kind::Constraint:
       return {"/constraints/" + std::to_string(named.index), constraints_[named.index].text()};
     case Check::Kind::Shape:
-      return {launches_[named.launch].place, "grid, block and cluster within the launch limits"};
+      return {launches_[named.launch].where, "grid, block and cluster within the launch limits"};
     case Check::Kind::Shared:
-      return {launches_[named.launch].place + "/shared_bytes",
+      return {launches_[named.launch].where + "/shared_bytes",
               "at most the " + std::to_string(shared_limit_) + " bytes of shared memory of a block"};
     case Check::Kind::Parameter:
-      return {launches_[named.launch].parameters[named.index].place, "a value that its type holds"};
+      return {launches_[named.launch].parameters[named.index].where, "a value that its type holds"};
   }
   throw Error(ErrorCode::Internal, "plan", "unknown kind of check");
 }
@@ -81,28 +81,28 @@ bool PlanProgram::constraint_holds(std::size_t index, Values values, std::string
 
 bool PlanProgram::shape_holds(std::size_t launch, Values values, std::string* why) const {
   const BoundLaunch& bound = launches_[launch];
-  const Axes grid = evaluate_axes(bound.grid, bound.place, "/grid", values);
+  const Axes grid = evaluate_axes(bound.grid, bound.where, "/grid", values);
   if (has_zero(grid)) {
     return true;
   }  // never launched
-  const Axes block = evaluate_axes(bound.block, bound.place, "/block", values);
+  const Axes block = evaluate_axes(bound.block, bound.where, "/block", values);
   for (std::size_t i = 0; i < 3; ++i) {
     if (grid[i] < 0 || grid[i] > kMaxGrid[i]) {
       return does_not_fit(why, [&] {
-        return bound.place + ": grid " + spelled(grid) + " leaves 0 to " + std::to_string(kMaxGrid[i]) +
+        return bound.where + ": grid " + spelled(grid) + " leaves 0 to " + std::to_string(kMaxGrid[i]) +
                " in " + kAxisNames[i];
       });
     }
     if (block[i] < 1 || block[i] > kMaxBlock[i]) {
       return does_not_fit(why, [&] {
-        return bound.place + ": block " + spelled(block) + " leaves 1 to " + std::to_string(kMaxBlock[i]) +
+        return bound.where + ": block " + spelled(block) + " leaves 1 to " + std::to_string(kMaxBlock[i]) +
                " in " + kAxisNames[i];
       });
     }
   }
   if (block[0] * block[1] * block[2] > kMaxThreadsPerBlock) {
     return does_not_fit(why, [&] {
-      return bound.place + ": block " + spelled(block) + " has " +
+      return bound.where + ": block " + spelled(block) + " has " +
              std::to_string(block[0] * block[1] * block[2]) + " threads, a block has at most " +
              std::to_string(kMaxThreadsPerBlock);
     });
@@ -112,9 +112,9 @@ bool PlanProgram::shape_holds(std::size_t launch, Values values, std::string* wh
 
 bool PlanProgram::cluster_holds(const BoundLaunch& bound, const Axes& grid, Values values,
                                 std::string* why) const {
-  const Axes cluster = evaluate_axes(bound.cluster, bound.place, "/cluster", values);
+  const Axes cluster = evaluate_axes(bound.cluster, bound.where, "/cluster", values);
   const auto wrong = [&](const std::string& cause) {
-    return does_not_fit(why, [&] { return bound.place + ": cluster " + spelled(cluster) + cause; });
+    return does_not_fit(why, [&] { return bound.where + ": cluster " + spelled(cluster) + cause; });
   };
   if (compute_capability_ < kFirstWithClusters) {
     return wrong(": GPUs before compute capability 9.0 have no clusters");
@@ -135,17 +135,17 @@ bool PlanProgram::cluster_holds(const BoundLaunch& bound, const Axes& grid, Valu
 
 bool PlanProgram::shared_holds(std::size_t launch, Values values, std::string* why) const {
   const BoundLaunch& bound = launches_[launch];
-  if (bound.shared_fits || has_zero(evaluate_axes(bound.grid, bound.place, "/grid", values))) {
+  if (bound.shared_fits || has_zero(evaluate_axes(bound.grid, bound.where, "/grid", values))) {
     return true;
   }
   const std::int64_t dynamic =
-      evaluate(bound.shared_bytes[0], ExpressionPlace{bound.place, "/shared_bytes"}, values);
+      evaluate(bound.shared_bytes[0], ExpressionLocation{bound.where, "/shared_bytes"}, values);
   const auto fixed = static_cast<std::int64_t>(template_.static_shared_bytes);
   if (dynamic >= 0 && dynamic <= shared_limit_ && fixed <= shared_limit_ - dynamic) {
     return true;
   }
   return does_not_fit(why, [&] {
-    return bound.place + ": " + std::to_string(dynamic) + " bytes of dynamic and " + std::to_string(fixed) +
+    return bound.where + ": " + std::to_string(dynamic) + " bytes of dynamic and " + std::to_string(fixed) +
            " of static shared memory, the device has " + std::to_string(shared_limit_) + " (" +
            quoted(bound.shared_bytes[0].text()) + ")";
   });
@@ -157,31 +157,31 @@ bool PlanProgram::parameter_holds(const Check& check, Values values, std::string
   if (is_buffer(from.source)) {
     return extent_holds(bound, from, values, why);
   }
-  const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
+  const std::int64_t value = evaluate(*bound.expression, ExpressionLocation{bound.where}, values);
   if (holds_value(from.type, value)) {
     return true;
   }
   return does_not_fit(why, [&] {
-    return bound.place + ": " + std::to_string(value) + " does not fit " + std::string(to_string(from.type)) +
+    return bound.where + ": " + std::to_string(value) + " does not fit " + std::string(to_string(from.type)) +
            " (" + quoted(from.value) + ")";
   });
 }
 
 bool PlanProgram::extent_holds(const BoundParameter& bound, const ParameterTemplate& from, Values values,
                                std::string* why) const {
-  const std::int64_t elements = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
+  const std::int64_t elements = evaluate(*bound.expression, ExpressionLocation{bound.where}, values);
   if (elements < 0) {
     return does_not_fit(why, [&] {
-      return bound.place + ": " + std::to_string(elements) + " elements (" + quoted(from.extent) + ")";
+      return bound.where + ": " + std::to_string(elements) + " elements (" + quoted(from.extent) + ")";
     });
   }
-  checked_bytes(elements, from.type, bound.place);
+  checked_bytes(elements, from.type, bound.where);
   if (bound.shape.empty()) {
     return true;
   }
-  const auto axes = evaluate_shape(bound.shape, bound.shape_place, values);
+  const auto axes = evaluate_shape(bound.shape, bound.shape_where, values);
   if (element_count(axes) != elements) {
-    refuse(bound.shape_place, "a buffer of [" + join(axes, ", ") + "] does not have the " +
+    refuse(bound.shape_where, "a buffer of [" + join(axes, ", ") + "] does not have the " +
                                   std::to_string(elements) + " elements of its extent " +
                                   quoted(from.extent));
   }

@@ -81,22 +81,22 @@ void PlanProgram::add_symbol(const std::string& name, std::int64_t value) {
   initial_values_.push_back(value);
 }
 
-BoundExpression PlanProgram::bind(const std::string& text, const std::string& place) const {
+BoundExpression PlanProgram::bind(const std::string& text, const std::string& where) const {
   try {
     return Expression::parse(text).bind(symbols_);
   } catch (const ExpressionError& error) {
-    refuse(place, error.what());
+    refuse(where, error.what());
   }
 }
 
 std::vector<BoundExpression> PlanProgram::bind_axes(const std::vector<std::string>& texts,
-                                                    const std::string& place) const {
+                                                    const std::string& where) const {
   if (texts.empty() || texts.size() > 3) {
-    refuse(place, "one to three expressions are needed");
+    refuse(where, "one to three expressions are needed");
   }
   std::vector<BoundExpression> bound;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    bound.push_back(bind(texts[i], place + "/" + std::to_string(i)));
+    bound.push_back(bind(texts[i], where + "/" + std::to_string(i)));
   }
   return bound;
 }
@@ -104,23 +104,23 @@ std::vector<BoundExpression> PlanProgram::bind_axes(const std::vector<std::strin
 void PlanProgram::bind_launch(std::size_t index) {
   const LaunchTemplate& from = template_.launches[index];
   BoundLaunch bound;
-  bound.place = template_.place + "/launches/" + std::to_string(index);
-  bound.grid = bind_axes(from.grid, bound.place + "/grid");
-  bound.block = bind_axes(from.block, bound.place + "/block");
+  bound.where = template_.where + "/launches/" + std::to_string(index);
+  bound.grid = bind_axes(from.grid, bound.where + "/grid");
+  bound.block = bind_axes(from.block, bound.where + "/block");
   if (!from.cluster.empty()) {
-    bound.cluster = bind_axes(from.cluster, bound.place + "/cluster");
+    bound.cluster = bind_axes(from.cluster, bound.where + "/cluster");
   }
-  bound.shared_bytes.push_back(bind(from.shared_bytes, bound.place + "/shared_bytes"));
+  bound.shared_bytes.push_back(bind(from.shared_bytes, bound.where + "/shared_bytes"));
   for (const ParameterTemplate& parameter : from.parameters) {
     const bool buffer = is_buffer(parameter.source);
     BoundParameter to;
-    to.place = "/arguments/" + parameter.name + (buffer ? "/extent" : "/expr");
+    to.where = "/arguments/" + parameter.name + (buffer ? "/extent" : "/expr");
     if (parameter.source != ParameterSource::Caller) {
-      to.expression = bind(buffer ? parameter.extent : parameter.value, to.place);
+      to.expression = bind(buffer ? parameter.extent : parameter.value, to.where);
     }
-    to.shape_place = "/arguments/" + parameter.name + "/shape";
+    to.shape_where = "/arguments/" + parameter.name + "/shape";
     for (std::size_t i = 0; i < parameter.shape.size(); ++i) {
-      to.shape.push_back(bind(parameter.shape[i], to.shape_place + "/" + std::to_string(i)));
+      to.shape.push_back(bind(parameter.shape[i], to.shape_where + "/" + std::to_string(i)));
     }
     bound.parameters.push_back(std::move(to));
   }
@@ -132,7 +132,7 @@ void PlanProgram::add_launch_checks(std::size_t launch) {
   add_check(Check::Kind::Shape, launch, 0, {bound.grid, bound.block, bound.cluster});
   add_check(Check::Kind::Shared, launch, 0, {bound.grid, bound.shared_bytes});
   for (std::size_t i = 0; i < bound.parameters.size(); ++i) {
-    const auto& [expression, shape, place, shape_place] = bound.parameters[i];
+    const auto& [expression, shape, where, shape_where] = bound.parameters[i];
     if (expression) {
       add_check(Check::Kind::Parameter, launch, i, {std::span(&*expression, 1), shape});
     }
@@ -180,7 +180,7 @@ void PlanProgram::fix(Values values, const std::vector<bool>& varying) {
       }
     }
     bound.shared_fits = bound.shared_bytes[0].slots().empty() &&
-                        !has_zero(evaluate_axes(bound.grid, bound.place, "/grid", values)) &&
+                        !has_zero(evaluate_axes(bound.grid, bound.where, "/grid", values)) &&
                         shared_holds(i, values, nullptr);
   }
 }
@@ -203,8 +203,8 @@ std::int64_t PlanProgram::parameter_number(std::size_t launch, std::size_t index
     return 0;
   }
   const ParameterTemplate& from = template_.launches[launch].parameters[index];
-  const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
-  return is_buffer(from.source) ? checked_bytes(value, from.type, bound.place) : value;
+  const std::int64_t value = evaluate(*bound.expression, ExpressionLocation{bound.where}, values);
+  return is_buffer(from.source) ? checked_bytes(value, from.type, bound.where) : value;
 }
 
 Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values values) const {
@@ -216,7 +216,7 @@ Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values v
   to.symbol = from.symbol;
   if (is_buffer(from.source)) {
     to.extent_bytes = static_cast<std::uint64_t>(number);
-    to.shape = evaluate_shape(bound.shape, bound.shape_place, values);
+    to.shape = evaluate_shape(bound.shape, bound.shape_where, values);
   } else {
     to.value = number;
   }
@@ -225,15 +225,15 @@ Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values v
 
 LaunchShape PlanProgram::shape(std::size_t launch, Values values, bool left_out_too) const {
   const BoundLaunch& bound = launches_[launch];
-  const Axes grid = evaluate_axes(bound.grid, bound.place, "/grid", values);
+  const Axes grid = evaluate_axes(bound.grid, bound.where, "/grid", values);
   if (has_zero(grid) && !left_out_too) {
     return {.grid = dim3(grid), .block = {}};
   }
-  LaunchShape shape{dim3(grid), dim3(evaluate_axes(bound.block, bound.place, "/block", values)),
+  LaunchShape shape{dim3(grid), dim3(evaluate_axes(bound.block, bound.where, "/block", values)),
                     static_cast<std::uint64_t>(evaluate(
-                        bound.shared_bytes[0], ExpressionPlace{bound.place, "/shared_bytes"}, values))};
+                        bound.shared_bytes[0], ExpressionLocation{bound.where, "/shared_bytes"}, values))};
   if (!bound.cluster.empty()) {
-    shape.cluster = dim3(evaluate_axes(bound.cluster, bound.place, "/cluster", values));
+    shape.cluster = dim3(evaluate_axes(bound.cluster, bound.where, "/cluster", values));
   }
   shape.attributes = template_.launches[launch].attributes;
   return shape;

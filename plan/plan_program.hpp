@@ -60,7 +60,7 @@ class PlanProgram {
   bool holds(std::size_t check, std::span<const std::int64_t> values) const;
   /// Its JSON pointer in the spec, and what it demands: "/constraints/0" and the constraint's text.
   struct CheckName {
-    std::string place, condition;
+    std::string where, condition;
   };
   CheckName check_name(std::size_t check) const;
   /// Why it does not hold: the expressions with their values.
@@ -88,14 +88,14 @@ class PlanProgram {
   struct BoundParameter {
     std::optional<BoundExpression> expression;  // extent or value; absent for a caller's scalar
     std::vector<BoundExpression> shape;         // empty: the spec gives none
-    std::string place, shape_place;
+    std::string where, shape_where;
   };
   struct BoundLaunch {
     std::vector<BoundExpression> grid, block, shared_bytes;  // one to three, one to three, one
     std::vector<BoundExpression> cluster;                    // one to three, or none
     bool shared_fits = false;                                // whatever the grid is: known since fix()
     std::vector<BoundParameter> parameters;
-    std::string place;
+    std::string where;
   };
   struct Check {
     enum class Kind : std::uint8_t { Constraint, Shape, Shared, Parameter };
@@ -107,9 +107,9 @@ class PlanProgram {
 
   void add_symbols(const Problem& problem, const Configuration& configuration, const DeviceConstants& device);
   void add_symbol(const std::string& name, std::int64_t value);
-  BoundExpression bind(const std::string& text, const std::string& place) const;
+  BoundExpression bind(const std::string& text, const std::string& where) const;
   std::vector<BoundExpression> bind_axes(const std::vector<std::string>& texts,
-                                         const std::string& place) const;
+                                         const std::string& where) const;
   void bind_launch(std::size_t index);
   void fix(BoundExpression& expression, std::span<const std::int64_t> values,
            const std::vector<bool>& varying) const;

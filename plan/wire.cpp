@@ -193,15 +193,15 @@ Problem problem_from_wire(const v1::Problem& from, std::string_view field) {
   Problem to;
   to.dims = values_from_wire(from.dims(), field, "dims");
   for (int i = 0; i < from.types_size(); ++i) {
-    const std::string place = element_field(field, "types", i);
+    const std::string where = element_field(field, "types", i);
     const v1::TypeBinding& type = from.types(i);
     if (type.name().empty()) {
-      refuse(place + ".name", "must not be empty");
+      refuse(where + ".name", "must not be empty");
     }
     if (to.type(type.name())) {
-      refuse(place + ".name", quoted(type.name()) + " is given twice");
+      refuse(where + ".name", quoted(type.name()) + " is given twice");
     }
-    to.types.push_back({type.name(), dtype_from_wire(type.type(), place + ".type")});
+    to.types.push_back({type.name(), dtype_from_wire(type.type(), where + ".type")});
   }
   to.flags = values_from_wire(from.flags(), field, "flags");
   to.scenario = from.scenario();
@@ -241,7 +241,7 @@ LaunchPlan plan_from_wire(const v1::LaunchPlan& from, std::string_view field) {
   LaunchPlan to;
   for (int i = 0; i < from.launches_size(); ++i) {
     const v1::Launch& launch = from.launches(i);
-    const std::string place = element_field(field, "launches", i);
+    const std::string where = element_field(field, "launches", i);
     Launch added{launch.entry(),
                  launch.entry_symbol(),
                  dim3_from_wire(launch.grid()),
@@ -256,7 +256,7 @@ LaunchPlan plan_from_wire(const v1::LaunchPlan& from, std::string_view field) {
                         attributes.priority()};
     for (int p = 0; p < launch.parameters_size(); ++p) {
       added.parameters.push_back(
-          parameter_from_wire(launch.parameters(p), element_field(place, "parameters", p)));
+          parameter_from_wire(launch.parameters(p), element_field(where, "parameters", p)));
     }
     to.launches.push_back(std::move(added));
   }

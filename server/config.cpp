@@ -275,7 +275,7 @@ void check_bundle_options(const DaemonArguments& arguments, bool fsck) {
 }
 
 /// Where the store lies. The path is of use with a URL too: what callers define lies in files next to it.
-void place_store(Config& config, const DaemonArguments& arguments) {
+void locate_store(Config& config, const DaemonArguments& arguments) {
   if (arguments.database.find("://") != std::string::npos) {
     throw Error(ErrorCode::InvalidArgument, "--db " + arguments.database,
                 "is a URL, not a file: give it to --store");
@@ -297,7 +297,7 @@ void place_store(Config& config, const DaemonArguments& arguments) {
   config.database = user_data_dir() / ("postgresql-" + Digest::of(arguments.store).hex().substr(0, 16));
 }
 
-void place_copy(Config& config, const DaemonArguments& arguments) {
+void locate_copy(Config& config, const DaemonArguments& arguments) {
   if (is_store_url(arguments.copy_to)) {
     check_store_url("--copy-store-to", arguments.copy_to);
     config.copy_to_url = arguments.copy_to;
@@ -308,7 +308,7 @@ void place_copy(Config& config, const DaemonArguments& arguments) {
 
 void complete(Config& config, const DaemonArguments& arguments) {
   check_bundle_options(arguments, config.fsck || !arguments.copy_to.empty());
-  place_copy(config, arguments);
+  locate_copy(config, arguments);
   check_access(arguments, config.insecure);
   check_listen("--listen", arguments.listen);
   config.tls_certificate = path_or_none(arguments.tls_certificate);
@@ -320,7 +320,7 @@ void complete(Config& config, const DaemonArguments& arguments) {
   config.audit_log = path_or_none(arguments.audit_log);
   config.listen = arguments.listen;
   config.metrics = metrics_address(arguments.metrics);
-  place_store(config, arguments);
+  locate_store(config, arguments);
   config.socket =
       arguments.socket.empty() ? user_runtime_dir() / "cubind.sock" : absolute_path(arguments.socket);
   if (!arguments.socket_group.empty()) {

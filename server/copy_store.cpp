@@ -26,7 +26,7 @@ int copy_store(const Config& config) {
   for (const auto& [table, count] : copied.rows) {
     std::cout << table << ": " << count << "\n";
   }
-  std::cout << source->place() << " was copied to " << target->place()
+  std::cout << source->location() << " was copied to " << target->location()
             << "\ndigest of both: " << copied.digest.hex() << "\n";
   return 0;
 }

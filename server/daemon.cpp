@@ -20,7 +20,7 @@
 #include "server/agent_process.hpp"
 #include "server/answer/artifact_budget.hpp"
 #include "server/defined_kernels.hpp"
-#include "server/definitions_place.hpp"
+#include "server/definitions_folder.hpp"
 #include "server/grpc_limits.hpp"
 #include "server/listener.hpp"
 #include "server/metrics_page.hpp"
@@ -77,13 +77,13 @@ std::vector<std::filesystem::path> with(std::vector<std::filesystem::path> folde
 }
 
 /// Next to the daemon's own socket: "cubind-ml.sock".
-std::unique_ptr<SocketPlace> place_of_group(const Config& config) {
+std::unique_ptr<SocketFile> group_socket_of(const Config& config) {
   if (!config.socket_group) {
     return nullptr;
   }
   std::string name = config.socket.stem().string() + "-" + config.socket_group->name;
   name += config.socket.extension().string();
-  return std::make_unique<SocketPlace>(config.socket.parent_path() / name);
+  return std::make_unique<SocketFile>(config.socket.parent_path() / name);
 }
 
 std::shared_ptr<grpc::ServerCredentials> listen_credentials(const Config& config) {
@@ -100,12 +100,12 @@ struct Daemon::Parts {
       : bundle(settings.bundle.empty() ? nullptr
                                        : std::make_unique<ServedBundle>(settings, clock.wall_now())),
         config(bundle ? bundle->settings(settings) : settings),
-        place(config.socket),
-        group_place(place_of_group(config)),
+        socket(config.socket),
+        group_socket(group_socket_of(config)),
         gate(config.tokens, clock, config.socket_group),
         audit(config.audit_log, clock),
-        store(Store::open(store_options(config, place.address()))),
-        definitions(definitions_place(config, place.address())),
+        store(Store::open(store_options(config, socket.address()))),
+        definitions(definitions_folder(config, socket.address())),
         defined(definitions.folder),
         kernels(with(config.kernels, defined.folder()), clock, config.headers),
         blobs(*store, config.cache_bytes),
@@ -158,15 +158,15 @@ struct Daemon::Parts {
   const RealClock clock;
   const std::unique_ptr<const ServedBundle> bundle;  // null: the daemon has a store of its own
   const Config config;
-  SocketPlace place;
-  const std::unique_ptr<SocketPlace> group_place;  // null: the socket is the daemon's own user's alone
+  SocketFile socket;
+  const std::unique_ptr<SocketFile> group_socket;  // null: the socket is the daemon's own user's alone
   Gate gate;
   AuditLog audit;
   CallerLimits limits;
   std::unique_ptr<Store> store;
   Index index;
   Fleet fleet;
-  const DefinitionsPlace definitions;
+  const DefinitionsFolder definitions;
   DefinedKernels defined;
   KernelLibrary kernels;
   BlobCache blobs;
@@ -327,10 +327,11 @@ void Daemon::Parts::listen() {
   raise_descriptor_limit();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  address = place.address();
+  address = socket.address();
   builder.AddListeningPort(address, grpc::InsecureServerCredentials());
-  if (group_place) {  // clients need not know of local credentials, which send nothing; calls tell them apart
-    builder.AddListeningPort(group_place->address(), grpc::experimental::LocalServerCredentials(UDS));
+  // Clients need not know of local credentials, which send nothing; calls tell them apart.
+  if (group_socket) {
+    builder.AddListeningPort(group_socket->address(), grpc::experimental::LocalServerCredentials(UDS));
   }
   if (!config.listen.empty()) {
     credentials = listen_credentials(config);
@@ -348,13 +349,13 @@ void Daemon::Parts::listen() {
     throw Error(ErrorCode::FailedPrecondition, config.listen.empty() ? address : config.listen,
                 "cannot be listened on");
   }
-  place.restrict_access();
-  if (group_place) {
-    group_place->open_to(*config.socket_group);
+  socket.restrict_access();
+  if (group_socket) {
+    group_socket->open_to(*config.socket_group);
     log_info("members of the group " + config.socket_group->name + " reach it as " +
-             std::string(role_name(config.socket_group->role)) + " on " + group_place->address());
+             std::string(role_name(config.socket_group->role)) + " on " + group_socket->address());
   }
-  place.require_answer(kFirstAnswer);  // gRPC goes on without the threads that it could not make
+  socket.require_answer(kFirstAnswer);  // gRPC goes on without the threads that it could not make
   if (!config.metrics.empty()) {
     metrics = std::make_unique<MetricsPage>(config.metrics, context);
   }

@@ -71,7 +71,7 @@ void remove_socket(const fs::path& path) {
 
 }  // namespace
 
-SocketPlace::SocketPlace(std::filesystem::path path) : path_(std::move(path)) {
+SocketFile::SocketFile(std::filesystem::path path) : path_(std::move(path)) {
   if (path_.string().size() >= sizeof(sockaddr_un{}.sun_path)) {
     throw Error(ErrorCode::InvalidArgument, "--socket " + path_.string(),
                 "is longer than the " + std::to_string(sizeof(sockaddr_un{}.sun_path) - 1) +
@@ -89,15 +89,15 @@ SocketPlace::SocketPlace(std::filesystem::path path) : path_(std::move(path)) {
   remove_socket(path_);
 }
 
-SocketPlace::~SocketPlace() { remove_socket(path_); }
+SocketFile::~SocketFile() { remove_socket(path_); }
 
-void SocketPlace::restrict_access() const {
+void SocketFile::restrict_access() const {
   if (::chmod(path_.c_str(), 0600) != 0) {
     throw system_error(path_.string(), "chmod", errno);
   }
 }
 
-void SocketPlace::open_to(const SocketGroup& group) const {
+void SocketFile::open_to(const SocketGroup& group) const {
   require_reachable(path_, group);
   if (::chown(path_.c_str(), static_cast<uid_t>(-1), group.id) != 0) {
     throw Error(ErrorCode::FailedPrecondition, "--socket-group " + group.name,
@@ -109,7 +109,7 @@ void SocketPlace::open_to(const SocketGroup& group) const {
   }
 }
 
-void SocketPlace::require_answer(std::chrono::milliseconds patience) const {
+void SocketFile::require_answer(std::chrono::milliseconds patience) const {
   // HTTP/2's preface with an empty SETTINGS frame (RFC 9113, 3.4): the server answers with its own.
   // Connecting proves nothing: the kernel queues connections before the server accepts them.
   constexpr std::string_view kPreface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);

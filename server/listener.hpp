@@ -14,12 +14,12 @@ namespace cubind {
 /// file that a dead daemon left is removed. Destroying it removes the socket file. Throws FailedPrecondition
 /// if another daemon lives there, if the path names something that is not a socket, and if another user could
 /// put his own socket into the folder; InvalidArgument if the path is too long for a socket address.
-class SocketPlace {
+class SocketFile {
  public:
-  explicit SocketPlace(std::filesystem::path path);
-  ~SocketPlace();
-  SocketPlace(const SocketPlace&) = delete;
-  SocketPlace& operator=(const SocketPlace&) = delete;
+  explicit SocketFile(std::filesystem::path path);
+  ~SocketFile();
+  SocketFile(const SocketFile&) = delete;
+  SocketFile& operator=(const SocketFile&) = delete;
 
   /// "unix:///run/user/1000/cubind/cubind.sock"
   std::string address() const { return "unix://" + path_.string(); }

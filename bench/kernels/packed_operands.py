@@ -141,16 +141,16 @@ class Forward:
         group = p["HQ"] // p["HKV"]
         (q_bounds, q_lengths), (k_bounds, k_lengths) = self.bounds
         for number, (at, n, key_at, m) in enumerate(zip(q_bounds, q_lengths, k_bounds, k_lengths)):
-            places = slice(at, at + n), slice(key_at, key_at + m)
-            q = self.inputs["q"][:, places[0]].to(dtype)
-            k, v = (self.inputs[x][:, places[1]].to(dtype).repeat_interleave(group, 0) for x in ("k", "v"))
+            slices = slice(at, at + n), slice(key_at, key_at + m)
+            q = self.inputs["q"][:, slices[0]].to(dtype)
+            k, v = (self.inputs[x][:, slices[1]].to(dtype).repeat_interleave(group, 0) for x in ("k", "v"))
             scores, derivatives = capped((q @ k.mT) * SCALE, p)
             query, key = torch.arange(n, device="cuda")[:, None], torch.arange(m, device="cuda")[None]
             scores.masked_fill_(~seen(query, key, m - n, p), float("-inf"))
             factor = 1.0
             if p.get("DROPOUT"):
                 factor = kept(self.seed, p["HQ"], number, n, m).to(dtype) * (65536 / KEPT)
-            yield *places, q, k, v, scores, derivatives, factor
+            yield *slices, q, k, v, scores, derivatives, factor
 
     def truth(self, dtype=torch.float64):
         p = self.problem

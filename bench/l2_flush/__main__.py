@@ -5,7 +5,7 @@
 Short kernels of the library, in the configuration of the shipped table, behind a kernel that writes twice the
 L2, one that reads as much, one that reads four times the L2, and writing followed by reading. The samples of
 a way take turns among eight places of the buffers; the ways follow each other forwards and backwards.
-`place` is the deviation between places as a share of the time, by two halves of the samples. Needs torch and
+`slot` is the deviation between places as a share of the time, by two halves of the samples. Needs torch and
 a table of the device in variants/tables.
 """
 
@@ -34,7 +34,7 @@ from timing import FLUSH, FLUSH_BY_WRITING, OWN_KERNELS, groups_of
 from torch.profiler import ProfilerActivity, profile
 
 ROOT = pathlib.Path(__file__).parents[2]
-D, PLACES = 4096, 8
+D, SLOTS = 4096, 8
 ROWS = {
     "rmsnorm_forward": [1, 64, 1024, 16384],
     "softmax_forward": [1024],
@@ -74,12 +74,12 @@ def measure(flush, call, samples):
                 plan()
         torch.cuda.synchronize()
     times = [(end - start) / 1000 for start, end in groups_of(profiler)]
-    if len(times) != samples * PLACES:
-        raise RuntimeError(f"{samples * PLACES} samples were taken, the profiler shows {len(times)}")
-    return [times[place::PLACES] for place in range(PLACES)]
+    if len(times) != samples * SLOTS:
+        raise RuntimeError(f"{samples * SLOTS} samples were taken, the profiler shows {len(times)}")
+    return [times[slot::SLOTS] for slot in range(SLOTS)]
 
 
-def place_deviation(halves):
+def slot_deviation(halves):
     """From the places' means in two halves: what they have in common is no scatter of samples."""
     shares = []
     for half in halves:
@@ -92,7 +92,7 @@ def summary(halves):
     every = sorted(time for half in halves for times in half for time in times)
     tenth, median, last_tenth = (every[int(share * (len(every) - 1))] for share in (0.1, 0.5, 0.9))
     us = {"mean": oracle.trimmed_mean(every), "p10": tenth, "median": median, "p90": last_tenth}
-    return {"us": us, "spread": (last_tenth - tenth) / median, "place": place_deviation(halves)}
+    return {"us": us, "spread": (last_tenth - tenth) / median, "place": slot_deviation(halves)}
 
 
 def shipped(kernel, problem):
@@ -122,7 +122,7 @@ def main():
         spec = Spec.read(next((ROOT / "variants").glob(f"*/{kernel}.json")))
         for rows in sizes:
             problem = {"N": rows, "D": D, "T": "bf16"}
-            bound = oracle.Problem(spec, problem, device, PLACES)
+            bound = oracle.Problem(spec, problem, device, SLOTS)
             call = bound.call(compiler, shipped(kernel, problem))
             halves = {way: [] for way in flushes}
             for way in [*flushes, *reversed(flushes)]:
@@ -132,7 +132,7 @@ def main():
             for way, one in result["kernels"][label].items():
                 print(
                     f"{label:36} {way:16} {one['us']['mean']:7.2f} us, p10 to p90 {100 * one['spread']:5.1f} %, "
-                    f"places {100 * one['place']:4.2f} %",
+                    f"places {100 * one['slot']:4.2f} %",
                     flush=True,
                 )
             call.unload()

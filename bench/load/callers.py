@@ -31,7 +31,7 @@ class Caller:
 
         self.error, self.token = grpc.RpcError, token
         host, _, port = address.rpartition(":")
-        self.place = (host, port)  # of a TCP address
+        self.tcp_address = (host, port)  # of a TCP address
         self.metadata = [("authorization", f"Bearer {token}")] if token else None
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", -1)]
         self.channel = grpc.insecure_channel(address, options=options)

@@ -52,7 +52,7 @@ def resets(address, spec):
     """Calls that are reset as soon as they are sent, 500 in one write."""
 
     def act(caller):
-        with socket.create_connection(caller.place) as connection:
+        with socket.create_connection(caller.tcp_address) as connection:
             connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, 0, b""))
             connection.setblocking(False)
             stream = 1

@@ -56,7 +56,7 @@ def cpu_seconds(process: subprocess.Popen) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-class Place:
+class Endpoint:
     """Where a server listens: on a Unix socket, or with TLS on a port that was free."""
 
     def __init__(self, folder: pathlib.Path, name: str, tls: bool):
@@ -98,11 +98,11 @@ def make_secrets(folder: pathlib.Path) -> dict:
 
 
 class Server:
-    def __init__(self, place: Place, command: list):
-        self.address = place.address
+    def __init__(self, endpoint: Endpoint, command: list):
+        self.address = endpoint.address
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
-        while not place.is_open():
+        while not endpoint.is_open():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(f"{command[0]} did not come up")
             time.sleep(0.05)
@@ -121,27 +121,27 @@ class Server:
 
 
 def start_daemon(folder: pathlib.Path, tls: bool) -> Server:
-    place = Place(folder, "cubind", tls)
+    endpoint = Endpoint(folder, "cubind", tls)
     options = [
         "--db",
         folder / "cubind.db",
         "--socket",
-        place.socket,
+        endpoint.socket,
         "--no-local-agent",
         "--no-shipped-tables",
     ]
     options += ["--cache-bytes", str(1 << 30)]  # the cubins of all records
     if tls:
-        certificate, key = place.tls_files
-        options += ["--listen", place.listen, "--tls-cert", certificate, "--tls-key", key]
+        certificate, key = endpoint.tls_files
+        options += ["--listen", endpoint.listen, "--tls-cert", certificate, "--tls-key", key]
         options += ["--tokens", folder / "tokens.json"]
-    return Server(place, [BIN / "cubind", *options, "--log-level", "warn"])
+    return Server(endpoint, [BIN / "cubind", *options, "--log-level", "warn"])
 
 
 def start_bare(folder: pathlib.Path, tls: bool, reply_bytes: int, messages: int = 1) -> Server:
-    place = Place(folder, f"bare.{reply_bytes}.{messages}", tls)
-    command = [BENCH_BIN / "lookup_bare_server", place.listen, str(reply_bytes), str(messages)]
-    return Server(place, [*command, *place.tls_files])
+    endpoint = Endpoint(folder, f"bare.{reply_bytes}.{messages}", tls)
+    command = [BENCH_BIN / "lookup_bare_server", endpoint.listen, str(reply_bytes), str(messages)]
+    return Server(endpoint, [*command, *endpoint.tls_files])
 
 
 def medians(runs: list[dict]) -> dict:

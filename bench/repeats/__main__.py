@@ -50,7 +50,7 @@ def read_arguments():
     parser.add_argument("--seconds", type=float, default=450, help="for everything; 60 %% of it for tuning")
     parser.add_argument("--samples", type=int, default=24000, help="of a problem, over all configurations")
     parser.add_argument(
-        "--places", type=int, default=32, help="of large buffers, which the samples take in turn"
+        "--slots", type=int, default=32, help="of large buffers, which the samples take in turn"
     )
     parser.add_argument("--without-triton", action="store_true")
     parser.add_argument(
@@ -93,7 +93,7 @@ def main():
 
 
 def judge_all(arguments, document, every, end, write):
-    measuring = Oracle(arguments.commit, arguments.places)
+    measuring = Oracle(arguments.commit, arguments.slots)
     document["toolchain"] = measuring.toolchain
     begun = time.monotonic()
     count = measuring.compile(every)

@@ -64,8 +64,8 @@ def judge(label, winners, first, times):
 
 
 class Oracle:
-    def __init__(self, commit, places=1):
-        self.places, self.device = places, device_constants()
+    def __init__(self, commit, slots=1):
+        self.slots, self.device = slots, device_constants()
         self.timer = Timer()
         self.compiler = Compiler(f"sm_{self.device['cc']}")
         self.toolchain = toolchain(commit)
@@ -78,7 +78,7 @@ class Oracle:
 
     def problem(self, one, seed=0):
         spec = self.spec(one.kernel)
-        return oracle.Problem(spec, one.problem, self.device, self.places, oracle.PAIRINGS, seed)
+        return oracle.Problem(spec, one.problem, self.device, self.slots, oracle.PAIRINGS, seed)
 
     def compile(self, every):
         """All that will be measured, before anything is: compilers would disturb."""

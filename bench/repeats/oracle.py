@@ -27,7 +27,7 @@ STEP = 5000  # samples of a call of the timer, whose records take memory
 FIRST_ROUNDS = 200
 LONG_ROUNDS = 3000
 PAIRINGS = 4  # of each place of a buffer with places of the others
-SMALL_PLACES_BYTES, MOST_PLACES = 64 << 20, 251  # there are more places of what is small, as in the tuner
+SMALL_SLOTS_BYTES, MOST_SLOTS = 64 << 20, 251  # there are more places of what is small, as in the tuner
 PAGE = 2 << 20
 OFFSETS, OFFSET_STEP = 4096, 512  # where small buffers begin
 LOADS = 5  # of buffers and code, each for its share of the long rounds
@@ -74,47 +74,47 @@ def filled(fill, count):
     raise ValueError(f"the oracle has no fill {name}: normal and uniform")
 
 
-def tensors(count, dtype, places, draw):
+def tensors(count, dtype, slots, draw):
     """As many as places, of `count` elements. Large ones have an allocation each, which begins a page of the
     GPU's; small ones begin anywhere in a page, as an allocator gives them, each at another offset."""
     size = count * dtype.itemsize
     if size >= PAGE // 2:
-        return [torch.empty(count, dtype=dtype, device="cuda") for _ in range(places)]
+        return [torch.empty(count, dtype=dtype, device="cuda") for _ in range(slots)]
     step = -(-size // OFFSETS) * OFFSETS + OFFSET_STEP
-    memory = torch.empty(OFFSETS + places * step, dtype=torch.uint8, device="cuda")
+    memory = torch.empty(OFFSETS + slots * step, dtype=torch.uint8, device="cuda")
     begin = OFFSET_STEP * draw.randrange(OFFSETS // OFFSET_STEP)
-    return [memory[begin + place * step :][:size].view(dtype) for place in range(places)]
+    return [memory[begin + slot * step :][:size].view(dtype) for slot in range(slots)]
 
 
 class Problem:
     """The buffers, at several places, and scalars of a problem, by the spec's names. The inputs are as the
     spec has them: of random values a kernel's time differs by 0.3 % with their distribution."""
 
-    def __init__(self, spec, problem, device, places=1, pairings=1, seed=0):
+    def __init__(self, spec, problem, device, slots=1, pairings=1, seed=0):
         self.spec, self.problem, self.device = spec, problem, device
         self.scalars, draw = {}, random.Random(seed)
         default = spec.launches(problem, spec.default(problem, device), device)
         parameters = [one for launch in default for one in launch["parameters"]]
         buffers = [one for one in parameters if one["kind"] == "buffer" and one["role"] != "scratch"]
-        if places > 1:
-            small = SMALL_PLACES_BYTES // sum(max(one["size_bytes"], 1) for one in buffers)
-            if small > places:
-                pairings = max(places * pairings // small, 1)
-                places = min(small, MOST_PLACES)
-        self.places = [{} for _ in range(places * pairings)]
-        self.turn = itertools.cycle(range(places * pairings))
+        if slots > 1:
+            small = SMALL_SLOTS_BYTES // sum(max(one["size_bytes"], 1) for one in buffers)
+            if small > slots:
+                pairings = max(slots * pairings // small, 1)
+                slots = min(small, MOST_SLOTS)
+        self.slots = [{} for _ in range(slots * pairings)]
+        self.turn = itertools.cycle(range(slots * pairings))
         for parameter in parameters:
             if parameter["kind"] == "scalar" and "value" not in parameter:
                 self.scalars[parameter["name"]] = spec.fields["arguments"][parameter["name"]]["bench"]
         for parameter in buffers:
             name, dtype = parameter["name"], DTYPES[parameter["type"]]
             fill = spec.fields["arguments"][name].get("fill", "normal")
-            made = tensors(max(parameter["size_bytes"] // dtype.itemsize, 1), dtype, places, draw)
+            made = tensors(max(parameter["size_bytes"] // dtype.itemsize, 1), dtype, slots, draw)
             for one in made:
                 one.copy_(filled(fill, one.numel()))
-            drawn = [one for _ in range(pairings) for one in draw.sample(made, places)]
-            for place, one in zip(self.places, drawn):
-                place[name] = one
+            drawn = [one for _ in range(pairings) for one in draw.sample(made, slots)]
+            for slot, one in zip(self.slots, drawn):
+                slot[name] = one
 
     def launches(self, configuration):
         return self.spec.launches(self.problem, configuration, self.device)
@@ -132,7 +132,7 @@ class Problem:
             launch["entry_symbol"] = symbols[launch["entry"]]
         plan = {"launches": launches}
         kernels = load_kernels(cubin, plan)
-        plans = [bind_plan(cubin, plan, buffers, self.scalars, kernels) for buffers in self.places]
+        plans = [bind_plan(cubin, plan, buffers, self.scalars, kernels) for buffers in self.slots]
         return Call(plans, self.turn)
 
 

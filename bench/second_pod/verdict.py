@@ -32,7 +32,11 @@ def disagreements(run):
     for rank in run:
         for one in rank["choices"]:
             found.setdefault((one["kernel"], one["key"]), set()).add(one["configuration"])
-    return [(*place, sorted(chosen)) for place, chosen in sorted(found.items()) if len(chosen) > 1]
+    return [
+        (*kernel_and_key, sorted(chosen))
+        for kernel_and_key, chosen in sorted(found.items())
+        if len(chosen) > 1
+    ]
 
 
 def regrets_of(judged):

@@ -32,7 +32,7 @@ KERNEL = "rmsnorm_forward"
 SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 PROBLEMS = [{"N": n, "D": d, "T": "bf16"} for d in (1024, 2048, 4096, 5120, 8192) for n in SIZES]
 ROUNDS = 600
-PLACES_BYTES, MOST_PLACES = 4 << 30, 32  # the latter as bench/repeats
+SLOTS_BYTES, MOST_SLOTS = 4 << 30, 32  # the latter as bench/repeats
 SETTLING_S = 2  # after which the agent's compilers are there, and a spare worker for each GPU
 
 
@@ -75,9 +75,9 @@ def losses(commit, exhaustive, budgeted):
         if first == second:
             result.append(0.0)
             continue
-        place_bytes = 4 * problem["N"] * problem["D"]
-        places = min(max(PLACES_BYTES // place_bytes, 1), MOST_PLACES)
-        measured = oracle.Problem(judge.spec(KERNEL), problem, judge.device, places)
+        slot_bytes = 4 * problem["N"] * problem["D"]
+        slots = min(max(SLOTS_BYTES // slot_bytes, 1), MOST_SLOTS)
+        measured = oracle.Problem(judge.spec(KERNEL), problem, judge.device, slots)
         pair = {"first": first, "second": second}
         calls = {name: measured.call(judge.compiler, one) for name, one in pair.items()}
         judge.timer.warm_up(0.15)

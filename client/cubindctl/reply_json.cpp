@@ -121,7 +121,7 @@ OutputJson json_of(const v1::CheckKernelReply& reply) {
   for (const v1::CheckKernelReply::ProblemReport& report : reply.problems()) {
     OutputJson thinning = OutputJson::array();
     for (const v1::CheckKernelReply::Thinning& step : report.thinning()) {
-      thinning.push_back({{"place", step.place()},
+      thinning.push_back({{"place", step.where()},
                           {"condition", step.condition()},
                           {"rejected", step.rejected()},
                           {"left", step.left()}});

@@ -44,20 +44,20 @@ void check_string(const std::string& name, const std::string& text, const std::s
 }
 
 /// One value: that of a field, or of its element.
-void check_value(const Message& fact, const Field& field, int index, const std::string& place) {
+void check_value(const Message& fact, const Field& field, int index, const std::string& where) {
   const auto& access = *fact.GetReflection();
   const bool repeated = field.is_repeated();
   if (field.cpp_type() == Field::CPPTYPE_DOUBLE) {
     const double value =
         repeated ? access.GetRepeatedDouble(fact, &field, index) : access.GetDouble(fact, &field);
-    check_number(field, value, place);
+    check_number(field, value, where);
   } else if (field.type() == Field::TYPE_STRING) {
     check_string(field.name(),
                  repeated ? access.GetRepeatedString(fact, &field, index) : access.GetString(fact, &field),
-                 place);
+                 where);
   } else if (field.cpp_type() == Field::CPPTYPE_MESSAGE && (repeated || access.HasField(fact, &field))) {
     check_fact(repeated ? access.GetRepeatedMessage(fact, &field, index) : access.GetMessage(fact, &field),
-               place);
+               where);
   }
 }
 
@@ -85,12 +85,12 @@ void check_fact(const Message& fact, const std::string& field) {
   }
   for (int i = 0; i < fact.GetDescriptor()->field_count(); ++i) {
     const Field& member = *fact.GetDescriptor()->field(i);
-    const std::string place = member_field(field, member.name());
+    const std::string where = member_field(field, member.name());
     for (int at = 0; member.is_repeated() && at < access.FieldSize(fact, &member); ++at) {
-      check_value(fact, member, at, element(place, at));
+      check_value(fact, member, at, element(where, at));
     }
     if (!member.is_repeated()) {
-      check_value(fact, member, 0, place);
+      check_value(fact, member, 0, where);
     }
   }
 }

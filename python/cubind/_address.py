@@ -84,14 +84,14 @@ def check_address(address: str) -> None:
             f"{_MAX_SOCKET_PATH}: start the daemon with --socket in a folder nearer to the root",
             field="address",
         )
-    place = address.removeprefix("tls://")
-    if path is None and "://" in place:
+    target = address.removeprefix("tls://")
+    if path is None and "://" in target:
         raise InvalidArgumentError(
             f'"{address}" is a web address, and a daemon is not a web server: write host:port, '
             "tls://host:port or unix:///path",
             field="address",
         )
-    if not re.fullmatch(r"unix:/.+", address) and not re.fullmatch(r"[^:/].*:\d+", place):
+    if not re.fullmatch(r"unix:/.+", address) and not re.fullmatch(r"[^:/].*:\d+", target):
         raise InvalidArgumentError(
             f'"{address}" is neither unix:///path/to/socket nor host:port nor tls://host:port',
             field="address",

@@ -66,7 +66,7 @@ class Source:
             found.update(_kernels(text))
         return found
 
-    def parameters(self, entry: str, place: str) -> tuple[Parameter, ...] | None:
+    def parameters(self, entry: str, where: str) -> tuple[Parameter, ...] | None:
         """Those of the function that `entry` names, perhaps with template arguments; None: a macro makes it.
         Raises InvalidArgumentError, with the names of the kernels that there are."""
         name = entry.partition("<")[0].strip().rpartition("::")[2]
@@ -77,33 +77,33 @@ class Source:
             return None
         there = ", ".join(kernels) or "none"
         raise InvalidArgumentError(
-            f'"{entry}" is no __global__ function of the source (it has {there})', place
+            f'"{entry}" is no __global__ function of the source (it has {there})', where
         )
 
 
-def read_source(given: Any, name: str, place: str) -> Source:
+def read_source(given: Any, name: str, where: str) -> Source:
     """A text, or a file with those of its folder that it includes. Raises InvalidArgumentError, OSError."""
     if isinstance(given, str) and ("\n" in given or "{" in given):
         return Source(f"{name}.cu", given, {f"{name}.cu": given})
     if not isinstance(given, (str, pathlib.PurePath)):
         raise InvalidArgumentError(
-            f"is a {type(given).__name__}: the text or the path of a source is meant", place
+            f"is a {type(given).__name__}: the text or the path of a source is meant", where
         )
     path = pathlib.Path(given)
     if not path.is_file():
-        raise InvalidArgumentError(f'"{given}" is no file, and no text with a kernel', place)
+        raise InvalidArgumentError(f'"{given}" is no file, and no text with a kernel', where)
     files: dict[str, str] = {}
-    _add(path.resolve().parent, path.name, files, place)
+    _add(path.resolve().parent, path.name, files, where)
     return Source(path.name, files[path.name], files)
 
 
-def _add(folder: pathlib.Path, name: str, files: dict[str, str], place: str) -> None:
+def _add(folder: pathlib.Path, name: str, files: dict[str, str], where: str) -> None:
     """Reads a file and what it includes of the folder; the compiler says what is missing."""
     try:
         text = (folder / name).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InvalidArgumentError(
-            f'"{name}" is not UTF-8: {error.reason} at byte {error.start}', place
+            f'"{name}" is not UTF-8: {error.reason} at byte {error.start}', where
         ) from None
     files[name] = text
     for included in _INCLUDE.findall(text):
@@ -113,7 +113,7 @@ def _add(folder: pathlib.Path, name: str, files: dict[str, str], place: str) -> 
                 continue
             found = path.relative_to(folder).as_posix()
             if found not in files and len(files) < _MOST_FILES:
-                _add(folder, found, files, place)
+                _add(folder, found, files, where)
             break
 
 

@@ -25,9 +25,9 @@ _SIMPLE = re.compile(r"\w+|\(-\d+\)")
 _C_OPERATORS = {"&&": " and ", "||": " or "}
 
 
-def condition(given: Any, names: Sequence[str], place: str) -> Condition:
+def condition(given: Any, names: Sequence[str], where: str) -> Condition:
     """A text, or a function of some of the names or of a dict, as a function of all values. A number is
-    itself. Raises InvalidArgumentError at `place`."""
+    itself. Raises InvalidArgumentError at `where`."""
     if callable(given):
         return _called(given, names)
     if not isinstance(given, str):
@@ -36,23 +36,23 @@ def condition(given: Any, names: Sequence[str], place: str) -> Condition:
     for c, python in _C_OPERATORS.items():
         text = text.replace(c, python)
     try:
-        code = compile(text.strip(), place, "eval")
+        code = compile(text.strip(), where, "eval")
     except (SyntaxError, ValueError) as error:
         cause = getattr(error, "msg", error)
-        raise InvalidArgumentError(f'"{given}" is no expression: {cause}', place) from None
+        raise InvalidArgumentError(f'"{given}" is no expression: {cause}', where) from None
     return lambda values: eval(code, {"__builtins__": {}, **_FUNCTIONS}, dict(values))
 
 
-def expression(given: Condition, values: Mapping[str, Sequence[Any]], place: str) -> str:
+def expression(given: Condition, values: Mapping[str, Sequence[Any]], where: str) -> str:
     """What the condition computes, as an expression of a spec. values: all that a name may have. Raises
-    InvalidArgumentError at `place` where the condition raises, or does what integers cannot."""
+    InvalidArgumentError at `where` where the condition raises, or does what integers cannot."""
     paths = 0
 
     def explore(decided: tuple[bool, ...]) -> str:
         nonlocal paths
         paths += 1
         if paths > _MOST_PATHS:
-            raise InvalidArgumentError(f"it has more than {_MOST_PATHS} cases", place)
+            raise InvalidArgumentError(f"it has more than {_MOST_PATHS} cases", where)
         path = _Path(decided, values)
         text = _final(given({name: path.symbol(name) for name in values}))
         for index in reversed(range(len(decided), len(path.asked))):
@@ -60,17 +60,17 @@ def expression(given: Condition, values: Mapping[str, Sequence[Any]], place: str
             text = _chosen(path.asked[index], text, otherwise)
         return text
 
-    return run(explore, place, ())
+    return run(explore, where, ())
 
 
-def run(call: Callable[..., Any], place: str, *arguments: Any) -> Any:
-    """Calls what a caller has given. Raises InvalidArgumentError at `place` instead of its exceptions."""
+def run(call: Callable[..., Any], where: str, *arguments: Any) -> Any:
+    """Calls what a caller has given. Raises InvalidArgumentError at `where` instead of its exceptions."""
     try:
         return call(*arguments)
     except CubindError:
         raise
     except Exception as error:
-        raise InvalidArgumentError(f"raises {type(error).__name__}: {error}", place) from error
+        raise InvalidArgumentError(f"raises {type(error).__name__}: {error}", where) from error
 
 
 def _called(function: Callable[..., Any], names: Sequence[str]) -> Condition:

@@ -88,39 +88,39 @@ def is_number(value: Any) -> bool:
     )
 
 
-def host_array(value: Any, parameter: Parameter | None, place: str) -> HostArray:
+def host_array(value: Any, parameter: Parameter | None, where: str) -> HostArray:
     """A copy in host memory, or a view. parameter: what it is for, if that is known. Raises
-    InvalidArgumentError at `place` for what no buffer of a spec has."""
+    InvalidArgumentError at `where` for what no buffer of a spec has."""
     host, type_ = _on_host(value)
     try:
         view = memoryview(host)
     except (TypeError, ValueError, BufferError):
         dtype = getattr(value, "dtype", None)
         what = f"an array of {dtype}" if dtype is not None else f"a {type(value).__name__}"
-        raise InvalidArgumentError(f"{what} is no array of numbers", place) from None
-    type_ = type_ or _type_of(view, parameter, place)
+        raise InvalidArgumentError(f"{what} is no array of numbers", where) from None
+    type_ = type_ or _type_of(view, parameter, where)
     if view.nbytes >= MAX_ARRAY_BYTES:
         raise InvalidArgumentError(
-            f"has {view.nbytes / (1 << 30):.1f} GiB, an array may have less than 8", place
+            f"has {view.nbytes / (1 << 30):.1f} GiB, an array may have less than 8", where
         )
     if not view.c_contiguous:
         raise InvalidArgumentError(
-            f"is not C-contiguous (shape {list(view.shape)}): pass numpy.ascontiguousarray() of it", place
+            f"is not C-contiguous (shape {list(view.shape)}): pass numpy.ascontiguousarray() of it", where
         )
     expected = _AS_ELEMENTS.get(parameter.type, parameter.type) if parameter is not None else ""
     if expected and type_ != expected:
-        raise InvalidArgumentError(f"has elements of {type_}, the kernel's parameter {expected}", place)
+        raise InvalidArgumentError(f"has elements of {type_}, the kernel's parameter {expected}", where)
     return HostArray.of(type_, tuple(view.shape), _bytes_of(view))
 
 
-def scalar(value: Any, parameter: Parameter | None, place: str) -> dict[str, Any]:
+def scalar(value: Any, parameter: Parameter | None, where: str) -> dict[str, Any]:
     """The argument of a spec: an integer is part of the kernel, a fraction the caller's. Raises
     InvalidArgumentError."""
     type_ = _SCALARS.get(_format_of(value), "") if hasattr(value, "dtype") else ""
     number: bool | int | float = value.item() if hasattr(value, "item") else value
     declared = parameter.type if parameter is not None else ""
     if type_ and declared and type_ != declared:
-        raise InvalidArgumentError(f"is a number of {type_}, the kernel's parameter {declared}", place)
+        raise InvalidArgumentError(f"is a number of {type_}, the kernel's parameter {declared}", where)
     type_ = type_ or declared or ("f32" if isinstance(number, float) else "i32")
     is_fraction = type_ in ("f64", "f32", "f16", "bf16")
     # NumPy's longdouble and complex stay theirs, and of an int every digit counts.
@@ -128,7 +128,7 @@ def scalar(value: Any, parameter: Parameter | None, place: str) -> dict[str, Any
     if is_fraction and is_number:
         return {"scalar": type_, "from": "caller", "bench": float(number)}
     if is_fraction or not isinstance(number, int) or not -_LARGEST <= number < _LARGEST:
-        raise InvalidArgumentError(f"is {number}, the kernel's parameter takes {type_}", place)
+        raise InvalidArgumentError(f"is {number}, the kernel's parameter takes {type_}", where)
     return {"scalar": type_, "expr": int(number)}
 
 
@@ -153,13 +153,13 @@ def _on_host(value: Any) -> tuple[Any, str]:
     return value, ""
 
 
-def _type_of(view: memoryview, parameter: Parameter | None, place: str) -> str:
+def _type_of(view: memoryview, parameter: Parameter | None, where: str) -> str:
     code = (view.format or "").lstrip("@=<")
     if parameter is not None and code and code in _CODES.get(parameter.type, ""):
         return parameter.type  # its bits, as NumPy has them
     if code not in _ELEMENTS:
         kind = {"O": "objects", "": "nothing"}.get(code, f'the type "{view.format}"')
-        raise InvalidArgumentError(f"has elements of {kind}, a buffer has {', '.join(_NPY)}", place)
+        raise InvalidArgumentError(f"has elements of {kind}, a buffer has {', '.join(_NPY)}", where)
     return _ELEMENTS[code]
 
 

@@ -82,14 +82,14 @@ class Answers:
 
     def _add(self, name: str, value: Any) -> str:
         """The answer's buffer."""
-        place, outputs = f"answer {name}", self._given.outputs()
+        where, outputs = f"answer {name}", self._given.outputs()
         if name not in outputs:
-            raise InvalidArgumentError(f"the kernel writes {', '.join(outputs)}, and not this", place)
+            raise InvalidArgumentError(f"the kernel writes {', '.join(outputs)}, and not this", where)
         argument = self._given.described[name]
-        array = host_array(value, Parameter(name, argument["buffer"], True, True), place)
+        array = host_array(value, Parameter(name, argument["buffer"], True, True), where)
         if str(array.elements) != argument["extent"]:
             raise InvalidArgumentError(
-                f"has {array.elements} elements, the argument {argument['extent']}", place
+                f"has {array.elements} elements, the argument {argument['extent']}", where
             )
         return self._given.add(f"answer_{name}", array, "in")
 

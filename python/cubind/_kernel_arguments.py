@@ -80,19 +80,19 @@ class Arguments:
         return f"{', '.join(outputs)}: read and written" + (f"; {', '.join(read)}: read" if read else "")
 
     def _pass(self, name: str, value: Any, parameter: Parameter | None) -> None:
-        place = f"argument {name}"
+        where = f"argument {name}"
         number = is_number(value)
         if parameter is not None and parameter.is_pointer == number:
             kind, other = ("a number", "a pointer") if number else ("no number", "one")
-            raise InvalidArgumentError(f"is {kind}, the kernel's parameter is {other}", place)
+            raise InvalidArgumentError(f"is {kind}, the kernel's parameter is {other}", where)
         if number:
-            self.described[name] = scalar(value, parameter, place)
+            self.described[name] = scalar(value, parameter, where)
         else:
             is_read = parameter is not None and parameter.is_read_only
             if self._writes is None and parameter is not None and not is_read:
                 self.unsure.append(name)
             is_written = name in self._writes if self._writes is not None else not is_read
-            self.add(name, host_array(value, parameter, place), "inout" if is_written else "in")
+            self.add(name, host_array(value, parameter, where), "inout" if is_written else "in")
         self.passed.append(name)
 
 

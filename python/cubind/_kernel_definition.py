@@ -93,9 +93,9 @@ def define(asked: types.SimpleNamespace, written: Written) -> Definition:
 
 class _Definer:
     def __init__(self, asked: types.SimpleNamespace, written: Written) -> None:
-        for place in ("writes", "block_size_names", "compiler_options"):
-            if (given := getattr(asked, place)) is not None:
-                setattr(asked, place, texts(given, place))
+        for where in ("writes", "block_size_names", "compiler_options"):
+            if (given := getattr(asked, where)) is not None:
+                setattr(asked, where, texts(given, where))
         self._asked = asked
         self._written = written
         if not isinstance(asked.kernel_name, str):
@@ -106,10 +106,10 @@ class _Definer:
         self._source = read_source(asked.kernel_source, self._stem, "kernel_source")
         self._problem, self._sizes = sizes_of(asked.problem_size)
         self._values = values_of(asked.tune_params)
-        for place, names in (("problem_size", self._problem), ("tune_params", self._values)):
+        for where, names in (("problem_size", self._problem), ("tune_params", self._values)):
             for name in names:
                 if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
-                    raise InvalidArgumentError(f'"{name}" is no name: letters, digits and _', place)
+                    raise InvalidArgumentError(f'"{name}" is no name: letters, digits and _', where)
         self._choices = {
             name: values
             for name, values in self._values.items()
@@ -140,7 +140,7 @@ class _Definer:
             "tunables": {name: self._numbers(name) for name in self._values},
             # Arrays and integers are those of one problem.
             "constraints": [f"{name} == {value}" for name, value in self._problem.items()]
-            + [expression(each, self._domains, place) for place, each in self._restrictions],
+            + [expression(each, self._domains, where) for where, each in self._restrictions],
             "default": [default],
             "arguments": given.described,
             "launches": [launch],
@@ -193,17 +193,19 @@ class _Definer:
         values = self._values[name]
         return list(range(len(values))) if name in self._choices else [int(value) for value in values]
 
-    def _expression(self, given: Any, place: str) -> str:
-        return expression(condition(given, [*self._domains], place), self._domains, place)
+    def _expression(self, given: Any, where: str) -> str:
+        return expression(condition(given, [*self._domains], where), self._domains, where)
 
     def _read_restrictions(self) -> list[tuple[str, Condition]]:
         given = self._asked.restrictions
         several = isinstance(given, (list, tuple))
-        places = [
+        locations = [
             (f"restrictions[{i}]" if several else "restrictions") for i in range(len(given) if several else 1)
         ]
         conditions = list(given) if several else [] if given is None else [given]
-        return [(place, condition(each, [*self._domains], place)) for place, each in zip(places, conditions)]
+        return [
+            (where, condition(each, [*self._domains], where)) for where, each in zip(locations, conditions)
+        ]
 
     def _default(self) -> dict[str, int]:
         """The caller's, or the first combination that is valid."""
@@ -217,7 +219,7 @@ class _Definer:
         block = [condition(axis, [*self._domains], "block") for axis in self._block_axes()]
 
         def is_valid(values: Mapping[str, Any]) -> bool:
-            if not all(run(_is_met, place, each, values) for place, each in self._restrictions):
+            if not all(run(_is_met, where, each, values) for where, each in self._restrictions):
                 return False
             return math.prod(int(run(axis, "block", values)) for axis in block) <= _MAX_THREADS
 
@@ -264,11 +266,11 @@ class _Definer:
         grid = []
         for axis, given in enumerate(self._sizes):
             size = self._expression(given, "problem_size")
-            place = f"grid_div_{'xyz'[axis]}"
-            divisors = getattr(self._asked, place)
+            where = f"grid_div_{'xyz'[axis]}"
+            divisors = getattr(self._asked, where)
             if divisors is None:
                 divisors = [names[axis]] if names[axis] in self._values else []
-            factors = [self._expression(each, place) for each in listed(divisors)]
+            factors = [self._expression(each, where) for each in listed(divisors)]
             divisor = " * ".join(f if re.fullmatch(r"\w+", f) else f"({f})" for f in factors)
             grid.append(f"cdiv({size}, {divisor})" if divisor else size)
         return grid

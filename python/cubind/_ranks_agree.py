@@ -47,7 +47,7 @@ def compare(by_rank: list[list[Choice]], caller: str, remedy: str) -> int:
     for rank, choices in enumerate(by_rank):
         for choice in choices:
             found.setdefault((choice.kernel, choice.key), []).append((rank, choice))
-    common = {place: ranks for place, ranks in found.items() if len(ranks) > 1}
+    common = {key: ranks for key, ranks in found.items() if len(ranks) > 1}
     differing = [
         f"{kernel} {key}: " + ", ".join(f"rank {rank} runs {choice}" for rank, choice in ranks)
         for (kernel, key), ranks in sorted(common.items())

@@ -17,7 +17,7 @@ from .errors import InvalidArgumentError
 class Shape:
     """One problem. place: "shapes[3]", or "shapes.jsonl line 4"."""
 
-    place: str
+    where: str
     kernel: str
     problem: dict[str, Any]
 
@@ -32,17 +32,17 @@ def read_shapes(
         raise InvalidArgumentError("is one problem: pass a list of problems, [{...}]", "shapes")
     else:
         placed = [(f"shapes[{index}]", shape) for index, shape in enumerate(shapes)]
-    return [_shape(place, shape, kernel) for place, shape in placed]
+    return [_shape(where, shape, kernel) for where, shape in placed]
 
 
-def _shape(place: str, shape: Any, kernel: str | None) -> Shape:
+def _shape(where: str, shape: Any, kernel: str | None) -> Shape:
     if not isinstance(shape, Mapping):
-        raise InvalidArgumentError(f'{shape!r} is not a mapping like {{"N": 4096, "T": "bf16"}}', place)
+        raise InvalidArgumentError(f'{shape!r} is not a mapping like {{"N": 4096, "T": "bf16"}}', where)
     problem = dict(shape)
     name = problem.pop("kernel", kernel)
     if not name:
-        raise InvalidArgumentError('has no "kernel": name it there, or for all problems by kernel=', place)
-    return Shape(place, name, problem)
+        raise InvalidArgumentError('has no "kernel": name it there, or for all problems by kernel=', where)
+    return Shape(where, name, problem)
 
 
 def _read_file(path: pathlib.Path) -> list[tuple[str, Any]]:
@@ -52,7 +52,7 @@ def _read_file(path: pathlib.Path) -> list[tuple[str, Any]]:
         return [(f"{path} line {rows.line_num}", _of_cells(row)) for row in rows]
     if path.suffix == ".jsonl":
         lines = [(f"{path} line {number}", line) for number, line in enumerate(text.splitlines(), 1)]
-        return [(place, _parsed(line, place)) for place, line in lines if line.strip()]
+        return [(where, _parsed(line, where)) for where, line in lines if line.strip()]
     if path.suffix != ".json":
         raise InvalidArgumentError("a shape list ends in .json, .jsonl or .csv", str(path))
     listed = _parsed(text, str(path))
@@ -65,11 +65,11 @@ def _read_file(path: pathlib.Path) -> list[tuple[str, Any]]:
     ]
 
 
-def _parsed(text: str, place: str) -> Any:
+def _parsed(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise InvalidArgumentError(str(error), place) from None
+        raise InvalidArgumentError(str(error), where) from None
 
 
 def _of_cells(row: Mapping[str, str | None]) -> dict[str, Any]:

@@ -114,10 +114,10 @@ def printed(value: Any, indent: int = 0) -> str:
     return f"{opened}\n" + ",\n".join(parts) + f"\n{' ' * indent}{closed}"
 
 
-def count_of(given: Any, place: str) -> int:
+def count_of(given: Any, where: str) -> int:
     """How many there are. Raises InvalidArgumentError for one that is alone."""
     if not hasattr(given, "__len__"):
-        raise InvalidArgumentError(f"is a {type(given).__name__}: a list or a dict is meant", place)
+        raise InvalidArgumentError(f"is a {type(given).__name__}: a list or a dict is meant", where)
     return len(given)
 
 
@@ -130,19 +130,19 @@ def bound(value: Any) -> float:
     return min(value, _ANY)
 
 
-def texts(given: Any, place: str) -> list[str]:
+def texts(given: Any, where: str) -> list[str]:
     """Several, or one alone. Raises InvalidArgumentError."""
     found = [given] if isinstance(given, str) else [*given] if hasattr(given, "__iter__") else [None]
     for each in found:
         if not isinstance(each, str):
-            raise InvalidArgumentError(f"{given!r} is no list of texts", place)
+            raise InvalidArgumentError(f"{given!r} is no list of texts", where)
     return found
 
 
-def mapping_of(given: Any, place: str) -> Mapping[str, Any]:
+def mapping_of(given: Any, where: str) -> Mapping[str, Any]:
     """Itself. Raises InvalidArgumentError."""
     if not isinstance(given, Mapping):
-        raise InvalidArgumentError(f"is a {type(given).__name__}: a dict is meant", place)
+        raise InvalidArgumentError(f"is a {type(given).__name__}: a dict is meant", where)
     return given
 
 

@@ -62,7 +62,7 @@ def tune(
             request.MergeFrom(options)
             for shape in problems:
                 _wire.set_problem(_wire.parse_problem(None, shape.problem), request.problems.add())
-            with _with_places(problems):
+            with _with_locations(problems):
                 for event in connection.stream("Tune", request, messages.TuneEvent, None):
                     result = _result(event)
                     show(event, result is not None)
@@ -86,7 +86,7 @@ def watch(connection: Connection, job: str, progress: bool) -> TuneResult:
 
 
 @contextlib.contextmanager
-def _with_places(problems: list[Shape]) -> Iterator[None]:
+def _with_locations(problems: list[Shape]) -> Iterator[None]:
     """The daemon identifies a problem by its number in the request; replaces that by the index in the
     caller's list."""
     try:
@@ -95,7 +95,7 @@ def _with_places(problems: list[Shape]) -> Iterator[None]:
         numbered = re.match(r"problems\[(\d+)\]", error.field)
         if numbered is None:
             raise
-        raise type(error)(error.cause, problems[int(numbered[1])].place) from None
+        raise type(error)(error.cause, problems[int(numbered[1])].where) from None
 
 
 def _result(event: Any) -> TuneResult | None:

@@ -45,8 +45,8 @@ def expert_product(
         )
         total = tl.dot(x, y, total)
     out = block_n * BLOCK_SIZE_N + tl.arange(0, BLOCK_SIZE_N)
-    place = c + (token * stride_cm)[:, None] + out[None, :]
-    tl.store(place, total.to(c.dtype.element_ty), mask=is_valid[:, None] & (out < columns)[None, :])
+    pointers = c + (token * stride_cm)[:, None] + out[None, :]
+    tl.store(pointers, total.to(c.dtype.element_ty), mask=is_valid[:, None] & (out < columns)[None, :])
 
 
 def call(kernel, m, values):

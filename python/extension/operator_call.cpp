@@ -105,7 +105,7 @@ void OperatorCall::check(const Variant& variant) const {
   const int values = static_cast<int>(this->values());
   const std::vector<int>& order = variant.order;
   if (order.size() != variant.kernel.arguments().size() || order.size() > kMaxValues ||
-      std::ranges::any_of(order, [values](int place) { return place < kNothing || place >= values; })) {
+      std::ranges::any_of(order, [values](int index) { return index < kNothing || index >= values; })) {
     throw Error(ErrorCode::InvalidArgument, variant.kernel.rule().kernel(),
                 "its arguments are not those of the operator");
   }
@@ -189,10 +189,10 @@ bool OperatorCall::read(std::span<PyObject* const> arguments, Problem& problem) 
       return false;
     }
   }
-  std::size_t place = values() - strides_;
+  std::size_t next = values() - strides_;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].has_row_stride()) {
-      problem.values[place++] = problem.strides[i];
+      problem.values[next++] = problem.strides[i];
     }
   }
   return true;
@@ -309,7 +309,7 @@ bool OperatorCall::run(const Known& known, PyObject* like, const Problem& proble
         order[i] < 0 ? ArgumentValue(cuda::DevicePtr{0}) : problem.values[static_cast<std::size_t>(order[i])];
   }
   Object scratch;  // memory that later work on the stream may have
-  if (std::ranges::any_of(order, [](int place) { return place < 0; })) {
+  if (std::ranges::any_of(order, [](int index) { return index < 0; })) {
     const Scratch* needed = known.scratch_for(problem.dims, dims_, *torch_);
     if (needed == nullptr) {
       return false;

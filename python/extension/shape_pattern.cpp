@@ -97,7 +97,7 @@ std::span<const std::int64_t> ShapePattern::leading(std::span<const std::int64_t
 }
 
 std::optional<std::size_t> ShapePattern::source_of_star(std::span<const ShapePattern> inputs) const {
-  const auto place = [&](const auto& fits) -> std::optional<std::size_t> {
+  const auto first_that = [&](const auto& fits) -> std::optional<std::size_t> {
     const auto found = std::ranges::find_if(
         inputs, [&](const ShapePattern& input) { return input.has_star_ && fits(input); });
     return found == inputs.end() ? std::nullopt : std::optional<std::size_t>(found - inputs.begin());
@@ -105,9 +105,9 @@ std::optional<std::size_t> ShapePattern::source_of_star(std::span<const ShapePat
   if (!has_star_) {
     return std::nullopt;
   }
-  const auto alike = place([&](const ShapePattern& input) { return input.axes_ == axes_; });
+  const auto alike = first_that([&](const ShapePattern& input) { return input.axes_ == axes_; });
   return alike ? alike
-               : place([&](const ShapePattern& input) { return input.axes_.front() == axes_.front(); });
+               : first_that([&](const ShapePattern& input) { return input.axes_.front() == axes_.front(); });
 }
 
 std::vector<std::int64_t> ShapePattern::shape(std::span<const std::int64_t> dims,

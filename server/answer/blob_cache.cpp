@@ -19,7 +19,7 @@ std::shared_ptr<const CachedBlob> BlobCache::find(const Digest& cubin) {
 
 bool BlobCache::has(const Digest& cubin) const {
   const std::lock_guard lock(mutex_);
-  return places_.contains(cubin);
+  return by_cubin_.contains(cubin);
 }
 
 std::shared_ptr<const CachedBlob> BlobCache::load(const Digest& cubin) {
@@ -42,8 +42,8 @@ std::shared_ptr<const CachedBlob> BlobCache::load(const Digest& cubin) {
 
 std::shared_ptr<const CachedBlob> BlobCache::remembered(const Digest& cubin) {
   const std::lock_guard lock(mutex_);
-  const auto found = places_.find(cubin);
-  if (found == places_.end()) {
+  const auto found = by_cubin_.find(cubin);
+  if (found == by_cubin_.end()) {
     return nullptr;
   }
   (*found->second)->mark_used();
@@ -52,7 +52,7 @@ std::shared_ptr<const CachedBlob> BlobCache::remembered(const Digest& cubin) {
 
 void BlobCache::keep(std::shared_ptr<const CachedBlob> blob) {
   const std::lock_guard lock(mutex_);
-  if (places_.contains(blob->cubin)) {
+  if (by_cubin_.contains(blob->cubin)) {
     return;
   }
   if (blob->zstd.size() > max_bytes_) {
@@ -61,7 +61,7 @@ void BlobCache::keep(std::shared_ptr<const CachedBlob> blob) {
   }
   bytes_ += blob->zstd.size();
   entries_.push_front(std::move(blob));
-  places_[entries_.front()->cubin] = entries_.begin();
+  by_cubin_[entries_.front()->cubin] = entries_.begin();
   make_room();
 }
 
@@ -90,7 +90,7 @@ void BlobCache::make_room() {
       used_.insert(entries_.back()->cubin);
     }
     bytes_ -= entries_.back()->zstd.size();
-    places_.erase(entries_.back()->cubin);
+    by_cubin_.erase(entries_.back()->cubin);
     entries_.pop_back();
   }
 }

@@ -64,9 +64,9 @@ class BlobCache {
   Store& store_;
   const std::size_t max_bytes_;
   mutable std::mutex mutex_;
-  Entries entries_;                                       // guarded by mutex_; searched from the end
-  std::unordered_map<Digest, Entries::iterator> places_;  // guarded by mutex_
-  std::size_t bytes_ = 0;                                 // guarded by mutex_
+  Entries entries_;                                         // guarded by mutex_; searched from the end
+  std::unordered_map<Digest, Entries::iterator> by_cubin_;  // guarded by mutex_
+  std::size_t bytes_ = 0;                                   // guarded by mutex_
   std::set<Digest>
       used_;  // of those that made room for others or are too large for the cache. Guarded by mutex_
 };

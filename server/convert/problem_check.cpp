@@ -40,14 +40,14 @@ void check_types(const KernelSpec& spec, const v1::Problem& problem, const std::
     const v1::TypeBinding& wire = problem.types(i);
     check_name_of(wire.name(), known, seen, spec.name, "type", element_member(field + ".types", i, "name"));
     const TypeSpec& type = *std::ranges::find(spec.types, wire.name(), &TypeSpec::name);
-    const std::string place = element_member(field + ".types", i, "type");
-    const DType choice = dtype_from_wire(wire.type(), place);
+    const std::string where = element_member(field + ".types", i, "type");
+    const DType choice = dtype_from_wire(wire.type(), where);
     if (std::ranges::find(type.choices, choice) == type.choices.end()) {
       std::vector<std::string> choices;
       for (const DType listed : type.choices) {
         choices.emplace_back(to_string(listed));
       }
-      cubind::refuse(place, std::string(to_string(choice)) + " is not listed for " + type.name + " (one of " +
+      cubind::refuse(where, std::string(to_string(choice)) + " is not listed for " + type.name + " (one of " +
                                 join(choices, ", ") + ")");
     }
   }

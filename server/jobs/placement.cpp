@@ -25,18 +25,18 @@ bool may_measure_for(const AgentProfile& agent, const OfferedDevice& device, con
 
 }  // namespace
 
-JobPlaces Placement::places(const OpenJob& job) const {
+JobTargets Placement::targets(const OpenJob& job) const {
   return job.row.kind == v1::Job::TUNE ? gpus(job) : compilers(job);
 }
 
-JobPlaces Placement::gpus(const OpenJob& job) const {
-  const JobPlaces places = gpus(job, false);
-  return places.any_exists ? places : gpus(job, true);
+JobTargets Placement::gpus(const OpenJob& job) const {
+  const JobTargets targets = gpus(job, false);
+  return targets.any_exists ? targets : gpus(job, true);
 }
 
-JobPlaces Placement::gpus(const OpenJob& job, bool avoided) const {
+JobTargets Placement::gpus(const OpenJob& job, bool avoided) const {
   const std::uint64_t needed = std::max(failures_.memory_needed(job.row.key), job.needs_bytes);
-  JobPlaces enough, less;
+  JobTargets enough, less;
   for (const auto& [id, agent] : agents_) {
     if (agent.is_leaving || job.avoided.contains(agent.profile.key()) != avoided) {
       continue;
@@ -46,43 +46,43 @@ JobPlaces Placement::gpus(const OpenJob& job, bool avoided) const {
         continue;
       }
       const bool is_enough = device.trial_memory_bytes == 0 || device.trial_memory_bytes >= needed;
-      JobPlaces& places = is_enough ? enough : less;
-      places.any_exists = true;
+      JobTargets& targets = is_enough ? enough : less;
+      targets.any_exists = true;
       const bool is_better =
-          !places.free || (lent_.is_lent(device.uuid) && !lent_.is_lent(places.free->device->uuid));
+          !targets.free || (lent_.is_lent(device.uuid) && !lent_.is_lent(targets.free->device->uuid));
       if (is_better && !jobs_.gpu_is_leased(device.uuid)) {
-        places.free = JobPlace{id, &device};
+        targets.free = JobTarget{id, &device};
       }
     }
   }
   return enough.any_exists ? enough : less;
 }
 
-JobPlaces Placement::compilers(const OpenJob& job) const {
-  const JobPlaces places = compilers(job, false);
-  return places.any_exists ? places : compilers(job, true);
+JobTargets Placement::compilers(const OpenJob& job) const {
+  const JobTargets targets = compilers(job, false);
+  return targets.any_exists ? targets : compilers(job, true);
 }
 
-JobPlaces Placement::compilers(const OpenJob& job, bool avoided) const {
+JobTargets Placement::compilers(const OpenJob& job, bool avoided) const {
   const auto may_compile = [&](const JoinedAgent& agent) {
     return !agent.is_leaving && job.avoided.contains(agent.profile.key()) == avoided;
   };
-  JobPlaces places;
+  JobTargets targets;
   std::optional<Version> newest;
   for (const auto& [id, agent] : agents_) {
     newest = may_compile(agent) ? std::max(newest, compiles_with(agent.profile, job.needs)) : newest;
   }
-  places.any_exists = newest.has_value();
+  targets.any_exists = newest.has_value();
   for (const auto& [id, agent] : agents_) {
     // A cubin of an older toolchain would be compiled again for the next caller.
     if (!newest || !may_compile(agent) || compiles_with(agent.profile, job.needs) != newest) {
       continue;
     }
-    if (!places.free && jobs_.compile_leases(id) < compile_limit_) {
-      places.free = JobPlace{id, nullptr};
+    if (!targets.free && jobs_.compile_leases(id) < compile_limit_) {
+      targets.free = JobTarget{id, nullptr};
     }
   }
-  return places;
+  return targets;
 }
 
 bool Placement::waits_behind_foreign_use(const OpenJob& job) const {
@@ -100,7 +100,7 @@ bool Placement::waits_behind_foreign_use(const OpenJob& job) const {
 }
 
 bool Placement::lent_gpu_is_free(const OpenJob& job) const {
-  const JobPlaces found = gpus(job);
+  const JobTargets found = gpus(job);
   return found.free && lent_.is_lent(found.free->device->uuid);
 }
 

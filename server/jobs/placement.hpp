@@ -13,14 +13,14 @@
 namespace cubind {
 
 /// An agent and the GPU that a job is measured on.
-struct JobPlace {
+struct JobTarget {
   std::uint64_t agent = 0;
   const OfferedDevice* device = nullptr;  // null for a job that compiles. Valid until the agents change
 };
 
-struct JobPlaces {
-  std::optional<JobPlace> free;  // the job can run there now
-  bool any_exists = false;       // the job could run somewhere that is busy or free
+struct JobTargets {
+  std::optional<JobTarget> free;  // the job can run there now
+  bool any_exists = false;        // the job could run somewhere that is busy or free
 };
 
 /// Answers from the agents' offers and the open jobs' leases at the time of the call; has no state.
@@ -34,7 +34,7 @@ class Placement {
   /// Prefers a lent GPU, because others may be in use. A job that was out of memory waits for a GPU with
   /// enough memory, if one exists, else it goes to any GPU. A job waits for other agents before it goes to
   /// one that it avoids.
-  JobPlaces places(const OpenJob& job) const;
+  JobTargets targets(const OpenJob& job) const;
   /// Whether jobs that wait for an idle GPU hold every GPU that could measure for this one.
   bool waits_behind_foreign_use(const OpenJob& job) const;
   bool lent_gpu_is_free(const OpenJob& job) const;
@@ -46,10 +46,10 @@ class Placement {
   std::optional<std::uint64_t> compiler_for(const ToolchainNeed& need) const;
 
  private:
-  JobPlaces gpus(const OpenJob& job) const;
-  JobPlaces compilers(const OpenJob& job) const;
-  JobPlaces gpus(const OpenJob& job, bool avoided) const;
-  JobPlaces compilers(const OpenJob& job, bool avoided) const;
+  JobTargets gpus(const OpenJob& job) const;
+  JobTargets compilers(const OpenJob& job) const;
+  JobTargets gpus(const OpenJob& job, bool avoided) const;
+  JobTargets compilers(const OpenJob& job, bool avoided) const;
 
   const JoinedAgents& agents_;
   const OpenJobs& jobs_;

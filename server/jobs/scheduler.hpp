@@ -232,15 +232,15 @@ class Scheduler {
   /// Whether a leased job measures trials that this one shares, because both have the same kernel or source.
   /// Then this job waits and starts with the other's results.
   bool is_measured_by_another(const OpenJob& job) const;
-  void place(OpenJob& job);
+  void assign(OpenJob& job);
   void mark_without_device(OpenJob& job);
   void begin_checks(std::uint64_t agent);
-  void try_to_grant(OpenJob& job, const JobPlace& place);
-  void grant(OpenJob& job, const JobPlace& place);
+  void try_to_grant(OpenJob& job, const JobTarget& target);
+  void grant(OpenJob& job, const JobTarget& target);
   /// The kernel that the job was submitted for. Throws FailedPrecondition if its interface has changed.
   std::shared_ptr<const KernelEntry> kernel_of(const OpenJob& job);
   /// The lease of a job without the known trials, the lease's id and its terms.
-  Lease describe(const OpenJob& job, const JobPlace& place, const KernelEntry& kernel,
+  Lease describe(const OpenJob& job, const JobTarget& target, const KernelEntry& kernel,
                  const IndexSnapshot& index);
   /// Tells the agents which jobs come next on their GPUs, so that they can compile for these ahead of time.
   void announce_next();

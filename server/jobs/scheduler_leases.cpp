@@ -175,7 +175,7 @@ void Scheduler::dispatch() {
   const Raised placing(dispatching_);
   for (const std::string& id : ranked_jobs()) {
     if (OpenJob* job = jobs_.find(id); job && !job->lease && !is_measured_by_another(*job)) {
-      place(*job);
+      assign(*job);
     }
   }
   move_to_a_lent_gpu();
@@ -215,29 +215,29 @@ std::vector<std::string> Scheduler::ranked_jobs() const {
   return ids;
 }
 
-void Scheduler::place(OpenJob& job) {
-  const JobPlaces places = placement_.places(job);
-  if (places.free) {
-    try_to_grant(job, *places.free);
+void Scheduler::assign(OpenJob& job) {
+  const JobTargets targets = placement_.targets(job);
+  if (targets.free) {
+    try_to_grant(job, *targets.free);
     return;
   }
-  if (!places.any_exists && !job.owner.empty() && job.owner == self() && !job.row.fact.from_scratch()) {
+  if (!targets.any_exists && !job.owner.empty() && job.owner == self() && !job.row.fact.from_scratch()) {
     release(job);
   }
-  if (!places.any_exists && !is_offered_elsewhere(job.row.kind, job.row.question.device_class)) {
+  if (!targets.any_exists && !is_offered_elsewhere(job.row.kind, job.row.question.device_class)) {
     mark_without_device(job);
     return;
   }
-  const bool waits = places.any_exists && placement_.waits_behind_foreign_use(job);
+  const bool waits = targets.any_exists && placement_.waits_behind_foreign_use(job);
   const JobState state = waits ? v1::Job::WAITING_FOR_IDLE_GPU : v1::Job::QUEUED;
   if (std::exchange(job.row.state, state) != state) {
     jobs_.tell(job);
   }
 }
 
-void Scheduler::try_to_grant(OpenJob& job, const JobPlace& place) {
+void Scheduler::try_to_grant(OpenJob& job, const JobTarget& target) {
   try {
-    grant(job, place);
+    grant(job, target);
   } catch (const std::exception& fault) {
     // Any error is this job's alone: the queue goes on.
     const auto* error = dynamic_cast<const Error*>(&fault);
@@ -273,7 +273,7 @@ std::shared_ptr<const KernelEntry> Scheduler::kernel_of(const OpenJob& job) {
   return kernel;
 }
 
-Lease Scheduler::describe(const OpenJob& job, const JobPlace& place, const KernelEntry& kernel,
+Lease Scheduler::describe(const OpenJob& job, const JobTarget& target, const KernelEntry& kernel,
                           const IndexSnapshot& index) {
   Lease lease;
   lease.job = job.row;
@@ -283,21 +283,21 @@ Lease Scheduler::describe(const OpenJob& job, const JobPlace& place, const Kerne
   store_.read([&](StoreReader& reader) {
     lease.job.fact.set_series(std::max(lease.job.fact.series(), last_series(reader, lease.job.question)));
   });
-  lease.facts = place.device ? place.device->device.facts : job.device.facts;
-  lease.gpu_uuid = place.device ? place.device->uuid : "";
+  lease.facts = target.device ? target.device->device.facts : job.device.facts;
+  lease.gpu_uuid = target.device ? target.device->uuid : "";
   lease.lease_ms = static_cast<std::uint32_t>(options_.lease.count());
   lease.only_when_idle = only_when_idle(job.row);
   lease.background = job.row.kind == v1::Job::TUNE && !job.is_awaited;
-  fill_search(lease, kernel, place.device, store_, index);
+  fill_search(lease, kernel, target.device, store_, index);
   return lease;
 }
 
-void Scheduler::grant(OpenJob& job, const JobPlace& place) {
+void Scheduler::grant(OpenJob& job, const JobTarget& target) {
   const auto kernel = kernel_of(job);
   const auto index = index_.snapshot();
-  Lease lease = describe(job, place, *kernel, *index);
-  if (place.device) {
-    fill_known_work(lease, *kernel->spec, *place.device, store_, *index);
+  Lease lease = describe(job, target, *kernel, *index);
+  if (target.device) {
+    fill_known_work(lease, *kernel->spec, *target.device, store_, *index);
   }
   JobRow row = job.row;
   row.state = v1::Job::RUNNING;
@@ -319,11 +319,11 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
   job.row.fact.set_fence(row.fact.fence());
   // Read before the agent can begin: what its stages take is part of what the job takes.
   const auto now = clock_.steady_now();
-  agents_.at(place.agent).link->grant(lease);
+  agents_.at(target.agent).link->grant(lease);
 
   job.row = std::move(row);
-  const DriverVersion driver = place.device ? place.device->driver : DriverVersion{};
-  jobs_.begin_lease(job, {lease.id, place.agent, lease.gpu_uuid, driver, now, now + options_.lease,
+  const DriverVersion driver = target.device ? target.device->driver : DriverVersion{};
+  jobs_.begin_lease(job, {lease.id, target.agent, lease.gpu_uuid, driver, now, now + options_.lease,
                           kernel->spec, lease.facts, now});
   jobs_.tell(job);
 }

@@ -58,7 +58,7 @@ void Scheduler::move_to_a_lent_gpu() {
   jobs_.end_lease(job);
   job.stage.clear();
   job.row.state = v1::Job::QUEUED;
-  place(job);
+  assign(job);
 }
 
 }  // namespace cubind

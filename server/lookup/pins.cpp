@@ -86,8 +86,8 @@ std::uint64_t Pins::pin(const std::string& job, std::uint64_t current) {
 
 Pins::Snapshot Pins::take(const std::string& job) {
   const std::lock_guard lock(mutex_);
-  const auto found = places_.find(job);
-  if (found == places_.end()) {
+  const auto found = by_job_.find(job);
+  if (found == by_job_.end()) {
     return nullptr;
   }
   entries_.splice(entries_.begin(), entries_, found->second);
@@ -96,14 +96,14 @@ Pins::Snapshot Pins::take(const std::string& job) {
 
 Pins::Snapshot Pins::keep(const std::string& job, Snapshot snapshot) {
   const std::lock_guard lock(mutex_);
-  const auto [place, added] = places_.try_emplace(job, entries_.end());
+  const auto [entry, added] = by_job_.try_emplace(job, entries_.end());
   if (!added) {
-    return place->second->second;
+    return entry->second->second;
   }
   entries_.emplace_front(job, std::move(snapshot));
-  place->second = entries_.begin();
+  entry->second = entries_.begin();
   if (entries_.size() > capacity_) {
-    places_.erase(entries_.back().first);
+    by_job_.erase(entries_.back().first);
     entries_.pop_back();
   }
   return entries_.front().second;

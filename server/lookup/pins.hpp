@@ -44,7 +44,7 @@ class Pins {
   const std::size_t capacity_;
   std::mutex mutex_;
   Entries entries_;                                            // guarded by mutex_; most recently asked first
-  std::unordered_map<std::string, Entries::iterator> places_;  // guarded by mutex_
+  std::unordered_map<std::string, Entries::iterator> by_job_;  // guarded by mutex_
 };
 
 }  // namespace cubind

@@ -10,10 +10,10 @@ CarryOver Revisions::for_question(const Question& question) {
 
 std::optional<CarriedOver> Revisions::carried(const Question& question, const RecordRow& record,
                                               const DeviceFacts& facts) {
-  const RevisedRecord place{question.spec_revision, record.id};
+  const RevisedRecord key{question.spec_revision, record.id};
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = known_.find(place); found != known_.end()) {
+    if (const auto found = known_.find(key); found != known_.end()) {
       return found->second;
     }
   }
@@ -22,7 +22,7 @@ std::optional<CarriedOver> Revisions::carried(const Question& question, const Re
   if (known_.size() >= capacity_) {
     known_.clear();
   }
-  known_.emplace(place, carried);
+  known_.emplace(key, carried);
   return carried;
 }
 

@@ -87,7 +87,7 @@ std::pair<DeviceConstants, std::string> limits_of(std::uint32_t capability,
 }
 
 void to_wire(const Thinning& from, v1::CheckKernelReply::Thinning& to) {
-  to.set_place(from.place);
+  to.set_where(from.where);
   to.set_condition(from.condition);
   to.set_rejected(from.rejected);
   to.set_left(from.left);
@@ -258,14 +258,14 @@ void CheckCall::go_on() {
 }
 
 void CheckCall::count(const Problem& problem) {
-  const int place = reply_.problems_size();
+  const int index = reply_.problems_size();
   try {
     count_for_all(problem);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::InvalidArgument) {
       throw;
     }
-    auto& report = place < reply_.problems_size() ? *reply_.mutable_problems(place) : *reply_.add_problems();
+    auto& report = index < reply_.problems_size() ? *reply_.mutable_problems(index) : *reply_.add_problems();
     to_wire(problem, *report.mutable_problem());
     report.set_error(error.what());
     if (!fault_) {

@@ -136,7 +136,7 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   reply.set_cubin_bytes(counts.cubin_bytes);
   reply.set_cubin_limit_bytes(context.budget.max_bytes());
   reply.set_cubins_evicted(context.budget.evicted());
-  reply.set_store_path(context.store.place());
+  reply.set_store_path(context.store.location());
   const auto reason = context.store.read_only_reason();
   reply.set_read_only(reason.has_value());
   reply.set_read_only_reason(reason.value_or(""));

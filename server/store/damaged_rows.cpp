@@ -7,7 +7,7 @@ namespace cubind::store {
 void DamagedRows::leave_out(const Error& damage) {
   {
     const std::lock_guard lock(mutex_);
-    if (!places_.insert(damage.where()).second) {
+    if (!locations_.insert(damage.where()).second) {
       return;
     }
   }
@@ -16,12 +16,12 @@ void DamagedRows::leave_out(const Error& damage) {
 
 std::uint64_t DamagedRows::count() const {
   const std::lock_guard lock(mutex_);
-  return places_.size();
+  return locations_.size();
 }
 
-std::set<std::string> DamagedRows::places() const {
+std::set<std::string> DamagedRows::locations() const {
   const std::lock_guard lock(mutex_);
-  return places_;
+  return locations_;
 }
 
 }  // namespace cubind::store

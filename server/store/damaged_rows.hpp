@@ -17,11 +17,11 @@ class DamagedRows {
   void leave_out(const Error& damage);
   std::uint64_t count() const;
   /// Table, row and column of each.
-  std::set<std::string> places() const;
+  std::set<std::string> locations() const;
 
  private:
   mutable std::mutex mutex_;
-  std::set<std::string> places_;  // guarded by mutex_
+  std::set<std::string> locations_;  // guarded by mutex_
 };
 
 }  // namespace cubind::store

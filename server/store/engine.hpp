@@ -22,7 +22,7 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   /// Where the store lies, for people: a path, or a URL without a password. Any thread.
-  virtual std::string place() const = 0;
+  virtual std::string location() const = 0;
   /// A new connection for reading. Any thread.
   virtual std::unique_ptr<Connection> connect_reader() = 0;
   /// A copy of one committed state (Store::snapshot). Any thread.

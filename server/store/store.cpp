@@ -39,7 +39,7 @@ Store::Store(unsigned readers, std::unique_ptr<store::DamagedRows> damaged,
 
 Store::~Store() = default;
 
-std::string Store::place() const { return engine_->place(); }
+std::string Store::location() const { return engine_->location(); }
 
 void Store::read(const std::function<void(StoreReader&)>& body) {
   try {

@@ -55,7 +55,7 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   /// Where it lies: the path of a file, or the URL of a database.
-  std::string place() const;
+  std::string location() const;
 
   /// Runs `body` with a reading connection; all of its reads see one committed state.
   void read(const std::function<void(StoreReader&)>& body);

@@ -7,7 +7,7 @@
 namespace cubind {
 namespace {
 
-std::string place(const std::string& file, std::string_view list, std::size_t index) {
+std::string location_of(const std::string& file, std::string_view list, std::size_t index) {
   return file + " /" + std::string(list) + "/" + std::to_string(index);
 }
 
@@ -55,7 +55,7 @@ class Import {
  private:
   void add_record(std::size_t index, const std::string& name_space) {
     ask(interrupt_);
-    RecordRow row = record_row(table_.records[index], place(file_, "records", index));
+    RecordRow row = record_row(table_.records[index], location_of(file_, "records", index));
     if (replayed_[row.question.device_class]) {
       row.evidence = Evidence::Replayed;
     } else if (row.evidence != Evidence::Shipped) {
@@ -71,8 +71,8 @@ class Import {
   void add_trial(std::size_t index) {
     ask(interrupt_);
     const TableTrial& trial = table_.trials[index];
-    const TrialRow row =
-        to_row(trial, policy_from_table(trial.context.policy, place(file_, "trials", index) + "/policy"));
+    const TrialRow row = to_row(
+        trial, policy_from_table(trial.context.policy, location_of(file_, "trials", index) + "/policy"));
     if (!store_.put_trial(row)) {
       return;
     }
@@ -117,15 +117,15 @@ class Import {
 
 }  // namespace
 
-RecordRow record_row(const TableRecord& record, const std::string& place) {
+RecordRow record_row(const TableRecord& record, const std::string& where) {
   const TableContext& context = record.context;
   RecordRow row;
   row.question = {context.kernel,
                   record.interface,
                   context.problem,
                   context.device_class,
-                  policy_from_table(context.policy, place + "/policy"),
-                  numerics_from_table(record.numerics, place + "/numerics"),
+                  policy_from_table(context.policy, where + "/policy"),
+                  numerics_from_table(record.numerics, where + "/numerics"),
                   record.name_space};
   row.key = record_key(row.question).digest;
   row.configuration = context.configuration;
@@ -147,7 +147,7 @@ void put_own_records(StoreWriter& store, const Table& table, const std::string& 
     store.put_device_class(derive_device_class(device.facts, file + " /devices"));
   }
   for (std::size_t i = 0; i < table.records.size(); ++i) {
-    store.put_record(record_row(table.records[i], place(file, "records", i)));
+    store.put_record(record_row(table.records[i], location_of(file, "records", i)));
   }
 }
 

@@ -22,8 +22,8 @@ struct ImportReport {
 ImportReport import_table(StoreWriter& store, const Table& table, const std::string& file,
                           const std::string& name_space, const Interrupt& interrupt = {});
 
-/// A record as a row with its own evidence. Throws as import_table() does; `place` is for the message.
-RecordRow record_row(const TableRecord& record, const std::string& place);
+/// A record as a row with its own evidence. Throws as import_table() does; `where` is for the message.
+RecordRow record_row(const TableRecord& record, const std::string& where);
 
 /// Writes devices and records with their own evidence: for a table that is trusted like this store's own
 /// measurements, as that of a signed bundle.

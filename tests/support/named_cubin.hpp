@@ -25,8 +25,8 @@ inline std::string named_cubin(const std::string& symbol, const std::string& cod
     names += name + '\0';
     contents += content;
   };
-  const std::string place_of_name = number(std::uint32_t{1});
-  const std::string function = place_of_name + std::string{'\x12', '\x10'} + number(std::uint16_t{4}) +
+  const std::string offset_of_name = number(std::uint32_t{1});
+  const std::string function = offset_of_name + std::string{'\x12', '\x10'} + number(std::uint16_t{4}) +
                                number(std::uint64_t{0}) + number(std::uint64_t{code.size()});
   add(".strtab", 3, 0, '\0' + symbol + '\0');
   add(".symtab", 2, 1, std::string(24, '\0') + function);

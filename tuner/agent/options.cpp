@@ -49,15 +49,15 @@ std::string default_agent_id() {
 // In a package it lies next to bin/, in a wheel's Python package next to _programs/.
 std::filesystem::path find_triton_worker() {
   const std::filesystem::path prefix = executable_dir().parent_path();
-  std::vector<std::filesystem::path> places{prefix / "triton" / "worker",
-                                            prefix.parent_path() / "triton" / "worker"};
+  std::vector<std::filesystem::path> folders{prefix / "triton" / "worker",
+                                             prefix.parent_path() / "triton" / "worker"};
   if (const auto tree = source_tree_around(executable_dir())) {
-    places.push_back(*tree / "python" / "cubind" / "triton" / "worker");
+    folders.push_back(*tree / "python" / "cubind" / "triton" / "worker");
   }
-  for (const std::filesystem::path& place : places) {
+  for (const std::filesystem::path& folder : folders) {
     std::error_code failed;
-    if (std::filesystem::exists(place / "__main__.py", failed)) {
-      return place;
+    if (std::filesystem::exists(folder / "__main__.py", failed)) {
+      return folder;
     }
   }
   return {};

@@ -20,13 +20,13 @@ constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 
 using Kind = IncludeReference::Kind;
 
-std::string place(std::string_view file, std::size_t line) {
+std::string location(std::string_view file, std::size_t line) {
   return std::string(file) + ":" + std::to_string(line);
 }
 
 [[noreturn]] void refuse_absolute(std::string_view file, const IncludeReference& reference) {
   throw Error(
-      ErrorCode::InvalidArgument, place(file, reference.line),
+      ErrorCode::InvalidArgument, location(file, reference.line),
       "#include of the absolute path " + quoted(reference.name) +
           ": only the spec's own files, its \"headers\" folders and the CUDA toolkit can be included");
 }
@@ -67,7 +67,7 @@ class ClosureBuilder {
   std::string process_own(const std::string& path, const std::string& content) {
     IncludeScan scan = scan_includes(content);
     if (scan.trigraph_line != 0) {
-      throw Error(ErrorCode::InvalidArgument, place(path, scan.trigraph_line),
+      throw Error(ErrorCode::InvalidArgument, location(path, scan.trigraph_line),
                   "the trigraphs ?\?= and ?\?/ are not supported: write # and \\");
     }
     macros_.insert(macros_.end(), scan.macros.begin(), scan.macros.end());
@@ -216,7 +216,7 @@ class ClosureBuilder {
     }
     const auto [alias, fresh] = aliases_.emplace(reference.name, name);
     if (alias->second != name || (fresh && taken_.contains(reference.name))) {
-      throw Error(ErrorCode::InvalidArgument, place(from.path, reference.line),
+      throw Error(ErrorCode::InvalidArgument, location(from.path, reference.line),
                   "the include by macro " + quoted(from.include.name) + " names " + quoted(reference.name) +
                       ", which means different files in different folders: define it as the path from the "
                       "spec's folder or from one of its \"headers\"");

@@ -21,7 +21,7 @@ void require_samples(std::size_t count) {
 }
 
 // Reorders `values`.
-double median_in_place(std::vector<double>& values) {
+double select_median(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
   if (values.size() % 2 == 1) {
@@ -53,8 +53,8 @@ class DrawnLocation {
       ++counts_[ranks_[index]];
     }
     const std::size_t middle = drawn.size() / 2;
-    const double upper = at_place(middle);
-    return drawn.size() % 2 == 1 ? upper : (at_place(middle - 1) + upper) / 2;
+    const double upper = value_at(middle);
+    return drawn.size() % 2 == 1 ? upper : (value_at(middle - 1) + upper) / 2;
   }
 
  private:
@@ -66,9 +66,9 @@ class DrawnLocation {
     return sum / static_cast<double>(drawn.size());
   }
 
-  double at_place(std::size_t place) const {
+  double value_at(std::size_t index) const {
     std::size_t rank = 0;
-    for (std::size_t before = counts_[0]; before <= place; before += counts_[rank]) {
+    for (std::size_t before = counts_[0]; before <= index; before += counts_[rank]) {
       ++rank;
     }
     return sorted_[rank];
@@ -128,7 +128,7 @@ ConfidenceInterval percentile_interval(std::vector<double>& statistics, double c
 double median(std::span<const double> samples) {
   require_samples(samples.size());
   std::vector<double> values(samples.begin(), samples.end());
-  return median_in_place(values);
+  return select_median(values);
 }
 
 double mean(std::span<const double> samples) {
@@ -174,14 +174,14 @@ PairedRatio paired_ratio(std::span<const double> a, std::span<const double> b, d
       means.push_back(std::sqrt(ratios[i] * ratios[j]));
     }
   }
-  const auto at_place = [&](std::size_t place) {
-    std::ranges::nth_element(means, means.begin() + static_cast<std::ptrdiff_t>(place));
-    return means[place];
+  const auto value_at = [&](std::size_t index) {
+    std::ranges::nth_element(means, means.begin() + static_cast<std::ptrdiff_t>(index));
+    return means[index];
   };
   const std::size_t outside = outside_of_interval(a.size(), confidence);
   const std::size_t last = means.size() - 1;
-  const double ratio = std::sqrt(at_place(last / 2) * at_place(means.size() / 2));
-  return {ratio, {at_place(outside), at_place(last - outside)}};
+  const double ratio = std::sqrt(value_at(last / 2) * value_at(means.size() / 2));
+  return {ratio, {value_at(outside), value_at(last - outside)}};
 }
 
 }  // namespace cubind

@@ -53,16 +53,16 @@ std::vector<std::size_t> choose_finalists(std::span<const Screened> screened, do
       std::ranges::count_if(ranked, [](const Screened& one) { return one.must_compete; }));
   const bool are_short = !ranked.empty() && is_short(ranked.front().value_us, tick_us, settings);
   const std::size_t most = are_short ? settings.short_finalists : settings.max_finalists;
-  std::size_t places = most > must ? most - must : 0;
+  std::size_t others = most > must ? most - must : 0;
   std::vector<std::size_t> finalists;
   for (const Screened& one : ranked) {
     const bool near =
         !beyond(one.value_us, ranked.front().value_us, last_margin(are_short, settings), tick_us, settings);
-    if (!one.must_compete && (!near || places == 0)) {
+    if (!one.must_compete && (!near || others == 0)) {
       continue;
     }
     if (!one.must_compete) {
-      --places;
+      --others;
     }
     finalists.push_back(one.candidate);
   }

@@ -28,9 +28,9 @@ std::string list_of(const std::vector<EntryParameter>& parameters) {
   return join(all, ", ");
 }
 
-void compare_arguments(const LaunchTemplate& launch, const std::string& place,
+void compare_arguments(const LaunchTemplate& launch, const std::string& where,
                        const std::vector<EntryParameter>& parameters, std::vector<EntryFault>& faults) {
-  const std::string list = place + "/arguments";
+  const std::string list = where + "/arguments";
   const auto symbols = static_cast<std::size_t>(
       std::ranges::count(launch.parameters, ParameterSource::Symbol, &ParameterTemplate::source));
   if (parameters.size() != launch.parameters.size() - symbols) {
@@ -53,7 +53,7 @@ void compare_arguments(const LaunchTemplate& launch, const std::string& place,
   }
 }
 
-void compare_variables(const Launch& launch, const std::string& place, const CompiledEntries& entries,
+void compare_variables(const Launch& launch, const std::string& where, const CompiledEntries& entries,
                        std::vector<EntryFault>& faults) {
   for (std::size_t i = 0; i < launch.parameters.size(); ++i) {
     const Parameter& argument = launch.parameters[i];
@@ -63,7 +63,7 @@ void compare_variables(const Launch& launch, const std::string& place, const Com
     }
     const std::uint64_t bytes = variable->second.variable_bytes;
     if (bytes > 0 && argument.extent_bytes > bytes) {
-      faults.push_back({place + "/arguments/" + std::to_string(i),
+      faults.push_back({where + "/arguments/" + std::to_string(i),
                         argument.name + " has " + std::to_string(argument.extent_bytes) +
                             " bytes, the variable " + argument.variable + " holds " + std::to_string(bytes),
                         true});
@@ -105,16 +105,16 @@ std::string grid_fault(const Dim3& grid, const CubinEntry& limits) {
          " blocks, and the grid must be a multiple of that along each axis";
 }
 
-void compare_limits(const Launch& launch, const std::string& place, const CubinEntry& limits,
+void compare_limits(const Launch& launch, const std::string& where, const CubinEntry& limits,
                     std::vector<EntryFault>& faults) {
   if (const std::string cause = block_fault(launch.block, limits); !cause.empty()) {
     faults.push_back(
-        {place + "/block",
+        {where + "/block",
          launch.entry + " is launched with blocks of " + to_string(launch.block) + " threads, " + cause,
          true});
   }
   if (const std::string cause = cluster_fault(launch, limits); !cause.empty()) {
-    faults.push_back({place + "/cluster",
+    faults.push_back({where + "/cluster",
                       launch.entry + " is launched " +
                           (launch.cluster ? "with clusters of " + to_string(*launch.cluster) + " blocks"
                                           : "without clusters") +
@@ -122,7 +122,7 @@ void compare_limits(const Launch& launch, const std::string& place, const CubinE
                       true});
   }
   if (const std::string cause = grid_fault(launch.grid, limits); !cause.empty()) {
-    faults.push_back({place + "/grid",
+    faults.push_back({where + "/grid",
                       launch.entry + " is launched with a grid of " + to_string(launch.grid) + ", " + cause,
                       true});
   }
@@ -156,17 +156,17 @@ std::vector<EntryFault> entry_faults(const PlanTemplate& launches, const LaunchP
   auto planned = plan.launches.begin();  // those with a zero in their grid are not in it
   for (std::size_t i = 0; i < launches.launches.size(); ++i) {
     const LaunchTemplate& launch = launches.launches[i];
-    const std::string place = launches.place + "/launches/" + std::to_string(i);
+    const std::string where = launches.where + "/launches/" + std::to_string(i);
     const auto entry = entries.find(launch.entry);
     const bool is_launched = planned != plan.launches.end() && planned->entry == launch.entry;
     if (entry != entries.end() && entry->second.parameters) {
-      compare_arguments(launch, place, *entry->second.parameters, faults);
+      compare_arguments(launch, where, *entry->second.parameters, faults);
     }
     if (entry != entries.end() && is_launched) {
-      compare_limits(*planned, place, entry->second.limits, faults);
+      compare_limits(*planned, where, entry->second.limits, faults);
     }
     if (is_launched) {
-      compare_variables(*planned, place, entries, faults);
+      compare_variables(*planned, where, entries, faults);
     }
     planned += is_launched ? 1 : 0;
   }

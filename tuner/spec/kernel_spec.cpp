@@ -112,12 +112,12 @@ std::int64_t evaluate_count(const std::string& text, const Scope& scope, const P
   return value;
 }
 
-std::string place_of_data(const KernelSpec& spec, const ArgumentSpec& argument) {
+std::string location_of_data(const KernelSpec& spec, const ArgumentSpec& argument) {
   return spec.file + " /arguments/" + argument.name + "/fill/npy";
 }
 
 NpyArray read_data(const KernelSpec& spec, const ArgumentSpec& argument) {
-  const std::string where = place_of_data(spec, argument);
+  const std::string where = location_of_data(spec, argument);
   const SourceFile* found = spec.bundled_file(argument.fill.file);
   if (found == nullptr) {
     throw Error(ErrorCode::Internal, where, quoted(argument.fill.file) + " is not in the bundle");
@@ -349,10 +349,10 @@ void KernelSpec::check_file_type(const ArgumentSpec& argument, const Problem& pr
   const DType type = element_type(argument, problem);
   const bool is_float8 = type == DType::E4m3 || type == DType::E5m2;  // which NumPy has as bytes
   if (array.type != type && !(is_float8 && array.type == DType::U8)) {
-    refuse(place_of_data(*this, argument), quoted(argument.fill.file) + " has elements of " +
-                                               std::string(to_string(array.type)) + ", the buffer has " +
-                                               std::string(to_string(type)) +
-                                               ": convert the array with astype() before numpy.save()");
+    refuse(location_of_data(*this, argument), quoted(argument.fill.file) + " has elements of " +
+                                                  std::string(to_string(array.type)) + ", the buffer has " +
+                                                  std::string(to_string(type)) +
+                                                  ": convert the array with astype() before numpy.save()");
   }
 }
 
@@ -363,10 +363,10 @@ NpyArray KernelSpec::file_data(const ArgumentSpec& argument, const Problem& prob
       argument.extent, problem_scope(problem), problem, file + " /arguments/" + argument.name + "/extent"));
   if (array.elements != elements) {
     const std::string of = to_string(problem);
-    refuse(place_of_data(*this, argument), quoted(argument.fill.file) + " has the shape " +
-                                               shape_text(array) + ", " + std::to_string(array.elements) +
-                                               " elements; the buffer has " + std::to_string(elements) +
-                                               (of.empty() ? "" : " for " + of));
+    refuse(location_of_data(*this, argument), quoted(argument.fill.file) + " has the shape " +
+                                                  shape_text(array) + ", " + std::to_string(array.elements) +
+                                                  " elements; the buffer has " + std::to_string(elements) +
+                                                  (of.empty() ? "" : " for " + of));
   }
   return array;
 }

@@ -99,7 +99,7 @@ PlanTemplate KernelSpec::plan_template(const Problem& problem, const Configurati
 
 PlanTemplate KernelSpec::reference_template(const Problem& problem) const {
   PlanTemplate plan;
-  plan.place = "/reference";
+  plan.where = "/reference";
   for (const LaunchSpec& from : reference.launches) {
     plan.launches.push_back(launch(*this, from, problem, {}));
   }

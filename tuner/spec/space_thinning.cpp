@@ -84,12 +84,12 @@ std::vector<Thinning> thin_out(const KernelSpec& spec, const Problem& problem, c
     }
     const bool is_constraint = i < spec.constraints.size();
     if (counted == Counted::Yes && (is_constraint || left < before)) {
-      auto [place, condition] = all->name(i);
+      auto [where, condition] = all->name(i);
       if (!is_constraint) {
         const std::string why = first_rejection(spec, all, checks, within_limit);
         condition += why.empty() ? "" : " (" + why + ")";
       }
-      steps.push_back({std::move(place), std::move(condition), before - left, left});
+      steps.push_back({std::move(where), std::move(condition), before - left, left});
     }
   }
   return steps;
@@ -101,7 +101,7 @@ std::string what_leaves_none(const KernelSpec& spec, const Problem& problem, con
   if (steps.empty() || steps.back().left > 0) {
     return "";
   }
-  return steps.back().place + ": " + steps.back().condition;
+  return steps.back().where + ": " + steps.back().condition;
 }
 
 }  // namespace cubind

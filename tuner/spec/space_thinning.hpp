@@ -11,7 +11,7 @@
 namespace cubind {
 
 struct Thinning {
-  std::string place;           // "/constraints/2", "/launches/0"
+  std::string where;           // "/constraints/2", "/launches/0"
   std::string condition;       // "VECTOR * sizeof(T) <= 16"; a launch limit's with the first that it rejects
   std::uint64_t rejected = 0;  // of those that the conditions before it left
   std::uint64_t left = 0;

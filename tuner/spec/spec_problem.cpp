@@ -90,10 +90,10 @@ BucketRule read_bucket(const JsonNode& node) {
   return rule;
 }
 
-DimSpec& find_dim(KernelSpec& spec, const JsonNode& place, const std::string& name) {
+DimSpec& find_dim(KernelSpec& spec, const JsonNode& node, const std::string& name) {
   const auto found = std::ranges::find(spec.dims, name, &DimSpec::name);
   if (found == spec.dims.end()) {
-    place.fail(quoted(name) + " is not a dim" + suggestion(name, names_of(spec.dims)));
+    node.fail(quoted(name) + " is not a dim" + suggestion(name, names_of(spec.dims)));
   }
   return *found;
 }

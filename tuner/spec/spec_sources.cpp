@@ -29,17 +29,17 @@ constexpr std::uint64_t kMaxTtirBytes = 4u << 20;  // Triton takes 6.5 GB for 78
 // The scanner knows sources and lines; here the spec's file and pointer are put before them.
 IncludeClosure closure_of(const KernelSpec& spec, const std::string& source, std::string_view pointer,
                           const IncludeSearch& search) {
-  const std::string place = spec.file + " " + std::string(pointer);
+  const std::string where = spec.file + " " + std::string(pointer);
   try {
     return include_closure(source, search);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::NotFound) {
       throw Error(
-          ErrorCode::InvalidArgument, place,
+          ErrorCode::InvalidArgument, where,
           quoted(source) + " does not exist: it must lie in or below the spec's folder and be readable");
     }
     throw Error(error.code() == ErrorCode::ResourceExhausted ? error.code() : ErrorCode::InvalidArgument,
-                place, error.what());
+                where, error.what());
   }
 }
 
@@ -90,18 +90,18 @@ std::vector<FileMacro> file_macros(const KernelSpec& spec) {
   return macros;
 }
 
-std::string ttir_place(const KernelSpec& spec, const TritonVariant& variant) {
+std::string ttir_location(const KernelSpec& spec, const TritonVariant& variant) {
   return spec.file + " /configurations: " + variant.path();
 }
 
 void check_ttir(const KernelSpec& spec, const TritonVariant& variant, const std::string& text) {
   if (text.size() > kMaxTtirBytes) {
-    throw Error(ErrorCode::InvalidArgument, ttir_place(spec, variant),
+    throw Error(ErrorCode::InvalidArgument, ttir_location(spec, variant),
                 std::to_string(text.size()) + " bytes of TTIR, at most " + std::to_string(kMaxTtirBytes) +
                     " are allowed");
   }
   if (Digest::of(text) != variant.ttir) {
-    throw Error(ErrorCode::InvalidArgument, ttir_place(spec, variant),
+    throw Error(ErrorCode::InvalidArgument, ttir_location(spec, variant),
                 "its content has another SHA-256 than its name");
   }
 }
@@ -127,7 +127,7 @@ void add_ttir_digests(KernelSpec& spec, const IncludeSearch& search) {
     if (texts.insert(variant.path()).second) {
       const auto text = search.own(variant.path());
       if (!text) {
-        throw Error(ErrorCode::InvalidArgument, ttir_place(spec, variant), "the file is missing");
+        throw Error(ErrorCode::InvalidArgument, ttir_location(spec, variant), "the file is missing");
       }
       check_ttir(spec, variant, *text);
     }
@@ -188,17 +188,17 @@ void check_bundle(const KernelSpec& spec, const SpecBundle& bundle) {
   for (std::size_t i = 0; i < bundle.files.size(); ++i) {
     const std::string& path = bundle.files[i].path;
     const fs::path parsed(path);
-    const std::string place = spec.file + " file " + quoted(path);
+    const std::string where = spec.file + " file " + quoted(path);
     if (path.empty() || parsed.is_absolute() || parsed.lexically_normal().generic_string() != path) {
-      throw Error(ErrorCode::InvalidArgument, place,
+      throw Error(ErrorCode::InvalidArgument, where,
                   "a path is relative to the spec's folder and normalized");
     }
     if ((path == ".." || path.starts_with("../")) && !in_headers_folder(spec, path)) {
-      throw Error(ErrorCode::InvalidArgument, place,
+      throw Error(ErrorCode::InvalidArgument, where,
                   "it lies outside of the spec's folder and in none of /headers");
     }
     if (i > 0 && bundle.files[i - 1].path == path) {
-      throw Error(ErrorCode::InvalidArgument, place, "it is given twice");
+      throw Error(ErrorCode::InvalidArgument, where, "it is given twice");
     }
     bytes += bundle.files[i].content.size();
   }

@@ -78,7 +78,7 @@ void read_output_tolerances(const JsonNode& node, const SpecScopes& scopes, Kern
 }
 
 // Where the type of an output stands: of a type of the problem, in the list of its choices.
-JsonNode place_of(const JsonNode& root, const KernelSpec& spec, const ArgumentSpec& argument, DType type) {
+JsonNode node_of(const JsonNode& root, const KernelSpec& spec, const ArgumentSpec& argument, DType type) {
   const auto named = std::ranges::find(spec.types, argument.type, &TypeSpec::name);
   if (named == spec.types.end()) {
     return root.at("arguments").at(argument.name).at("buffer");
@@ -113,7 +113,7 @@ void check_tolerances(const JsonNode& root, const KernelSpec& spec) {
         text.append(" has no tolerance in /tolerance, as in ").append(example);
         text.append(is_floating(type) ? ": {\"rtol\": 1e-3, \"atol\": 1e-5}"
                                       : ": {\"rtol\": 0, \"atol\": 0}");
-        place_of(root, spec, argument, type).fail(std::move(text));
+        node_of(root, spec, argument, type).fail(std::move(text));
       }
     }
   }

@@ -41,11 +41,11 @@ std::string chosen(const ByConfiguration& values, std::size_t low, std::size_t h
          chosen(values, low, middle) + "):(" + chosen(values, middle, high) + ")";
 }
 
-std::string expression_of(const ByConfiguration& values, const JsonNode& place) {
+std::string expression_of(const ByConfiguration& values, const JsonNode& node) {
   std::string text = chosen(values, 0, values.size());
   if (text.size() > ExpressionLimits{}.max_length) {
-    place.fail("the grids of " + std::to_string(values.size()) +
-               " configurations differ from each other: fewer configurations are supported then");
+    node.fail("the grids of " + std::to_string(values.size()) +
+              " configurations differ from each other: fewer configurations are supported then");
   }
   return text;
 }
@@ -219,7 +219,7 @@ void check_data(const JsonNode& arguments, const KernelSpec& spec) {
 }
 
 void make_launch(const JsonNode& root, const Configurations& all, KernelSpec& spec) {
-  const JsonNode place = root.at("configurations");
+  const JsonNode node = root.at("configurations");
   LaunchSpec launch;
   // Without the configuration: equal texts with equal options are one artifact, whose entry has one name.
   launch.entry = read_entry(root.at("triton").at("entry"));
@@ -227,9 +227,9 @@ void make_launch(const JsonNode& root, const Configurations& all, KernelSpec& sp
     launch.arguments.push_back(argument.name);
   }
   for (const ByConfiguration& axis : all.grid) {
-    launch.grid.push_back(expression_of(axis, place));
+    launch.grid.push_back(expression_of(axis, node));
   }
-  launch.block = {expression_of(all.threads, place)};
+  launch.block = {expression_of(all.threads, node)};
   spec.launches.push_back(std::move(launch));
 }
 

@@ -50,11 +50,11 @@ class Checker {
       findings_.push_back({fault.where(), fault.cause()});
     }
     for (std::size_t i = 0; i < parts_.table.records.size(); ++i) {
-      place_ = file_ + " /records/" + std::to_string(parts_.record_places[i]);
+      where_ = file_ + " /records/" + std::to_string(parts_.record_indices[i]);
       check(parts_.table.records[i]);
     }
     for (std::size_t i = 0; i < parts_.table.trials.size(); ++i) {
-      place_ = file_ + " /trials/" + std::to_string(parts_.trial_places[i]);
+      where_ = file_ + " /trials/" + std::to_string(parts_.trial_indices[i]);
       check(parts_.table.trials[i]);
     }
     return std::move(findings_);
@@ -62,10 +62,10 @@ class Checker {
 
  private:
   void add(const std::string& member, std::string cause) {
-    findings_.push_back({place_ + member, std::move(cause)});
+    findings_.push_back({where_ + member, std::move(cause)});
   }
   void add_outdated(const std::string& member, std::string cause) {
-    findings_.push_back({place_ + member, std::move(cause), true});
+    findings_.push_back({where_ + member, std::move(cause), true});
   }
 
   // Nothing is known of a device that has a fault itself.
@@ -218,7 +218,7 @@ class Checker {
     }
     const auto today = trial_key_under(spec, configuration,
                                        {context.problem, context.device_class, constants(context),
-                                        policy_from_table(context.policy, place_ + "/policy"), context.driver,
+                                        policy_from_table(context.policy, where_ + "/policy"), context.driver,
                                         context.architecture, context.toolchain});
     if (today != context.trial) {
       add_outdated("/trial",
@@ -244,7 +244,7 @@ class Checker {
     if (outcome == Outcome::Correct) {
       return;
     }
-    add("/trial", "/trials/" + std::to_string(parts_.trial_places[found->second]) + " ended as " +
+    add("/trial", "/trials/" + std::to_string(parts_.trial_indices[found->second]) + " ended as " +
                       std::string(to_string(outcome)) + ": it is not a winner");
   }
 
@@ -259,7 +259,7 @@ class Checker {
   std::map<TrialIdentity, std::size_t> trials_;
   std::map<std::string, CheckedKernel> kernels_;
   std::set<std::string> interfaces_told_;  // kernels
-  std::string place_;                      // of the current row
+  std::string where_;                      // of the current row
   std::vector<TableFinding> findings_;
 };
 

@@ -29,20 +29,20 @@ class Merged {
 
   void add(const std::vector<Row>& rows, const std::string& file) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::string place = file + " /" + list_ + "/" + std::to_string(i);
-      const auto [known, added] = chosen_.try_emplace(identity_of(rows[i]), Chosen{&rows[i], place});
+      const std::string where = file + " /" + list_ + "/" + std::to_string(i);
+      const auto [known, added] = chosen_.try_emplace(identity_of(rows[i]), Chosen{&rows[i], where});
       if (added) {
         continue;
       }
       Chosen& chosen = known->second;
       if (!may_share_key(*chosen.row, rows[i])) {
-        throw Error(ErrorCode::InvalidArgument, place,
-                    "has the trial key of " + chosen.place +
+        throw Error(ErrorCode::InvalidArgument, where,
+                    "has the trial key of " + chosen.where +
                         " with another problem, device, policy or driver branch: one of the two was changed "
                         "by hand; measure it again");
       }
       if (outranks(rows[i], *chosen.row)) {
-        chosen = {&rows[i], place};
+        chosen = {&rows[i], where};
       }
     }
   }
@@ -58,7 +58,7 @@ class Merged {
  private:
   struct Chosen {
     const Row* row;
-    std::string place;
+    std::string where;
   };
   std::string list_;
   std::map<decltype(identity_of(std::declval<const Row&>())), Chosen> chosen_;

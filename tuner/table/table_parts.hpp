@@ -14,9 +14,9 @@
 namespace cubind {
 
 struct TableParts {
-  Table table;                                           // without the elements that have faults
-  std::vector<std::size_t> record_places, trial_places;  // of each: its index in the file
-  std::vector<Error> faults;                             // in the order of the file
+  Table table;                                             // without the elements that have faults
+  std::vector<std::size_t> record_indices, trial_indices;  // of each: its index in the file
+  std::vector<Error> faults;                               // in the order of the file
 };
 
 /// Throws what makes the document no table, and the fault of an element that reaches `max_faults`.

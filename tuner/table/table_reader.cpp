@@ -10,7 +10,7 @@ namespace cubind {
 namespace {
 
 template <typename Identity>
-using Places = std::map<Identity, std::size_t>;
+using Indices = std::map<Identity, std::size_t>;
 
 class Reader {
  public:
@@ -28,20 +28,20 @@ class Reader {
         node.fail("the table has this class twice");
       }
     });
-    Places<RecordIdentity> records;
-    for_each("records", [&](const JsonNode& node, std::size_t place) {
+    Indices<RecordIdentity> records;
+    for_each("records", [&](const JsonNode& node, std::size_t index) {
       TableRecord record = read_record(node);
       check_evidence(node, record);
-      check_element(node, place, record, records);
+      check_element(node, index, record, records);
       parts_.table.records.push_back(std::move(record));
-      parts_.record_places.push_back(place);
+      parts_.record_indices.push_back(index);
     });
-    Places<TrialIdentity> trials;
-    for_each("trials", [&](const JsonNode& node, std::size_t place) {
+    Indices<TrialIdentity> trials;
+    for_each("trials", [&](const JsonNode& node, std::size_t index) {
       TableTrial trial = read_trial(node);
-      check_element(node, place, trial, trials);
+      check_element(node, index, trial, trials);
       parts_.table.trials.push_back(std::move(trial));
-      parts_.trial_places.push_back(place);
+      parts_.trial_indices.push_back(index);
     });
     return std::move(parts_);
   }
@@ -52,11 +52,11 @@ class Reader {
     if (list == "trials" && !root_.contains(list)) {
       return;
     }
-    std::size_t place = 0;
+    std::size_t index = 0;
     for (const JsonNode& node : root_.at(list).elements()) {
       ask(interrupt_);
       try {
-        read(node, place++);
+        read(node, index++);
       } catch (const Error& fault) {
         if (parts_.faults.size() + 1 >= max_faults_) {
           throw;
@@ -67,12 +67,12 @@ class Reader {
   }
 
   template <typename Element, typename Identity>
-  void check_element(const JsonNode& node, std::size_t place, const Element& element,
-                     Places<Identity>& seen) const {
+  void check_element(const JsonNode& node, std::size_t index, const Element& element,
+                     Indices<Identity>& seen) const {
     if (!classes_.contains(element.context.device_class)) {
       node.at("device").fail("this class is not among /devices");
     }
-    const auto [first, added] = seen.try_emplace(identity_of(element), place);
+    const auto [first, added] = seen.try_emplace(identity_of(element), index);
     if (added) {
       return;
     }

@@ -135,13 +135,13 @@ std::vector<std::optional<verify::ZoneDamage>> OwnKernels::check(const std::vect
   std::vector<ZoneResult> results(zones.size(), ZoneResult{~std::uint64_t{0}, 0});
   const std::uint64_t result_bytes = results.size() * sizeof(ZoneResult);
   cuda::DevicePtr table = upload_zones(zones, result_bytes);
-  cuda::DevicePtr place = table + zones.size() * sizeof(ZoneEntry);
+  cuda::DevicePtr memory = table + zones.size() * sizeof(ZoneEntry);
   const cuda::DriverApi& api = context_.api();
-  cuda::check(api, api.memcpy_htod_async(place, results.data(), result_bytes, context_.stream()),
+  cuda::check(api, api.memcpy_htod_async(memory, results.data(), result_bytes, context_.stream()),
               "red zone results");
-  std::array<void*, 2> arguments{&table, &place};
+  std::array<void*, 2> arguments{&table, &memory};
   launch(check_, blocks_for(verify::kRedZoneBytes), static_cast<unsigned>(zones.size()), arguments.data());
-  cuda::check(api, api.memcpy_dtoh_async(results.data(), place, result_bytes, context_.stream()),
+  cuda::check(api, api.memcpy_dtoh_async(results.data(), memory, result_bytes, context_.stream()),
               "red zone results");
   context_.synchronize("check of the red zones");
   for (std::size_t i = 0; i < zones.size(); ++i) {
@@ -159,17 +159,17 @@ std::vector<std::uint64_t> OwnKernels::hash(const std::vector<BytesOnDevice>& bu
   }
   const cuda::DriverApi& api = context_.api();
   const std::uint64_t sum_bytes = sums.size() * sizeof(std::uint64_t);
-  const cuda::DevicePtr place = workspace(sum_bytes);
-  cuda::check(api, api.memset_d8_async(place, 0, sum_bytes, context_.stream()), "hash");
+  const cuda::DevicePtr memory = workspace(sum_bytes);
+  cuda::check(api, api.memset_d8_async(memory, 0, sum_bytes, context_.stream()), "hash");
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     BytesOnDevice of = buffers[i];
-    cuda::DevicePtr sum = place + i * sizeof(std::uint64_t);
+    cuda::DevicePtr sum = memory + i * sizeof(std::uint64_t);
     std::array<void*, 3> arguments{&of.address, &of.bytes, &sum};
     if (of.bytes > 0) {
       launch(hash_, blocks_for(of.bytes / 4 + 1), 1, arguments.data());
     }
   }
-  cuda::check(api, api.memcpy_dtoh_async(sums.data(), place, sum_bytes, context_.stream()), "hash");
+  cuda::check(api, api.memcpy_dtoh_async(sums.data(), memory, sum_bytes, context_.stream()), "hash");
   context_.synchronize("hash of buffers");
   return sums;
 }
@@ -184,14 +184,14 @@ verify::Comparison OwnKernels::compare(TypedAddress out, TypedAddress reference,
   const unsigned blocks = std::min(blocks_for(elements), 1024U);
   std::vector<Partial> partials(blocks);
   const std::uint64_t bytes = partials.size() * sizeof(Partial);
-  cuda::DevicePtr place = workspace(bytes);
+  cuda::DevicePtr memory = workspace(bytes);
   auto out_type = static_cast<int>(out.type);
   auto reference_type = static_cast<int>(reference.type);
   std::array<void*, 8> arguments{&out.address, &out_type,    &reference.address, &reference_type,
-                                 &elements,    &bounds.rtol, &bounds.atol,       &place};
+                                 &elements,    &bounds.rtol, &bounds.atol,       &memory};
   launch(compare_, blocks, 1, arguments.data());
   const cuda::DriverApi& api = context_.api();
-  cuda::check(api, api.memcpy_dtoh_async(partials.data(), place, bytes, context_.stream()), "comparison");
+  cuda::check(api, api.memcpy_dtoh_async(partials.data(), memory, bytes, context_.stream()), "comparison");
   context_.synchronize("comparison with the reference");
   for (const Partial& partial : partials) {
     total.mismatches += partial.mismatches;

@@ -14,7 +14,7 @@
 #include "client/cubindctl/terminal/text_table.hpp"
 #include "client/cubindctl/terminal/text_wrap.hpp"
 #include "client/cubindctl/tune/asked_shapes.hpp"
-#include "client/cubindctl/tune/problem_places.hpp"
+#include "client/cubindctl/tune/problem_locations.hpp"
 #include "client/cubindctl/tune/progress_bar.hpp"
 #include "schemas/cubind.pb.h"
 
@@ -86,7 +86,7 @@ std::vector<Covered> ask_all(const CoverOptions& options, const CommonOptions& c
     query.kernel = group.kernel;
     for (const Shape& shape : group.shapes) {
       query.problem = shape.problem;
-      with_places({shape.place}, [&] { all.push_back(ask(client, query, acceptable)); });
+      with_locations({shape.where}, [&] { all.push_back(ask(client, query, acceptable)); });
     }
   }
   return all;

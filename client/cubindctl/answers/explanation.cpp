@@ -60,13 +60,13 @@ class Explaining {
         device_ = &device;
       }
     }
-    const std::string place = question_.kernel + " at " + to_string(question_.problem);
+    const std::string where = question_.kernel + " at " + to_string(question_.problem);
     if (labels.empty()) {
-      throw Error(ErrorCode::NotFound, place,
+      throw Error(ErrorCode::NotFound, where,
                   "no trials are stored for it under " + question_.policy + ": `cubindctl tune` measures it");
     }
     if (labels.size() > 1) {
-      throw Error(ErrorCode::InvalidArgument, place,
+      throw Error(ErrorCode::InvalidArgument, where,
                   "trials are stored for " + join(labels, " and ") + ": name one by --device");
     }
     result_.device = device_->label;
@@ -240,24 +240,24 @@ class Explaining {
   }
 
   // Among the finalists, in canonical order. What today's spec does not list comes last.
-  std::vector<std::uint64_t> places_of_finalists() const {
+  std::vector<std::uint64_t> ranks_of_finalists() const {
     std::vector<std::vector<std::size_t>> numbers;  // of each finalist's values in their lists
     for (const ExplainedFinalist& finalist : result_.finalists) {
       const Configuration& configuration = result_.timed[finalist.trial].trial->context.configuration;
       std::vector<std::size_t>& of_values = numbers.emplace_back();
       for (const Tunable& tunable : spec_.tunables) {
         const std::optional<std::int64_t> value = configuration.value(tunable.name);
-        const auto place = std::ranges::find(tunable.values, value.value_or(0));
-        of_values.push_back(value ? static_cast<std::size_t>(place - tunable.values.begin())
+        const auto listed = std::ranges::find(tunable.values, value.value_or(0));
+        of_values.push_back(value ? static_cast<std::size_t>(listed - tunable.values.begin())
                                   : tunable.values.size());
       }
     }
-    std::vector<std::uint64_t> places;
+    std::vector<std::uint64_t> ranks;
     for (const std::vector<std::size_t>& one : numbers) {
-      places.push_back(static_cast<std::uint64_t>(
+      ranks.push_back(static_cast<std::uint64_t>(
           std::ranges::count_if(numbers, [&](const auto& other) { return other < one; })));
     }
-    return places;
+    return ranks;
   }
 
   void add_choice() {
@@ -278,13 +278,13 @@ class Explaining {
     for (const RoundTimes& times : rounds) {
       most = std::max(most, times.size());
     }
-    const std::vector<std::uint64_t> places = places_of_finalists();
+    const std::vector<std::uint64_t> ranks = ranks_of_finalists();
     std::vector<Contender> contenders;
     std::size_t winner = rounds.size();
     for (std::size_t i = 0; i < rounds.size(); ++i) {
       const ExplainedTrial& one = result_.timed[result_.finalists[i].trial];
       contenders.push_back({&rounds[i], rounds[i].size() == most, false, one.is_default, one.registers,
-                            one.shared_bytes, places[i]});
+                            one.shared_bytes, ranks[i]});
       winner = one.is_winner ? i : winner;
     }
     result_.choice = choose(contenders, context);

@@ -16,7 +16,7 @@
 #include "client/cubindctl/terminal/terminal.hpp"
 #include "client/cubindctl/terminal/text_table.hpp"
 #include "client/cubindctl/terminal/text_wrap.hpp"
-#include "client/cubindctl/tune/problem_places.hpp"
+#include "client/cubindctl/tune/problem_locations.hpp"
 #include "client/cubindctl/tune/progress_bar.hpp"
 #include "client/request.hpp"
 #include "plan/wire.hpp"
@@ -265,7 +265,7 @@ ExitCode run(const GetOptions& options, const CommonOptions& common) {
   std::vector<Answer> answers;
   for (std::size_t i = 0; i < problems.size(); ++i) {
     query.problem = problems[i];
-    with_places({"--problem " + options.problems[i]}, [&] { answers.push_back(patience.ask(query)); });
+    with_locations({"--problem " + options.problems[i]}, [&] { answers.push_back(patience.ask(query)); });
   }
   if (!options.output.empty()) {
     write_output(options.output, answers.front().cubin());

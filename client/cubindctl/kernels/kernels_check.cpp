@@ -17,7 +17,7 @@
 #include "client/cubindctl/reply_json.hpp"
 #include "client/cubindctl/terminal/terminal.hpp"
 #include "client/cubindctl/terminal/text_table.hpp"
-#include "client/cubindctl/tune/problem_places.hpp"
+#include "client/cubindctl/tune/problem_locations.hpp"
 #include "plan/wire.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 #include "tuner/spec/npy.hpp"
@@ -103,7 +103,7 @@ void print(const v1::CheckKernelReply::ProblemReport& report) {
   std::cout << "\n";
   TextTable table({">REJECTS", ">LEAVES", "CONDITION", "PLACE"});
   for (const v1::CheckKernelReply::Thinning& step : report.thinning()) {
-    table.add({std::to_string(step.rejected()), std::to_string(step.left()), step.condition(), step.place()});
+    table.add({std::to_string(step.rejected()), std::to_string(step.left()), step.condition(), step.where()});
   }
   if (!table.empty()) {
     table.print(std::cout, output_columns(), "    ");
@@ -133,13 +133,13 @@ void print(const v1::CheckKernelReply& reply) {
 // Errors are in terms of the command line.
 v1::CheckKernelReply checked(const Connection& connection, const CheckOptions& options,
                              const v1::CheckKernelRequest& request, const CommonOptions& common) {
-  std::vector<std::string> places;
+  std::vector<std::string> locations;
   for (const std::string& problem : options.problems) {
-    places.push_back("--problem " + problem);
+    locations.push_back("--problem " + problem);
   }
   v1::CheckKernelReply reply;
   try {
-    with_places(places, [&] { reply = connection.check_kernel(request, common.deadline()); });
+    with_locations(locations, [&] { reply = connection.check_kernel(request, common.deadline()); });
   } catch (const Error& error) {
     constexpr std::string_view kField = "architectures: ";
     const std::string message = error.what();

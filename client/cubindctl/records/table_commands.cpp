@@ -28,12 +28,12 @@ bool fails(const TableCheck& check, const TableCheckOptions& options) {
 
 void print(const TableCheck& check, const std::string& file, const TableCheckOptions& options) {
   // One line a cause: a change of a spec outdates all records of its kernel alike.
-  std::map<std::string, std::vector<std::string>> places;
+  std::map<std::string, std::vector<std::string>> locations;
   for (const TableFinding& finding : check.findings) {
-    places[finding.cause].push_back(finding.where);
+    locations[finding.cause].push_back(finding.where);
   }
   for (const TableFinding& finding : check.findings) {
-    auto same = places.extract(finding.cause);
+    auto same = locations.extract(finding.cause);
     if (same.empty()) {
       continue;
     }

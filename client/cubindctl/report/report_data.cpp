@@ -73,7 +73,7 @@ class Reporting {
     for (const TableRecord& record : input_.table.records) {
       const ExplainedQuestion question = asked_of(record.context, record.numerics, record.name_space);
       if (is_reported(question)) {
-        places_[&record] = records_.size();
+        indices_[&record] = records_.size();
         records_.push_back(record_json(record, question));
       }
     }
@@ -156,9 +156,9 @@ class Reporting {
 
   // The default is a finalist: its time over the winner's, in the same rounds.
   void add_gain_interval(const Explanation& explanation) {
-    const auto record = places_.find(explanation.record);
+    const auto record = indices_.find(explanation.record);
     for (const ExplainedFinalist& finalist : explanation.finalists) {
-      if (record != places_.end() && finalist.to_winner && explanation.timed[finalist.trial].is_default) {
+      if (record != indices_.end() && finalist.to_winner && explanation.timed[finalist.trial].is_default) {
         records_[record->second]["gain_low"] = finalist.to_winner->interval.low;
         records_[record->second]["gain_high"] = finalist.to_winner->interval.high;
       }
@@ -191,7 +191,7 @@ class Reporting {
 
   const ReportInput& input_;
   std::map<Digest, std::string> labels_;
-  std::map<const TableRecord*, std::size_t> places_;  // in records_
+  std::map<const TableRecord*, std::size_t> indices_;  // in records_
   OutputJson records_ = OutputJson::array();
   OutputJson tunings_ = OutputJson::array();
   std::vector<std::string> remarks_;

@@ -90,14 +90,14 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error, std::sp
   const auto first =
       std::ranges::find_first_of(words, left, {}, [](const char* word) { return std::string(word); });
   const std::vector<const CLI::App*> path = path_of(app);
-  std::vector<std::string> place, names;
+  std::vector<std::string> typed, names;
   for (const CLI::App* command : path) {
-    place.push_back(command->get_name());
+    typed.push_back(command->get_name());
   }
   for (const CLI::App* command : path.back()->get_subcommands([](const CLI::App*) { return true; })) {
     names.push_back(command->get_name());
   }
-  const std::string where = join(place, " ") + ": ";
+  const std::string where = join(typed, " ") + ": ";
   const bool too_many = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   const bool too_few = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   if (first == words.end() || (!too_many && !too_few)) {

@@ -21,7 +21,7 @@ void name_kernels(const AskedShapes& asked, ShapeList& list) {
           "name it: `cubindctl " + asked.command + " KERNEL ...`, or put \"kernel\" into the shape list");
     }
     if (!asked.kernel.empty() && group.kernel != asked.kernel) {
-      throw Error(ErrorCode::InvalidArgument, group.shapes.front().place,
+      throw Error(ErrorCode::InvalidArgument, group.shapes.front().where,
                   "is for " + quoted(group.kernel) + ", not for " + quoted(asked.kernel));
     }
   }

@@ -34,9 +34,9 @@ void end_line(int end, void* to) {
 
 }  // namespace
 
-std::string CsvRow::place() const { return "line " + std::to_string(line); }
+std::string CsvRow::where() const { return "line " + std::to_string(line); }
 
-std::string CsvRow::place(std::size_t cell) const { return place() + ", column " + std::to_string(cell + 1); }
+std::string CsvRow::where(std::size_t cell) const { return where() + ", column " + std::to_string(cell + 1); }
 
 std::vector<CsvRow> read_csv(std::string_view text, const std::string& file) {
   if (text.starts_with("\xef\xbb\xbf")) {
@@ -49,7 +49,7 @@ std::vector<CsvRow> read_csv(std::string_view text, const std::string& file) {
   const bool is_whole = is_read && csv_fini(&parser, add_cell, end_line, &rows) == 0;
   csv_free(&parser);
   if (!is_whole) {
-    throw Error(ErrorCode::InvalidArgument, file + " " + rows.current.place(rows.current.cells.size()),
+    throw Error(ErrorCode::InvalidArgument, file + " " + rows.current.where(rows.current.cells.size()),
                 is_read ? "the quoted cell does not end"
                         : "text stands next to a quote: quote the whole cell, and double the quotes in it");
   }

@@ -13,9 +13,9 @@ struct CsvRow {
   std::vector<std::string> cells;
 
   /// "line 4".
-  std::string place() const;
+  std::string where() const;
   /// "line 4, column 2", counted from 1, of a cell counted from 0.
-  std::string place(std::size_t cell) const;
+  std::string where(std::size_t cell) const;
 };
 
 /// The rows of the text; lines without text are skipped. A quoted cell may hold commas, line ends and,

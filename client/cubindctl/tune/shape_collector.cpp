@@ -36,19 +36,19 @@ std::string sorted_text(const Problem& problem) {
 
 }  // namespace
 
-void ShapeCollector::fail(const std::string& place, std::string cause) const {
-  throw Error(ErrorCode::InvalidArgument, place.empty() ? file_ : file_ + " " + place, std::move(cause));
+void ShapeCollector::fail(const std::string& where, std::string cause) const {
+  throw Error(ErrorCode::InvalidArgument, where.empty() ? file_ : file_ + " " + where, std::move(cause));
 }
 
-void ShapeCollector::add(Problem problem, const std::string& kernel, const std::string& place) {
+void ShapeCollector::add(Problem problem, const std::string& kernel, const std::string& where) {
   if (given_.size() == static_cast<std::size_t>(kMaxProblems)) {
-    fail(place,
+    fail(where,
          "is one too many: at most " + std::to_string(kMaxProblems) + " problems are tuned in one call");
   }
   if (problem.dims.empty()) {
-    fail(place, "a problem has at least one dim, as in {\"N\": 4096, \"T\": \"bf16\"}");
+    fail(where, "a problem has at least one dim, as in {\"N\": 4096, \"T\": \"bf16\"}");
   }
-  given_.push_back({std::move(problem), kernel, place});
+  given_.push_back({std::move(problem), kernel, where});
 }
 
 const std::string& ShapeCollector::only_kernel() const {
@@ -61,7 +61,7 @@ const std::string& ShapeCollector::only_kernel() const {
   const auto other = std::ranges::find_if(
       given_, [&](const Given& given) { return is_named(given) && given.kernel != first->kernel; });
   if (other != given_.end() && unnamed != given_.end()) {
-    fail(unnamed->place, "names no kernel: in a list for several (" + first->kernel + ", " + other->kernel +
+    fail(unnamed->where, "names no kernel: in a list for several (" + first->kernel + ", " + other->kernel +
                              "), each problem names its own");
   }
   return first->kernel;
@@ -69,21 +69,21 @@ const std::string& ShapeCollector::only_kernel() const {
 
 void ShapeCollector::check(const Given& given, const KernelShapes& group, Seen& seen) const {
   if (group.shapes.empty()) {
-    seen.first_place = given.place;
+    seen.first_where = given.where;
   } else if (const Problem& first = group.shapes.front().problem;
              dim_and_type_names(given.problem) != dim_and_type_names(first)) {
-    fail(given.place, "has the names " + join(dim_and_type_names(given.problem), ", ") + ", " +
-                          seen.first_place + " has " + join(dim_and_type_names(first), ", "));
+    fail(given.where, "has the names " + join(dim_and_type_names(given.problem), ", ") + ", " +
+                          seen.first_where + " has " + join(dim_and_type_names(first), ", "));
   }
-  const auto [same, added] = seen.places.try_emplace(sorted_text(given.problem), given.place);
+  const auto [same, added] = seen.locations.try_emplace(sorted_text(given.problem), given.where);
   if (!added) {
-    fail(given.place, "is the same as " + same->second);
+    fail(given.where, "is the same as " + same->second);
   }
 }
 
-ShapeList ShapeCollector::finish(const std::string& place) {
+ShapeList ShapeCollector::finish(const std::string& where) {
   if (given_.empty()) {
-    fail(place, "must not be empty");
+    fail(where, "must not be empty");
   }
   const std::string only = only_kernel();
   ShapeList list;
@@ -95,7 +95,7 @@ ShapeList ShapeCollector::finish(const std::string& place) {
       group = list.insert(list.end(), {kernel, {}});
     }
     check(given, *group, seen[kernel]);
-    group->shapes.push_back({given.problem, file_ + " " + given.place});
+    group->shapes.push_back({given.problem, file_ + " " + given.where});
   }
   return list;
 }

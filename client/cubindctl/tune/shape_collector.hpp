@@ -18,21 +18,21 @@ class ShapeCollector {
   explicit ShapeCollector(std::string file) : file_(std::move(file)) {}
 
   /// At most 1000 problems, each with a dim. `kernel`: empty: the problem names none.
-  void add(Problem problem, const std::string& kernel, const std::string& place);
-  /// At least one problem, else the error is at `place`. The problems of a kernel have the names of its
+  void add(Problem problem, const std::string& kernel, const std::string& where);
+  /// At least one problem, else the error is at `where`. The problems of a kernel have the names of its
   /// first, and none comes twice.
-  ShapeList finish(const std::string& place);
+  ShapeList finish(const std::string& where);
 
-  [[noreturn]] void fail(const std::string& place, std::string cause) const;
+  [[noreturn]] void fail(const std::string& where, std::string cause) const;
 
  private:
   struct Given {
     Problem problem;
-    std::string kernel, place;
+    std::string kernel, where;
   };
   struct Seen {
-    std::string first_place;
-    std::map<std::string, std::string> places;  // of its problems, by their text in sorted order
+    std::string first_where;
+    std::map<std::string, std::string> locations;  // of its problems, by their text in sorted order
   };
 
   const std::string& only_kernel() const;

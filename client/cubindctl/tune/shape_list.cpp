@@ -89,16 +89,16 @@ OrderedJson parse_line(std::string_view line, std::size_t number, const std::str
   return parse_json_strict(std::string(number - 1, '\n').append(line), file);
 }
 
-void read_line(const OrderedJson& document, const std::string& place, const std::string& file,
+void read_line(const OrderedJson& document, const std::string& where, const std::string& file,
                ShapeCollector& shapes) {
-  const JsonNode root(document, file + " " + place);
+  const JsonNode root(document, file + " " + where);
   if (root.is_object() && root.contains("problems")) {
     root.fail(
         "a line is one problem, as in {\"N\": 4096, \"T\": \"bf16\"}; a list with \"problems\" is a "
         ".json file");
   }
   NamedProblem read = read_problem(root);
-  shapes.add(std::move(read.problem), read.kernel, place);
+  shapes.add(std::move(read.problem), read.kernel, where);
 }
 
 ShapeList read_lines(std::string_view text, const std::string& file) {

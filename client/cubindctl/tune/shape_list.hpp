@@ -23,7 +23,7 @@ namespace cubind::ctl {
 
 struct Shape {
   Problem problem;
-  std::string place;  // for messages: "shapes.jsonl line 4"
+  std::string where;  // for messages: "shapes.jsonl line 4"
 };
 
 struct KernelShapes {

@@ -20,7 +20,7 @@ void tune_several(const std::vector<KernelTune>& tunes, bool detach, const Commo
   for (const KernelTune& tune : tunes) {
     v1::TuneRequest request = tune.request;
     request.set_detach(true);
-    with_places(tune, [&] { connection.tune(request, note, stop, common.timeout); });
+    with_locations(tune, [&] { connection.tune(request, note, stop, common.timeout); });
   }
   for (const std::string& id : detach ? std::vector<std::string>{} : open) {
     connection.watch_job(id, on_event, stop, common.timeout);
@@ -36,12 +36,12 @@ ExitCode run(const TuneOptions& options, const CommonOptions& common) {
       tune_several(tunes, options.detach, common, connection, on_event, stop);
       return;
     }
-    with_places(tunes.front(),
-                [&] { connection.tune(tunes.front().request, on_event, stop, common.timeout); });
+    with_locations(tunes.front(),
+                   [&] { connection.tune(tunes.front().request, on_event, stop, common.timeout); });
   };
   std::size_t problems = 0;
   for (const KernelTune& tune : tunes) {
-    problems += tune.places.size();
+    problems += tune.locations.size();
   }
   return follow(common, problems, stream);
 }

@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "client/cubindctl/tune/asked_shapes.hpp"
-#include "client/cubindctl/tune/problem_places.hpp"
+#include "client/cubindctl/tune/problem_locations.hpp"
 #include "client/request.hpp"
 #include "plan/wire.hpp"
 
@@ -63,26 +63,26 @@ std::vector<KernelTune> tune_requests(const TuneOptions& options) {
   for (const KernelShapes& group :
        asked_shapes({"tune", options.kernel, options.shapes, options.problems, " or --wanted"})) {
     KernelTune& tune = tunes.emplace_back(KernelTune{common, {}, {}});
-    tune.kernel_place = options.kernel.empty() ? group.shapes.front().place : "";
+    tune.kernel_where = options.kernel.empty() ? group.shapes.front().where : "";
     tune.request.set_kernel(group.kernel);
     for (const Shape& shape : group.shapes) {
       to_wire(shape.problem, *tune.request.add_problems());
-      tune.places.push_back(shape.place);
+      tune.locations.push_back(shape.where);
     }
   }
   return tunes;
 }
 
-void with_places(const KernelTune& tune, const std::function<void()>& ask) {
+void with_locations(const KernelTune& tune, const std::function<void()>& ask) {
   try {
-    with_places(tune.places, ask);
+    with_locations(tune.locations, ask);
   } catch (const Error& error) {
     constexpr std::string_view kKernel = "kernel: ";
     const std::string message = error.what();
-    if (tune.kernel_place.empty() || !message.starts_with(kKernel)) {
+    if (tune.kernel_where.empty() || !message.starts_with(kKernel)) {
       throw;
     }
-    throw Error(error.code(), tune.kernel_place + " /kernel", message.substr(kKernel.size()));
+    throw Error(error.code(), tune.kernel_where + " /kernel", message.substr(kKernel.size()));
   }
 }
 

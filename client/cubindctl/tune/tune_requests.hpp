@@ -12,8 +12,8 @@ namespace cubind::ctl {
 
 struct KernelTune {
   v1::TuneRequest request;
-  std::vector<std::string> places;  // of its problems, for messages: "shapes.jsonl line 4"
-  std::string kernel_place;         // where a shape list first names the kernel; empty: the command line does
+  std::vector<std::string> locations;  // of its problems, for messages: "shapes.jsonl line 4"
+  std::string kernel_where;  // where a shape list first names the kernel; empty: the command line does
 };
 
 /// One request per kernel, in the order of the shape list; at least one. Throws Error(InvalidArgument) for
@@ -22,6 +22,6 @@ std::vector<KernelTune> tune_requests(const TuneOptions& options);
 
 /// Calls `ask`, a call with the request. What the daemon refuses of a problem or of a shape list's kernel is
 /// thrown as an Error at its place.
-void with_places(const KernelTune& tune, const std::function<void()>& ask);
+void with_locations(const KernelTune& tune, const std::function<void()>& ask);
 
 }  // namespace cubind::ctl

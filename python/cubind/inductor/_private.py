@@ -118,8 +118,8 @@ class Hooks:
     def remove(self) -> None:
         """Leaves everything to Inductor again."""
         self.let_go()
-        for place, name, original in reversed(self._patched):
-            setattr(place, name, original)
+        for target, name, original in reversed(self._patched):
+            setattr(target, name, original)
         self._patched = []
         if self._only_served in self._selector.preprocessing_fns:
             self._selector.preprocessing_fns.remove(self._only_served)
@@ -129,9 +129,9 @@ class Hooks:
 
         self._V.set_choices_handler(InductorChoices())
 
-    def _replace(self, place: Any, name: str, value: Any) -> None:
-        self._patched.append((place, name, vars(place)[name]))
-        setattr(place, name, value)
+    def _replace(self, target: Any, name: str, value: Any) -> None:
+        self._patched.append((target, name, vars(target)[name]))
+        setattr(target, name, value)
 
     # ---- What Inductor calls ----
 

@@ -32,8 +32,8 @@ class _Rows(NamedTuple):
 
 
 def _dense(rows: int, device: torch.device) -> _Rows:
-    places = torch.arange(-rows, 0, device=device)
-    return _Rows(torch.zeros_like(places), places)
+    positions = torch.arange(-rows, 0, device=device)
+    return _Rows(torch.zeros_like(positions), positions)
 
 
 # Rows in no sequence are in sequence `none`.

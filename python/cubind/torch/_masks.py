@@ -159,13 +159,13 @@ def _is_empty(cache: Any) -> bool:
 # Positions that the caller gives may be those of several sequences in one row.
 def _unless_placed(theirs: _Method, plain: _Method, known: _Method, innermost: types.FunctionType) -> _Method:
     arguments = innermost.__code__.co_varnames[1 : innermost.__code__.co_argcount]
-    place = arguments.index("position_ids") if "position_ids" in arguments else None
+    index = arguments.index("position_ids") if "position_ids" in arguments else None
 
     @functools.wraps(theirs)
     def method(self: Any, *inputs: Any, **named: Any) -> Any:
         given = named.get("position_ids") is not None
-        if place is not None and len(inputs) > place:
-            given = inputs[place] is not None
+        if index is not None and len(inputs) > index:
+            given = inputs[index] is not None
         if given or not is_compiling():
             return theirs(self, *inputs, **named)
         return (plain if is_torchs(self, "attention") else known)(self, *inputs, **named)

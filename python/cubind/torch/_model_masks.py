@@ -164,10 +164,10 @@ class Mask:
             return first, first + K
         offset = self._given.get("kv_offset", 0)
         real = given[:, offset : offset + K]
-        places = torch.arange(1, real.shape[1] + 1, device=real.device) * real
-        end, count = places.amax(-1), real.sum(-1)
+        positions = torch.arange(1, real.shape[1] + 1, device=real.device) * real
+        end, count = positions.amax(-1), real.sum(-1)
         # Different places below `end` have their largest sum if none is left out.
-        is_whole = (places.sum(-1) * 2 == count * (2 * end - count + 1)).all()
+        is_whole = (positions.sum(-1) * 2 == count * (2 * end - count + 1)).all()
         if is_capturing():
             torch._assert_async(is_whole, "a row of the attention mask has a gap")  # type: ignore[call-arg]
         elif not is_whole:

@@ -87,8 +87,8 @@ class Loaded:
         self.comparison = comparison_with_torch(found.held.answer)
         self.extents = kernel.extents
         self.order = order_of(kernel.parameters(), names)
-        for place, extent, (name, *_) in zip(self.order, kernel.extents(dims) or (), kernel.parameters()):
-            if place == NOTHING and extent > 0:
+        for source, extent, (name, *_) in zip(self.order, kernel.extents(dims) or (), kernel.parameters()):
+            if source == NOTHING and extent > 0:
                 raise InvalidArgumentError(
                     f"the operator has no such argument (it has {', '.join(names)})", name
                 )

@@ -55,17 +55,17 @@ def rows_of(document: Any, path: str | os.PathLike[str]) -> dict[int, Values]:
     return dict(sorted(rows.items()))
 
 
-def values_of(values: Any, place: str) -> Values:
+def values_of(values: Any, where: str) -> Values:
     """The values of one configuration: names, and numbers, truth values or texts."""
     if not isinstance(values, dict) or not values:
-        refuse(place, "not an object of values by name")
+        refuse(where, "not an object of values by name")
     for name, value in values.items():
         if not name.isidentifier():
-            refuse(f"{place}/{name[:64]}", "not a name of a parameter")
+            refuse(f"{where}/{name[:64]}", "not a name of a parameter")
         if not isinstance(value, (bool, int, float, str)):
-            refuse(f"{place}/{name}", "neither a number nor a truth value nor a text")
+            refuse(f"{where}/{name}", "neither a number nor a truth value nor a text")
         if isinstance(value, float) and not math.isfinite(value):
-            refuse(f"{place}/{name}", f"{value} is no number of JSON")
+            refuse(f"{where}/{name}", f"{value} is no number of JSON")
     return values
 
 
@@ -98,6 +98,6 @@ def _umask() -> int:
     return mask
 
 
-def refuse(place: str | os.PathLike[str], cause: str) -> NoReturn:
+def refuse(where: str | os.PathLike[str], cause: str) -> NoReturn:
     """Raises InvalidArgumentError."""
-    raise InvalidArgumentError(cause, os.fspath(place))
+    raise InvalidArgumentError(cause, os.fspath(where))

@@ -60,11 +60,11 @@ def read(path: str | os.PathLike[str]) -> list[Reported]:
     if document.get("evidence") != _EVIDENCE:
         refuse(f"{path} /evidence", f"not {_EVIDENCE!r}")
     found = []
-    for place, row in _items(document, "rows", os.fspath(path)):
+    for where, row in _items(document, "rows", os.fspath(path)):
         if not isinstance(row, dict) or set(row) != {"source", "values", "time_us"}:
-            refuse(place, "not an object with source, values and time_us")
-        time = None if row["time_us"] is None else _time(row["time_us"], 1.0, f"{place}/time_us")
-        found.append(Reported(str(row["source"]), values_of(row["values"], f"{place}/values"), time))
+            refuse(where, "not an object with source, values and time_us")
+        time = None if row["time_us"] is None else _time(row["time_us"], 1.0, f"{where}/time_us")
+        found.append(Reported(str(row["source"]), values_of(row["values"], f"{where}/values"), time))
     return found
 
 
@@ -73,22 +73,22 @@ def read(path: str | os.PathLike[str]) -> list[Reported]:
 
 def _of_triton(document: dict[str, Any], path: str) -> Iterable[Reported]:
     """{"key": [...], "configs_timings": [[CONFIG, MILLISECONDS], ...]}"""
-    for place, item in _items(document, "configs_timings", path):
+    for where, item in _items(document, "configs_timings", path):
         if not isinstance(item, list) or len(item) != 2 or not isinstance(item[0], dict):
-            refuse(place, "not a configuration and its timings")
+            refuse(where, "not a configuration and its timings")
         config, timings = item
-        values = dict(values_of(config.get("kwargs"), f"{place}/0/kwargs"))
+        values = dict(values_of(config.get("kwargs"), f"{where}/0/kwargs"))
         for name in set(config) - {"kwargs"}:
             if name in CONFIG_OPTIONS:
                 values |= {} if config[name] is None else {name: config[name]}
             elif name not in _CONFIG_OTHERS or config[name] is not None:
-                refuse(f"{place}/0/{name}", "not known to cubind: it would run another kernel")
+                refuse(f"{where}/0/{name}", "not known to cubind: it would run another kernel")
         # Triton has one time, or the median and two quantiles.
         time = timings[0] if isinstance(timings, list) and timings else timings
         yield Reported(
-            f"{os.path.basename(path)} /configs_timings/{_last(place)}",
-            values_of(values, f"{place}/0"),
-            _time(time, _MILLISECOND_US, f"{place}/1"),
+            f"{os.path.basename(path)} /configs_timings/{_last(where)}",
+            values_of(values, f"{where}/0"),
+            _time(time, _MILLISECOND_US, f"{where}/1"),
         )
 
 
@@ -101,13 +101,13 @@ def _of_kernel_tuner(document: dict[str, Any], path: str) -> Iterable[Reported]:
     if not isinstance(cache, dict):
         refuse(f"{path} /cache", "not an object of configurations")
     for key, item in cache.items():
-        place = f"{path} /cache/{key[:64]}"
+        where = f"{path} /cache/{key[:64]}"
         if not isinstance(item, dict) or not set(names) <= item.keys() or "time" not in item:
-            refuse(place, f"not an object with time and {', '.join(names)}")
-        values = values_of({name: item[name] for name in names}, place)
+            refuse(where, f"not an object with time and {', '.join(names)}")
+        values = values_of({name: item[name] for name in names}, where)
         # The tuner's words for a configuration that cannot run.
         failed = isinstance(item["time"], str) and item["time"].endswith("Config")
-        time = None if failed else _time(item["time"], _MILLISECOND_US, f"{place}/time")
+        time = None if failed else _time(item["time"], _MILLISECOND_US, f"{where}/time")
         yield Reported(f"{os.path.basename(path)} /cache/{key}", values, time)
 
 
@@ -115,21 +115,21 @@ def _of_t4(document: dict[str, Any], path: str) -> Iterable[Reported]:
     """{"schema_version": "1.0.0", "results": [{"configuration", "invalidity", "measurements", ...}]}"""
     if not str(document.get("schema_version", "")).startswith("1."):
         refuse(f"{path} /schema_version", "T4 of version 1 is known")
-    for place, item in _items(document, "results", path):
+    for where, item in _items(document, "results", path):
         if not isinstance(item, dict):
-            refuse(place, "not an object")
-        values = values_of(item.get("configuration"), f"{place}/configuration")
-        time = _t4_time(item, place) if item.get("invalidity") == "correct" else None
-        yield Reported(f"{os.path.basename(path)} /results/{_last(place)}", values, time)
+            refuse(where, "not an object")
+        values = values_of(item.get("configuration"), f"{where}/configuration")
+        time = _t4_time(item, where) if item.get("invalidity") == "correct" else None
+        yield Reported(f"{os.path.basename(path)} /results/{_last(where)}", values, time)
 
 
-def _t4_time(item: dict[str, Any], place: str) -> float | None:
+def _t4_time(item: dict[str, Any], where: str) -> float | None:
     measurements = item.get("measurements", [])
     for index, each in enumerate(measurements if isinstance(measurements, list) else []):
         if isinstance(each, dict) and each.get("name") == "time":
             if each.get("unit") not in _UNITS_US:
-                refuse(f"{place}/measurements/{index}/unit", f"none of {', '.join(_UNITS_US)}")
-            return _time(each.get("value"), _UNITS_US[each["unit"]], f"{place}/measurements/{index}/value")
+                refuse(f"{where}/measurements/{index}/unit", f"none of {', '.join(_UNITS_US)}")
+            return _time(each.get("value"), _UNITS_US[each["unit"]], f"{where}/measurements/{index}/value")
     return None
 
 
@@ -147,12 +147,12 @@ def _items(document: dict[str, Any], field: str, path: str) -> Iterable[tuple[st
     return [(f"{path} /{field}/{index}", item) for index, item in enumerate(items)]
 
 
-def _last(place: str) -> str:
-    return place.rpartition("/")[2]
+def _last(where: str) -> str:
+    return where.rpartition("/")[2]
 
 
-def _time(value: Any, unit_us: float, place: str) -> float | None:
+def _time(value: Any, unit_us: float, where: str) -> float | None:
     """In microseconds; None for the infinity that Triton gives a configuration which cannot run."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
-        refuse(place, "not a time")
+        refuse(where, "not a time")
     return None if math.isinf(value) else value * unit_us

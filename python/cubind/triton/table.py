@@ -54,29 +54,29 @@ class Table:
 def load(reference: str) -> Table:
     """The Table of a Python file or module: moe_table.py, package.moe_table, or package.module:name. Its name
     is `table` where none is given. Raises InvalidArgumentError, and what the module raises."""
-    place, _, name = reference.partition(":")
+    source, _, name = reference.partition(":")
     name = name or "table"
-    module = _of_file(place) if place.endswith(".py") else _of_name(place)
+    module = _of_file(source) if source.endswith(".py") else _of_name(source)
     found = getattr(module, name, None)
     if not isinstance(found, Table):
-        raise InvalidArgumentError(f"has no cubind.triton.Table named {name}", place)
+        raise InvalidArgumentError(f"has no cubind.triton.Table named {name}", source)
     return found
 
 
-def _of_name(place: str) -> Any:
+def _of_name(source: str) -> Any:
     try:
-        return importlib.import_module(place)
+        return importlib.import_module(source)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+        if error.name is None or not f"{source}.".startswith(f"{error.name}."):
             raise  # by the module
-        raise InvalidArgumentError("there is no such module; a file's name ends with .py", place) from None
+        raise InvalidArgumentError("there is no such module; a file's name ends with .py", source) from None
 
 
-def _of_file(place: str) -> Any:
-    path = pathlib.Path(place)
+def _of_file(source: str) -> Any:
+    path = pathlib.Path(source)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise InvalidArgumentError("there is no such file", place)
+        raise InvalidArgumentError("there is no such file", source)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -31,7 +31,7 @@ class PostgresEngine final : public Engine {
   /// FailedPrecondition where the database is of no use for a store, or another version of cubind made it.
   PostgresEngine(PostgresOptions options, DamagedRows& damaged);
 
-  std::string place() const override { return options_.url; }
+  std::string location() const override { return options_.url; }
   std::unique_ptr<Connection> connect_reader() override;
   /// Throws FailedPrecondition: PostgreSQL has its own means.
   UniqueFd snapshot() const override;

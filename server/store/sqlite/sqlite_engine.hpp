@@ -30,7 +30,7 @@ class SqliteEngine final : public Engine {
 
   void keep(UniqueFd lock) { lock_ = std::move(lock); }
 
-  std::string place() const override { return path_.string(); }
+  std::string location() const override { return path_.string(); }
   std::unique_ptr<Connection> connect_reader() override;
   UniqueFd snapshot() const override;
   void write(const std::function<void(StoreWriter&)>& body) override;

@@ -31,7 +31,7 @@ class Check {
     guarded("rows", [&] { check_rows(); });
     guarded("cubins", [&] { check_cubins(); });
     guarded("records", [&] { check_records(); });
-    std::ranges::copy(damaged_.places(), std::back_inserter(found_.damage));
+    std::ranges::copy(damaged_.locations(), std::back_inserter(found_.damage));
     return std::move(found_);
   }
 

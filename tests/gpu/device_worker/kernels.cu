@@ -174,7 +174,7 @@ extern "C" __global__ void scale_by_zeros(const float* x, float* y, long long co
   }
 }
 
-extern "C" __global__ void scale_in_place_by_zeros(float* y, long long count) {
+extern "C" __global__ void scale_itself_by_zeros(float* y, long long count) {
   const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
   if (i < count) {
     y[i] *= zero_factors[i % 4];

@@ -54,16 +54,16 @@ Generation generation_of(Store& store) {
   return found;
 }
 
-struct TwoPlaces {
+struct TwoStores {
   TempDir folder;
   std::filesystem::path file = folder.path() / "store.db", back = folder.path() / "back.db";
   std::string url = postgres_server().create_database();
 
-  TwoPlaces() { fill(*open_file(file)); }
+  TwoStores() { fill(*open_file(file)); }
 };
 
 TEST_CASE("a store that was copied to PostgreSQL and back is the same") {
-  TwoPlaces f;
+  TwoStores f;
   const auto file = open_file(f.file);
   const StoreContent content = content_of(*file);
   for (const auto& [table, count] : content.rows) {
@@ -83,7 +83,7 @@ TEST_CASE("a store that was copied to PostgreSQL and back is the same") {
 }
 
 TEST_CASE("every table and column of a store is copied but those of one engine") {
-  TwoPlaces f;
+  TwoStores f;
   open_database(f.url);
   store::PostgresConnection postgres(f.url, "test");
   store::Database sqlite(f.file, store::Database::Mode::ReadOnly);
@@ -110,7 +110,7 @@ TEST_CASE("every table and column of a store is copied but those of one engine")
 }
 
 TEST_CASE("a copied store takes new rows behind those that it has") {
-  TwoPlaces f;
+  TwoStores f;
   const auto database = open_database(f.url);
   copy_store(*open_file(f.file), *database);
   const Generation before = generation_of(*database);
@@ -122,7 +122,7 @@ TEST_CASE("a copied store takes new rows behind those that it has") {
 }
 
 TEST_CASE("a copy to a database that another daemon has open is refused and changes nothing") {
-  TwoPlaces f;
+  TwoStores f;
   const auto other = open_database(f.url);
   const auto database = open_database(f.url);
   const StoreContent empty = content_of(*database);
@@ -131,7 +131,7 @@ TEST_CASE("a copy to a database that another daemon has open is refused and chan
 }
 
 TEST_CASE("a copy to a place that holds a row is refused and leaves it as it was") {
-  TwoPlaces f;
+  TwoStores f;
   const auto target = GENERATE(true, false) ? open_file(f.back) : open_database(f.url);
   target->write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
   const StoreContent before = content_of(*target);
@@ -140,7 +140,7 @@ TEST_CASE("a copy to a place that holds a row is refused and leaves it as it was
 }
 
 TEST_CASE("a damaged row is damaged in the copy too") {
-  TwoPlaces f;
+  TwoStores f;
   store::Database(f.file, store::Database::Mode::Create)
       .execute("UPDATE records SET provisional = 1 WHERE id = 9");
   const auto database = open_database(f.url);

@@ -96,7 +96,7 @@ TEST_CASE("kernels check says which condition rejects how many and ends with 1 w
     *report.mutable_problem() = request.problems(0);
     report.set_total(48);
     auto& step = *report.add_thinning();
-    step.set_place("/constraints/1");
+    step.set_where("/constraints/1");
     step.set_condition("N > THREADS");
     step.set_rejected(48);
     return reply;

@@ -36,11 +36,11 @@ ProgramResult run(const std::string& program, std::vector<std::string> arguments
 }  // namespace
 
 TEST_CASE("another project adds the checkout and links the client as docs/client.md says") {
-  const std::string heading = "## In a project of your own", place = "/path/to/cubind";
+  const std::string heading = "## In a project of your own", path = "/path/to/cubind";
   const fs::path folder = CUBIND_EMBEDDING_DIR, build = folder / "build";
   create_folders(folder);
   std::string lists = code_block("client.md", heading, "cmake");
-  lists.replace(lists.find(place), place.size(), source_dir().string());
+  lists.replace(lists.find(path), path.size(), source_dir().string());
   write(folder / "CMakeLists.txt", lists);
   write(folder / "main.cpp", code_block("client.md", heading, "cpp"));
   const ProgramResult configured = run(CUBIND_CMAKE, {"-S", folder, "-B", build, "-G", CUBIND_GENERATOR,

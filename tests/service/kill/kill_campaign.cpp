@@ -26,7 +26,7 @@ constexpr std::size_t kDaemonTarget = 0, kDeviceTarget = 2;
 const std::string kStoring = "store.batch", kAcknowledging = "daemon.acknowledge";
 
 /// By stage. The kills of a cell take them in turns.
-const std::array<std::vector<KillPlace>, kStages.size()> kPlaces = {{
+const std::array<std::vector<KillWindow>, kStages.size()> kWindows = {{
     {{.points = {"agent.compile"}, .passes = 4, .goes_on = true}},
     {{.points = {"agent.verify"}, .passes = 3, .goes_on = true}},
     {{.points = {kStoring}, .passes = 6},
@@ -81,17 +81,17 @@ std::vector<std::string> KillCampaign::acknowledged_blocks() const {
   return blocks;
 }
 
-void KillCampaign::hold_at(const std::string& place, std::uint64_t passes) const {
-  std::filesystem::remove(failpoints_.path() / (place + ".reached"));
-  write_file_atomic(failpoints_.path() / place, std::to_string(passes) + "\n");
+void KillCampaign::hold_at(const std::string& failpoint, std::uint64_t passes) const {
+  std::filesystem::remove(failpoints_.path() / (failpoint + ".reached"));
+  write_file_atomic(failpoints_.path() / failpoint, std::to_string(passes) + "\n");
 }
 
-void KillCampaign::let_go(const std::string& place) const {
-  std::filesystem::remove(failpoints_.path() / place);
+void KillCampaign::let_go(const std::string& failpoint) const {
+  std::filesystem::remove(failpoints_.path() / failpoint);
 }
 
-bool KillCampaign::is_held_at(const std::string& place) const {
-  return std::filesystem::exists(failpoints_.path() / (place + ".reached"));
+bool KillCampaign::is_held_at(const std::string& failpoint) const {
+  return std::filesystem::exists(failpoints_.path() / (failpoint + ".reached"));
 }
 
 void KillCampaign::kill(KilledJob& job) {
@@ -123,10 +123,10 @@ void KillCampaign::finish_after_restart(KilledJob& job) {
   }
 }
 
-void KillCampaign::kill_at(const KillPlace& place, KilledJob& job, const std::future<void>& tuning) {
-  std::uint64_t passes = random_.below(place.passes + 1);
+void KillCampaign::kill_at(const KillWindow& window, KilledJob& job, const std::future<void>& tuning) {
+  std::uint64_t passes = random_.below(window.passes + 1);
   std::string before;
-  for (const std::string& point : place.points) {
+  for (const std::string& point : window.points) {
     hold_at(point, std::exchange(passes, 0));
     if (!before.empty()) {
       let_go(before);
@@ -136,8 +136,8 @@ void KillCampaign::kill_at(const KillPlace& place, KilledJob& job, const std::fu
     }
     before = point;
   }
-  job.place = before;
-  const bool goes_on = place.goes_on && round_ % 2 == 1;
+  job.failpoint = before;
+  const bool goes_on = window.goes_on && round_ % 2 == 1;
   if (goes_on) {
     let_go(before);
     std::this_thread::sleep_for(milliseconds(random_.below(kGoesOnMilliseconds)));
@@ -145,25 +145,25 @@ void KillCampaign::kill_at(const KillPlace& place, KilledJob& job, const std::fu
     std::this_thread::sleep_for(kSettles);
   }
   if (!is_over(tuning)) {
-    job.was_stored = place.is_stored;
-    job.one_was_stored = place.one_is_stored;
+    job.was_stored = window.is_stored;
+    job.one_was_stored = window.one_is_stored;
     kill(job);
   }
   let_go(before);
 }
 
-const KillPlace& KillCampaign::place_of(const KillCell& cell) const {
-  const std::vector<KillPlace>& places = kPlaces[cell.stage];
-  const std::size_t turn = (cell.target + round_) % places.size();
-  const bool is_gone = cell.target == kDeviceTarget && places[turn].is_behind;
-  return places[is_gone ? (turn + 1) % places.size() : turn];
+const KillWindow& KillCampaign::window_of(const KillCell& cell) const {
+  const std::vector<KillWindow>& windows = kWindows[cell.stage];
+  const std::size_t turn = (cell.target + round_) % windows.size();
+  const bool is_gone = cell.target == kDeviceTarget && windows[turn].is_behind;
+  return windows[is_gone ? (turn + 1) % windows.size() : turn];
 }
 
 KilledJob KillCampaign::run(const KillCell& cell) {
   KilledJob job;
   job.problem = problems_.at(next_++);
   job.cell = cell;
-  const KillPlace& place = place_of(cell);
+  const KillWindow& window = window_of(cell);
   // The kill before may have ended the agent: it comes back after a pause.
   if (!eventually([&] { return daemon_->connect().get_status(kPatience).agents() > 0; })) {
     throw std::logic_error("the agent did not come back");
@@ -172,7 +172,7 @@ KilledJob KillCampaign::run(const KillCell& cell) {
     daemon_->connect().tune(
         tune_request({job.problem}), [&](const v1::TuneEvent& event) { job.last = event; }, {}, std::nullopt);
   });
-  kill_at(place, job, tuning);
+  kill_at(window, job, tuning);
   try {
     tuning.get();
   } catch (const Error&) {

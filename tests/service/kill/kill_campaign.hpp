@@ -30,7 +30,7 @@ struct KillCell {
 struct KilledJob {
   Problem problem;
   KillCell cell;
-  std::string place;                        // failpoint at which it was killed, or from which it had gone on
+  std::string failpoint;                    // failpoint at which it was killed, or from which it had gone on
   bool killed = false;                      // false: the job never came there, or the process did not exist
   bool was_stored = false;                  // every batch that the agent had sent was stored
   bool one_was_stored = false;              // the oldest that was not acknowledged
@@ -43,7 +43,7 @@ struct KilledJob {
 std::map<std::string, std::string> undisturbed_winners(const std::vector<Problem>& problems);
 
 /// Where a job is held: at failpoints that it reaches one after the other. The last one counts.
-struct KillPlace {
+struct KillWindow {
   std::vector<std::string> points;
   std::uint64_t passes = 0;    // up to so many are let go by, at the first point
   bool goes_on = false;        // for a while, in every second round
@@ -67,11 +67,11 @@ class KillCampaign {
   std::vector<std::string> acknowledged_blocks() const;
 
  private:
-  const KillPlace& place_of(const KillCell& cell) const;
-  void hold_at(const std::string& place, std::uint64_t passes) const;
-  void let_go(const std::string& place) const;
-  bool is_held_at(const std::string& place) const;
-  void kill_at(const KillPlace& place, KilledJob& job, const std::future<void>& tuning);
+  const KillWindow& window_of(const KillCell& cell) const;
+  void hold_at(const std::string& failpoint, std::uint64_t passes) const;
+  void let_go(const std::string& failpoint) const;
+  bool is_held_at(const std::string& failpoint) const;
+  void kill_at(const KillWindow& window, KilledJob& job, const std::future<void>& tuning);
   void kill(KilledJob& job);
   void finish_after_restart(KilledJob& job);
 

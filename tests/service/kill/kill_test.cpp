@@ -40,7 +40,7 @@ static_assert(std::gcd(kStages.size(), kTargets.size()) == 1);
 struct Tally {
   std::map<KillCell, std::size_t> kills;
   std::map<std::size_t, std::size_t> most_repeated;  // by stage
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> failpoints;
   std::size_t missed = 0, measured = 0, stored = 0, repeated = 0;
   std::chrono::milliseconds longest_gone{0};
 };
@@ -62,8 +62,8 @@ void print(const Tally& tally) {
               << (repeated == tally.most_repeated.end() ? 0 : repeated->second) << '\n';
   }
   std::cout << "at";
-  for (const auto& [place, kills] : tally.places) {
-    std::cout << ' ' << place << ' ' << kills;
+  for (const auto& [failpoint, kills] : tally.failpoints) {
+    std::cout << ' ' << failpoint << ' ' << kills;
   }
   std::cout << "\nblocks: " << tally.measured << " measured, " << tally.stored << " stored, "
             << tally.repeated << " measured again; kills that found nothing: " << tally.missed
@@ -131,7 +131,7 @@ void run_round(std::size_t first, std::size_t kills, const std::vector<Problem>&
       continue;
     }
     ++tally.kills[job.cell];
-    ++tally.places[job.place];
+    ++tally.failpoints[job.failpoint];
     ++kill;
   }
   check_evidence(jobs, campaign, tiny_table(problems), tally);

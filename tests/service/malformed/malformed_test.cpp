@@ -57,10 +57,10 @@ void check_file(Shared& shared, const MalformedFile& input, std::vector<std::str
   CHECK(result.out.empty());
   // A cause that the place itself has words of says nothing.
   const std::string file = std::filesystem::path(input.path).filename();
-  const std::string& place = input.where.empty() ? file : input.where;
-  const std::size_t at = result.err.find(place);
+  const std::string& where = input.where.empty() ? file : input.where;
+  const std::size_t at = result.err.find(where);
   REQUIRE(at != std::string::npos);
-  CHECK(result.err.find(input.cause, at + place.size()) != std::string::npos);
+  CHECK(result.err.find(input.cause, at + where.size()) != std::string::npos);
   shared.causes.insert(input.cause);
   ++shared.inputs;
 }

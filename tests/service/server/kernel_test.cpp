@@ -101,7 +101,7 @@ TEST_CASE("a check tells how each constraint thins the space") {
     left = step.left();
   }
   CHECK(left == 0);
-  CHECK(report.thinning(1).place() == "/constraints/1");
+  CHECK(report.thinning(1).where() == "/constraints/1");
   CHECK(report.thinning(1).condition() == "THREADS != 256");
   CHECK(report.thinning(1).rejected() > 0);
 }

@@ -11,7 +11,7 @@ namespace {
 struct Malformed {
   const char* what;
   std::function<void(v1::GetVariantRequest&)> spoil;
-  const char* place;  // what the message begins with
+  const char* where;  // what the message begins with
   const char* cause;  // and holds
   grpc::StatusCode code = grpc::StatusCode::INVALID_ARGUMENT;
 };
@@ -95,9 +95,9 @@ TEST_CASE("a malformed request is refused with the field path and the cause and 
     malformed.spoil(request);
     const grpc::Status status = daemon.get(request).status;
     CHECK(status.error_code() == malformed.code);
-    CHECK_THAT(status.error_message(), Catch::Matchers::StartsWith(malformed.place));
+    CHECK_THAT(status.error_message(), Catch::Matchers::StartsWith(malformed.where));
     // A cause that the place itself has words of says nothing.
-    const std::size_t behind = std::string_view(malformed.place).size();
+    const std::size_t behind = std::string_view(malformed.where).size();
     CHECK_THAT(status.error_message().substr(std::min(behind, status.error_message().size())),
                Catch::Matchers::Contains(malformed.cause));
   }

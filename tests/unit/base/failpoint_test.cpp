@@ -19,9 +19,9 @@ const std::filesystem::path& failpoints() {
 }
 
 TEST_CASE("a failpoint lets pass as often as its file says and holds the next one until the file is gone") {
-  const std::filesystem::path place = failpoints() / "here", reached = failpoints() / "here.reached";
+  const std::filesystem::path path = failpoints() / "here", reached = failpoints() / "here.reached";
   failpoint("here");
-  write_file_atomic(place, "2\n");
+  write_file_atomic(path, "2\n");
   failpoint("here");
   failpoint("elsewhere");
   failpoint("here");
@@ -34,7 +34,7 @@ TEST_CASE("a failpoint lets pass as often as its file says and holds the next on
   while (!std::filesystem::exists(reached)) {
     std::this_thread::yield();
   }
-  std::filesystem::remove(place);
+  std::filesystem::remove(path);
   held.join();
   CHECK(went_on);
 }

@@ -40,7 +40,7 @@ TEST_CASE("a shape list has problems and may name its kernel") {
   REQUIRE(list[0].shapes.size() == 2);
   CHECK(to_string(list[0].shapes[0].problem) == "N=1024,D=8192,T=bf16");
   CHECK(list[0].shapes[1].problem.dim("N") == 0);
-  CHECK(list[0].shapes[1].place == "shapes.json /problems/1");
+  CHECK(list[0].shapes[1].where == "shapes.json /problems/1");
 }
 
 TEST_CASE("types are accepted in the spellings of torch and NumPy and Triton") {
@@ -159,7 +159,7 @@ TEST_CASE("a list holds several kernels in each format and their problems have n
     CHECK(list[1].kernel == "b");
     CHECK(list[1].shapes.size() == 1);
   }
-  CHECK(lines[0].shapes[1].place == "shapes.jsonl line 3");
+  CHECK(lines[0].shapes[1].where == "shapes.jsonl line 3");
   const ShapeList csv = read_shape_list("kernel,N\na,1\nb,1\n", "shapes.csv");  // alike, of two kernels
   CHECK(csv.size() == 2);
 }
@@ -229,7 +229,7 @@ TEST_CASE("the shipped kernels take the problems of the list that their table is
   for (const KernelShapes& group : list) {
     const KernelSpec& spec = *known.specs.at(group.kernel);
     for (const Shape& shape : group.shapes) {
-      INFO(shape.place);
+      INFO(shape.where);
       CHECK(default_configuration(spec, spec.canonicalize(shape.problem, "problem"), kH200));
     }
   }

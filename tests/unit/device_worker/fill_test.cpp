@@ -119,13 +119,13 @@ TEST_CASE("a file may lie in a sealed memfd of its name") {
 TEST_CASE("another file that is put in a memfd's place meanwhile is not read for it") {
   const UniqueFd memory = memory_of("cubind-12", "abcd", kSeals),
                  other = memory_of("cubind-13", "evil", kSeals);
-  const UniqueFd place(::dup(memory.get()));
-  const v1::FillSpec file = fill_of(place);
+  const UniqueFd descriptor(::dup(memory.get()));
+  const v1::FillSpec file = fill_of(descriptor);
   std::atomic<bool> is_over = false;
   std::thread swapping([&] {
     while (!is_over) {
-      ::dup2(other.get(), place.get());
-      ::dup2(memory.get(), place.get());
+      ::dup2(other.get(), descriptor.get());
+      ::dup2(memory.get(), descriptor.get());
     }
   });
   int right = 0, wrong = 0;

@@ -174,36 +174,36 @@ TEST_CASE("a socket file that a dead daemon left is removed and a living daemon 
   TempDir folder;
   const auto path = folder.path() / "run" / "cubind.sock";
   {
-    const SocketPlace place(path);
-    CHECK(place.address() == "unix://" + path.string());
-    CHECK_THROWS_WITH(SocketPlace(path), Contains("another cubind"));
+    const SocketFile socket(path);
+    CHECK(socket.address() == "unix://" + path.string());
+    CHECK_THROWS_WITH(SocketFile(path), Contains("another cubind"));
   }
   REQUIRE(::mknod(path.c_str(), S_IFSOCK | 0600, 0) == 0);  // left by a dead daemon
-  CHECK_NOTHROW(SocketPlace(path));
+  CHECK_NOTHROW(SocketFile(path));
   CHECK((std::filesystem::status(path.parent_path()).permissions() & std::filesystem::perms::all) ==
         std::filesystem::perms::owner_all);
 }
 
 TEST_CASE("a socket path that is too long is refused with the limit") {
-  CHECK_THROWS_WITH(SocketPlace("/tmp/" + std::string(120, 'a')), Contains("107 bytes"));
+  CHECK_THROWS_WITH(SocketFile("/tmp/" + std::string(120, 'a')), Contains("107 bytes"));
 }
 
 TEST_CASE("a file that is no socket is left alone and refused as a socket's path") {
   TempDir folder;
   const auto path = folder.path() / "notes.txt";
   write_file_atomic(path, "mine");
-  CHECK_THROWS_WITH(SocketPlace(path), Contains("is not a socket"));
+  CHECK_THROWS_WITH(SocketFile(path), Contains("is not a socket"));
   CHECK(read_file(path) == "mine");
 }
 
 TEST_CASE("a folder that others can write to is no place for a socket unless it is sticky") {
   TempDir folder;
-  const auto place = folder.path() / "run";
-  create_folders(place, 0700);
-  REQUIRE(::chmod(place.c_str(), 0777) == 0);
-  CHECK_THROWS_WITH(SocketPlace(place / "s"), Contains("chmod go-w"));
-  REQUIRE(::chmod(place.c_str(), 01777) == 0);
-  CHECK_NOTHROW(SocketPlace(place / "s"));
+  const auto run = folder.path() / "run";
+  create_folders(run, 0700);
+  REQUIRE(::chmod(run.c_str(), 0777) == 0);
+  CHECK_THROWS_WITH(SocketFile(run / "s"), Contains("chmod go-w"));
+  REQUIRE(::chmod(run.c_str(), 01777) == 0);
+  CHECK_NOTHROW(SocketFile(run / "s"));
 }
 
 TEST_CASE("a port above 65535 is refused and not taken modulo 65536") {

@@ -32,21 +32,21 @@ TEST_CASE("a socket is its user's alone from the moment in which it is bound") {
 
 TEST_CASE("a server that accepts a connection and says nothing is no server that answers") {
   const TempDir folder;
-  const SocketPlace place(folder.path() / "s");
+  const SocketFile socket(folder.path() / "s");
   const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   (folder.path() / "s").string().copy(address.sun_path, sizeof(address.sun_path) - 1);
   REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
   REQUIRE(::listen(listener.get(), 16) == 0);
-  CHECK_THROWS_WITH(place.require_answer(std::chrono::milliseconds(50)),
-                    Catch::Contains(place.address()) && Catch::Contains("answers nothing"));
+  CHECK_THROWS_WITH(socket.require_answer(std::chrono::milliseconds(50)),
+                    Catch::Contains(socket.address()) && Catch::Contains("answers nothing"));
   const UniqueFd silent(::accept(listener.get(), nullptr, nullptr));
   const std::jthread answer([&] {
     const UniqueFd connection(::accept(listener.get(), nullptr, nullptr));
     ::send(connection.get(), "x", 1, MSG_NOSIGNAL);
   });
-  place.require_answer(std::chrono::seconds(60));
+  socket.require_answer(std::chrono::seconds(60));
 }
 
 }  // namespace

@@ -46,9 +46,9 @@ struct PlacementFixture {
         {"lease-" + to.row.id, agent, gpu, {}, clock.steady_now(), clock.steady_now() + 15s, nullptr, {}});
   }
   // The agent and the GPU where it can run now.
-  std::string free_place() const {
-    const auto place = placement.places(job).free;
-    return place ? place->device->uuid : "none";
+  std::string free_target() const {
+    const auto target = placement.targets(job).free;
+    return target ? target->device->uuid : "none";
   }
 };
 
@@ -58,25 +58,25 @@ TEST_CASE_METHOD(PlacementFixture,
   join(2, 0, "never");
   join(3).device.digest = Digest::of("another class");
   join(4);
-  CHECK(free_place() == "GPU-1");
+  CHECK(free_target() == "GPU-1");
   lease(add(v1::Job::TUNE, 1024), 1, "GPU-1");
-  CHECK(free_place() == "GPU-4");
+  CHECK(free_target() == "GPU-4");
 }
 
 TEST_CASE_METHOD(PlacementFixture, "a GPU that two agents offer has one lease, whichever of them holds it") {
   join(1);
   join(2).uuid = "GPU-1";
   lease(add(v1::Job::TUNE, 1024), 2, "GPU-1");
-  CHECK(free_place() == "none");
+  CHECK(free_target() == "none");
 }
 
 TEST_CASE_METHOD(PlacementFixture,
                  "without a GPU of its class there is no place for a job and with a busy one there is") {
-  CHECK_FALSE(placement.places(job).any_exists);
+  CHECK_FALSE(placement.targets(job).any_exists);
   join(1);
   lease(add(v1::Job::TUNE, 1024), 1, "GPU-1");
-  CHECK(placement.places(job).any_exists);
-  CHECK(free_place() == "none");
+  CHECK(placement.targets(job).any_exists);
+  CHECK(free_target() == "none");
 }
 
 TEST_CASE_METHOD(PlacementFixture,
@@ -84,18 +84,18 @@ TEST_CASE_METHOD(PlacementFixture,
   job.needs_bytes = 5000;
   join(1, 4999);
   join(2, 5000);
-  CHECK(free_place() == "GPU-2");
+  CHECK(free_target() == "GPU-2");
   lease(add(v1::Job::TUNE, 1024), 2, "GPU-2");
-  CHECK(free_place() == "none");
+  CHECK(free_target() == "none");
 }
 
 TEST_CASE_METHOD(PlacementFixture,
                  "a job that no GPU has the memory for runs where it can and one that says nothing has it") {
   job.needs_bytes = 5000;
   join(1, 4999);
-  CHECK(free_place() == "GPU-1");
+  CHECK(free_target() == "GPU-1");
   join(2, 0);
-  CHECK(free_place() == "GPU-2");
+  CHECK(free_target() == "GPU-2");
 }
 
 TEST_CASE_METHOD(PlacementFixture, "a job waits behind foreign use only where every GPU for it is held so") {
@@ -125,12 +125,12 @@ TEST_CASE_METHOD(PlacementFixture, "an agent at its limit of compiles has a plac
   join(1);
   lease(add(v1::Job::COMPILE_WINNER, 1), 1, "");
   const OpenJob& compile = add(v1::Job::COMPILE_WINNER, 3);
-  CHECK(placement.places(compile).free->agent == 1);
+  CHECK(placement.targets(compile).free->agent == 1);
   lease(add(v1::Job::COMPILE_WINNER, 2), 1, "");
-  CHECK(placement.places(compile).any_exists);
-  CHECK_FALSE(placement.places(compile).free);
+  CHECK(placement.targets(compile).any_exists);
+  CHECK_FALSE(placement.targets(compile).free);
   join(2);
-  CHECK(placement.places(compile).free->agent == 2);
+  CHECK(placement.targets(compile).free->agent == 2);
 }
 
 TEST_CASE_METHOD(PlacementFixture,
@@ -138,11 +138,11 @@ TEST_CASE_METHOD(PlacementFixture,
   join(1);
   agents[1].profile.toolchains = {{"nvrtc 12.9", 12, 9, {"sm_90"}}};
   OpenJob& compile = add(v1::Job::COMPILE_WINNER, 1);
-  CHECK(placement.places(compile).free->agent == 1);
+  CHECK(placement.targets(compile).free->agent == 1);
   join(2);
-  CHECK(placement.places(compile).free->agent == 2);
+  CHECK(placement.targets(compile).free->agent == 2);
   compile.needs.driver_cuda = 12080;
-  CHECK(placement.places(compile).free->agent == 1);
+  CHECK(placement.targets(compile).free->agent == 1);
 }
 
 TEST_CASE_METHOD(PlacementFixture, "a check is compiled by the first agent that knows the architecture") {
@@ -159,14 +159,14 @@ TEST_CASE_METHOD(PlacementFixture, "a job goes to no agent that has the other la
   agents[2].profile.toolchains = {{"triton 3.6.0", 0, 0, {"sm_90"}, {}, {}, {"12.9"}}};
   const ToolchainNeed triton{TritonTarget{"3.6.0", "12.9", "sm_90"}};
   OpenJob& compile = add(v1::Job::COMPILE_WINNER, 1);
-  CHECK(placement.places(compile).free->agent == 1);
-  CHECK(free_place() == "GPU-1");
+  CHECK(placement.targets(compile).free->agent == 1);
+  CHECK(free_target() == "GPU-1");
   compile.needs = job.needs = triton;
-  CHECK(placement.places(compile).free->agent == 2);
-  CHECK(free_place() == "GPU-2");
+  CHECK(placement.targets(compile).free->agent == 2);
+  CHECK(free_target() == "GPU-2");
   agents.erase(2);
-  CHECK_FALSE(placement.places(compile).any_exists);
-  CHECK_FALSE(placement.places(job).any_exists);
+  CHECK_FALSE(placement.targets(compile).any_exists);
+  CHECK_FALSE(placement.targets(job).any_exists);
 }
 
 TEST_CASE_METHOD(PlacementFixture, "more room is on no GPU whose agent does not compile the job's language") {
@@ -183,9 +183,9 @@ TEST_CASE_METHOD(PlacementFixture,
                  "an agent without any toolchain measures CUDA kernels and no Triton kernel") {
   join(1);
   agents[1].profile.toolchains.clear();
-  CHECK(free_place() == "GPU-1");
+  CHECK(free_target() == "GPU-1");
   job.needs = {TritonTarget{"3.6.0", "12.9", "sm_90"}};
-  CHECK_FALSE(placement.places(job).any_exists);
+  CHECK_FALSE(placement.targets(job).any_exists);
 }
 
 }  // namespace

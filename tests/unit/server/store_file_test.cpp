@@ -272,7 +272,7 @@ TEST_CASE("a store is the same one by a link that leads to it") {
   std::filesystem::create_symlink("store.db", link);
   CHECK_THROWS_WITH(Store::open({link}), Contains("another cubind"));
   f.store.reset();
-  CHECK(Store::open({link})->place() == f.path.string());
+  CHECK(Store::open({link})->location() == f.path.string());
 }
 
 TEST_CASE("one write waits for another process's lock and those after it do not") {

@@ -48,14 +48,14 @@ inline std::string make_cubin(const std::vector<std::pair<std::string, std::stri
                bytes_of_number(std::uint64_t{offset}) + bytes_of_number(std::uint64_t{size}) +
                std::string(24, '\0');
   };
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> offsets;
   for (const auto& [symbol, content] : entries) {
-    places.push_back(names.size());
+    offsets.push_back(names.size());
     names += ".nv.info." + symbol + '\0';
   }
   add(1, 64, names.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    add(places[i], 64 + names.size() + contents.size(), entries[i].second.size());
+    add(offsets[i], 64 + names.size() + contents.size(), entries[i].second.size());
     contents += entries[i].second;
   }
   std::string file(

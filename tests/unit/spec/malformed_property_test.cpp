@@ -55,14 +55,14 @@ OrderedJson random_value(Random& random) {
 }
 
 // A random place of the document, the root excluded.
-OrderedJson& random_place(OrderedJson& root, Random& random) {
-  OrderedJson* place = &root;
+OrderedJson& random_node(OrderedJson& root, Random& random) {
+  OrderedJson* node = &root;
   do {
-    auto at = place->begin();
-    std::advance(at, static_cast<std::ptrdiff_t>(random.below(place->size())));
-    place = &*at;
-  } while (place->is_structured() && !place->empty() && random.below(4) != 0);
-  return *place;
+    auto at = node->begin();
+    std::advance(at, static_cast<std::ptrdiff_t>(random.below(node->size())));
+    node = &*at;
+  } while (node->is_structured() && !node->empty() && random.below(4) != 0);
+  return *node;
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ TEST_CASE("a spec with a random value in a random place is accepted or refused w
   for (int round = 0; round < 600; ++round) {
     OrderedJson damaged = sound.json;
     for (std::uint64_t edits = 1 + random.below(3); edits > 0; --edits) {
-      random_place(damaged, random) = random_value(random);
+      random_node(damaged, random) = random_value(random);
     }
     const std::string text = damaged.dump();
     INFO(text);

@@ -52,17 +52,17 @@ std::optional<OrderedJson> document_of(const std::filesystem::path& file) {
   }
 }
 
-std::vector<OrderedJson::json_pointer> all_places(
+std::vector<OrderedJson::json_pointer> all_pointers(
     const OrderedJson& json, const OrderedJson::json_pointer& at = OrderedJson::json_pointer()) {
-  std::vector<OrderedJson::json_pointer> places;
+  std::vector<OrderedJson::json_pointer> pointers;
   for (const auto& [key, value] : json.items()) {
-    const OrderedJson::json_pointer place = json.is_array() ? at / std::stoul(key) : at / key;
-    places.push_back(place);
+    const OrderedJson::json_pointer pointer = json.is_array() ? at / std::stoul(key) : at / key;
+    pointers.push_back(pointer);
     if (value.is_structured()) {
-      std::ranges::copy(all_places(value, place), std::back_inserter(places));
+      std::ranges::copy(all_pointers(value, pointer), std::back_inserter(pointers));
     }
   }
-  return places;
+  return pointers;
 }
 
 // Numbers and texts are distinct: of 300 that are alike every pair would be refused.
@@ -93,19 +93,19 @@ std::vector<OrderedJson> damaged(const OrderedJson& json) {
                                            OrderedJson::object(),
                                            OrderedJson::array({"N", "N"})};
   std::vector<OrderedJson> all;
-  for (const OrderedJson::json_pointer& place : all_places(json)) {
+  for (const OrderedJson::json_pointer& pointer : all_pointers(json)) {
     for (const OrderedJson& value : values) {
       all.push_back(json);
-      all.back()[place] = value;
+      all.back()[pointer] = value;
     }
-    const OrderedJson& sound = json.at(place);
+    const OrderedJson& sound = json.at(pointer);
     if (sound.is_object()) {
       all.push_back(json);
-      all.back()[place]["no_such_key"] = 1;
+      all.back()[pointer]["no_such_key"] = 1;
     }
     if (sound.is_array() && !sound.empty()) {
       all.push_back(json);
-      all.back()[place] = three_hundred_like(sound.front());
+      all.back()[pointer] = three_hundred_like(sound.front());
     }
   }
   return all;

@@ -12,7 +12,7 @@ namespace {
 std::vector<std::string> lines(const std::vector<Thinning>& steps) {
   std::vector<std::string> result;
   for (const Thinning& step : steps) {
-    result.push_back(step.place + ": -" + std::to_string(step.rejected) + " =" + std::to_string(step.left));
+    result.push_back(step.where + ": -" + std::to_string(step.rejected) + " =" + std::to_string(step.left));
   }
   return result;
 }
@@ -84,7 +84,7 @@ TEST_CASE("a constraint that faults where a later one is false is charged to tha
   const auto spec = builder.parse();
   const auto steps = thin_out(*spec, problem_of(*spec, "N=12,D=8,T=f32"), h200());
   REQUIRE(steps.size() == 1);
-  CHECK(steps[0].place == "/constraints/1");
+  CHECK(steps[0].where == "/constraints/1");
   CHECK(steps[0].rejected + steps[0].left == 24);
 }
 

@@ -46,10 +46,10 @@ Tool triton_tool(const AgentOptions& options, const Slots& slots, const std::str
 // "triton 3.6.0 (ptxas 12.9.86 for sm_90)".
 std::string described(const v1::Toolchain& offer, const std::string& architecture) {
   const auto& known = offer.architectures();
-  const auto place = std::ranges::find(known, architecture) - known.begin();
-  const bool is_known = place < offer.assemblers_size();
+  const auto index = std::ranges::find(known, architecture) - known.begin();
+  const bool is_known = index < offer.assemblers_size();
   return offer.name() + " (" +
-         (is_known ? "ptxas " + offer.assemblers(static_cast<int>(place)) : std::string("nothing")) +
+         (is_known ? "ptxas " + offer.assemblers(static_cast<int>(index)) : std::string("nothing")) +
          " for " + architecture + ")";
 }
 

@@ -36,7 +36,7 @@ Agent::Agent(AgentOptions options) : options_(std::move(options)), lends_(proces
   finder.join();
   no_device_because_ = found.none_because;
   for (LocalDevice& device : found.devices) {
-    places_.push_back(std::make_unique<GpuPlace>(std::move(device), spawner_, options_.worker_program));
+    gpus_.push_back(std::make_unique<AgentGpu>(std::move(device), spawner_, options_.worker_program));
   }
   get_compilers_ready();
 }
@@ -60,8 +60,8 @@ v1::Hello Agent::hello() {
   hello.set_compile_jobs(options_.compile_jobs);
   hello.set_no_device_because(no_device_because_);
   hello.set_allows_partial_sandbox(options_.allow_partial_sandbox);
-  for (const auto& place : places_) {
-    *hello.add_devices() = place->device.offer;
+  for (const auto& gpu : gpus_) {
+    *hello.add_devices() = gpu->device.offer;
   }
   for (const Tool& tool : toolbox_->tools()) {
     *hello.add_toolchains() = tool.offer();
@@ -70,10 +70,10 @@ v1::Hello Agent::hello() {
 }
 
 void Agent::run(const std::function<bool(milliseconds)>& wait) {
-  for (const auto& place : places_) {
-    log_info("offers " + place->device.offer.facts().name() + " (" + place->device.offer.uuid() + ")");
+  for (const auto& gpu : gpus_) {
+    log_info("offers " + gpu->device.offer.facts().name() + " (" + gpu->device.offer.uuid() + ")");
   }
-  if (places_.empty()) {
+  if (gpus_.empty()) {
     log_warning("offers no GPU and measures nothing: " + no_device_because_);
   }
   bool ending = false;
@@ -245,13 +245,13 @@ void Agent::work_on(Work& work, const v1::LeaseGrant& lease) {
 // no caller waits any more.
 void Agent::end_left_workers() {
   const std::list<std::shared_ptr<Work>> all = works();
-  for (const auto& place : places_) {
+  for (const auto& gpu : gpus_) {
     const bool is_wanted = std::ranges::any_of(all, [&](const std::shared_ptr<Work>& work) {
-      return work->wants_gpu && work->gpu_uuid == place->device.offer.uuid();
+      return work->wants_gpu && work->gpu_uuid == gpu->device.offer.uuid();
     });
     if (!is_wanted) {
-      place->end_left_worker();
-      end_ahead(place->device.offer.uuid());
+      gpu->end_left_worker();
+      end_ahead(gpu->device.offer.uuid());
     }
   }
   keep_spares();
@@ -278,19 +278,19 @@ v1::JobResult Agent::work_result(Work& work, const v1::LeaseGrant& lease) {
   return result;
 }
 
-GpuPlace& Agent::place_for(const v1::LeaseGrant& lease) {
-  for (const auto& place : places_) {
-    if (lease.gpu_uuid().empty() || place->device.offer.uuid() == lease.gpu_uuid()) {
-      return *place;
+AgentGpu& Agent::gpu_for(const v1::LeaseGrant& lease) {
+  for (const auto& gpu : gpus_) {
+    if (lease.gpu_uuid().empty() || gpu->device.offer.uuid() == lease.gpu_uuid()) {
+      return *gpu;
     }
   }
   throw Error(ErrorCode::Unavailable, "lease.gpu_uuid", lease.gpu_uuid() + " is not offered by this agent");
 }
 
 v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
-  GpuPlace& place = place_for(lease);
-  GpuPlace::Turn turn(place, work.stop);
-  const v1::OfferedDevice& offer = place.device.offer;
+  AgentGpu& gpu = gpu_for(lease);
+  AgentGpu::Turn turn(gpu, work.stop);
+  const v1::OfferedDevice& offer = gpu.device.offer;
   const Tool& tool = tool_for(offer, lease.spec());
   TuneJob::Options options;
   options.deadlines = options_.deadlines;
@@ -298,9 +298,9 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   options.idle_poll = options_.idle_poll;
   // A compile may take three times as long as the others, which go on meanwhile.
   options.compile_window = std::max<std::size_t>(32, 4 * std::size_t{options_.compile_jobs});
-  options.open = place.device.open;
+  options.open = gpu.device.open;
   options.lend = [this, uuid = offer.uuid()] { return lends_.of(uuid); };
-  options.on_device = [&](const v1::DeviceInfo& info) { offer_again(place, info); };
+  options.on_device = [&](const v1::DeviceInfo& info) { offer_again(gpu, info); };
   if (!turn.link().is_started()) {
     v1::LeaseGrant first = lease;
     first.set_background(!work.channel->is_awaited());
@@ -312,7 +312,7 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   const bool refused = result.status() == v1::JobResult::FAILED && result.needs_bytes() > 0;
   if (refused) {
     turn.end_worker();
-    say_what_there_is(place, result);
+    say_what_there_is(gpu, result);
   }
   return result;
 }

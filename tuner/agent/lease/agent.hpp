@@ -16,7 +16,7 @@
 #include "base/subprocess.hpp"
 #include "tuner/agent/compile/ahead_compiles.hpp"
 #include "tuner/agent/compile/toolbox.hpp"
-#include "tuner/agent/device/gpu_place.hpp"
+#include "tuner/agent/device/agent_gpu.hpp"
 #include "tuner/agent/lease/gpu_lends.hpp"
 #include "tuner/agent/lease/lease_channel.hpp"
 #include "tuner/agent/lease/lease_stream.hpp"
@@ -61,13 +61,13 @@ class Agent {
   void work_on(Work& work, const v1::LeaseGrant& lease);
   v1::JobResult work_result(Work& work, const v1::LeaseGrant& lease);
   v1::JobResult tune(Work& work, const v1::LeaseGrant& lease);
-  void offer_again(GpuPlace& place, const v1::DeviceInfo& info);
+  void offer_again(AgentGpu& gpu, const v1::DeviceInfo& info);
   v1::AgentMessage offers();  // with mutex_ held
-  void say_what_there_is(GpuPlace& place, v1::JobResult& refused);
+  void say_what_there_is(AgentGpu& gpu, v1::JobResult& refused);
   void look_at_memory();
   void note_memory_of_idle();
   void offer_changed_memory();
-  GpuPlace& place_for(const v1::LeaseGrant& lease);
+  AgentGpu& gpu_for(const v1::LeaseGrant& lease);
   const Tool& tool_for(const v1::OfferedDevice& offer, const v1::SpecBundle& kernel) const;
   void end_left_workers();
   void keep_spares();
@@ -85,7 +85,7 @@ class Agent {
   const AgentOptions options_;
   RealClock clock_;
   Spawner spawner_;
-  std::vector<std::unique_ptr<GpuPlace>> places_;
+  std::vector<std::unique_ptr<AgentGpu>> gpus_;
   std::string no_device_because_;  // without places
   GpuLends lends_;
   std::unique_ptr<Toolbox> toolbox_;

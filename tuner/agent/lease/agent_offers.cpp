@@ -23,11 +23,11 @@ bool is_noticeable(std::uint64_t now, std::uint64_t offered) {
 }  // namespace
 
 // Says which rule of consent is in force, once a context has shown it.
-void Agent::offer_again(GpuPlace& place, const v1::DeviceInfo& info) {
+void Agent::offer_again(AgentGpu& gpu, const v1::DeviceInfo& info) {
   v1::AgentMessage message;
   {
     const std::lock_guard lock(mutex_);
-    v1::OfferedDevice& offer = place.device.offer;
+    v1::OfferedDevice& offer = gpu.device.offer;
     const std::string consent = consent_text(options_.tune_when, info.consent_rule());
     if (offer.consent() == consent) {
       return;
@@ -40,19 +40,19 @@ void Agent::offer_again(GpuPlace& place, const v1::DeviceInfo& info) {
 
 v1::AgentMessage Agent::offers() {
   v1::AgentMessage message;
-  for (const auto& one : places_) {
+  for (const auto& one : gpus_) {
     *message.mutable_devices()->add_devices() = one->device.offer;
   }
   return message;
 }
 
 // The free memory without a worker of ours, for later comparison.
-void Agent::say_what_there_is(GpuPlace& place, v1::JobResult& refused) {
+void Agent::say_what_there_is(AgentGpu& gpu, v1::JobResult& refused) {
   const auto found = trial_memory(options_, spawner_, ending_.get_token());
   v1::AgentMessage message;
   {
     const std::lock_guard lock(mutex_);
-    v1::OfferedDevice& offer = place.device.offer;
+    v1::OfferedDevice& offer = gpu.device.offer;
     const auto allowed = found.find(offer.uuid());
     if (allowed != found.end()) {
       offer.set_trial_memory_bytes(allowed->second);
@@ -68,7 +68,7 @@ void Agent::look_at_memory() {
   offer_changed_memory();
   const auto now = steady_clock::now();
   const bool looks = looking_.valid() && looking_.wait_for(milliseconds(0)) != std::future_status::ready;
-  const bool any_idle = std::ranges::any_of(places_, [](const auto& place) { return place->is_idle(); });
+  const bool any_idle = std::ranges::any_of(gpus_, [](const auto& gpu) { return gpu->is_idle(); });
   if (looks || !any_idle || now - looked_ < options_.memory_poll) {
     return;
   }
@@ -78,18 +78,18 @@ void Agent::look_at_memory() {
 
 // Where a job of ours runs its worker has taken some: what is free then says nothing.
 void Agent::note_memory_of_idle() {
-  std::vector<GpuPlace*> idle;
-  for (const auto& place : places_) {
-    if (place->is_idle()) {
-      idle.push_back(place.get());
+  std::vector<AgentGpu*> idle;
+  for (const auto& gpu : gpus_) {
+    if (gpu->is_idle()) {
+      idle.push_back(gpu.get());
     }
   }
   const auto found = trial_memory(options_, spawner_, ending_.get_token());
   const std::lock_guard lock(mutex_);
-  for (GpuPlace* place : idle) {
-    v1::OfferedDevice& offer = place->device.offer;
+  for (AgentGpu* gpu : idle) {
+    v1::OfferedDevice& offer = gpu->device.offer;
     const auto free = found.find(offer.uuid());
-    if (free != found.end() && is_noticeable(free->second, offer.trial_memory_bytes()) && place->is_idle()) {
+    if (free != found.end() && is_noticeable(free->second, offer.trial_memory_bytes()) && gpu->is_idle()) {
       offer.set_trial_memory_bytes(free->second);
       memory_has_changed_ = true;
     }

@@ -21,8 +21,8 @@ WantedCompiler wanted_on(const v1::OfferedDevice& offer) {
 // job has such a kernel: many agents never get one.
 void Agent::get_compilers_ready() {
   std::map<const Tool*, std::size_t> gpus;
-  for (const auto& place : places_) {
-    const v1::OfferedDevice& offer = place->device.offer;
+  for (const auto& gpu : gpus_) {
+    const v1::OfferedDevice& offer = gpu->device.offer;
     try {
       const Tool& tool = toolbox_->choose(wanted_on(offer));
       tool.compiles->keep_ready(ready_compilers(options_.compile_jobs, ++gpus[&tool]));
@@ -41,7 +41,7 @@ const Tool& Agent::tool_for(const v1::OfferedDevice& offer, const v1::SpecBundle
 void Agent::compile_ahead(const v1::LeaseGrant& job, AheadCompiles::Urgency urgency) {
   std::unique_ptr<AheadCompiles> before;
   try {
-    const v1::OfferedDevice& offer = place_for(job).device.offer;
+    const v1::OfferedDevice& offer = gpu_for(job).device.offer;
     v1::DeviceInfo device;
     *device.mutable_facts() = offer.facts();
     *device.mutable_driver() = offer.driver();
@@ -77,8 +77,8 @@ void Agent::keep_spares() {
   if (ending_.stop_requested()) {
     return;
   }
-  for (const auto& place : places_) {
-    place->keep_spare();
+  for (const auto& gpu : gpus_) {
+    gpu->keep_spare();
   }
 }
 

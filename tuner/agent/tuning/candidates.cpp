@@ -12,8 +12,8 @@ Candidates::Candidates(const JobInput& input, const KernelBuild& build)
       build_(build),
       context_{input.spec.get(), input.problem, input.device_class, input.policy,
                driver_branch(input.driver.version())} {
-  const auto place = input_.space->number(input_.preset);
-  Candidate* preset = place ? add(*place) : nullptr;
+  const auto space_number = input_.space->number(input_.preset);
+  Candidate* preset = space_number ? add(*space_number) : nullptr;
   if (preset == nullptr) {
     throw Error(ErrorCode::FailedPrecondition, input_.spec->name + " at " + to_string(input_.problem),
                 "the default configuration launches nothing");
@@ -25,8 +25,8 @@ Candidates::Candidates(const JobInput& input, const KernelBuild& build)
 
 void Candidates::find_listed() {
   for (const Configuration& one : input_.listed) {
-    const auto place = input_.space->number(one);
-    if (Candidate* candidate = place ? add(*place) : nullptr) {
+    const auto space_number = input_.space->number(one);
+    if (Candidate* candidate = space_number ? add(*space_number) : nullptr) {
       candidate->listed = true;
     }
   }
@@ -36,8 +36,8 @@ void Candidates::find_listed() {
 // same trial today. A job that measures a record again asks whether its winner still holds, whatever has
 // changed since.
 void Candidates::find_incumbent() {
-  const auto place = input_.incumbent ? input_.space->number(*input_.incumbent) : std::nullopt;
-  Candidate* candidate = place ? add(*place) : nullptr;
+  const auto space_number = input_.incumbent ? input_.space->number(*input_.incumbent) : std::nullopt;
+  Candidate* candidate = space_number ? add(*space_number) : nullptr;
   if (candidate != nullptr &&
       (candidate->trial_key.digest == input_.incumbent_trial || !input_.listed.empty())) {
     candidate->incumbent = true;
@@ -51,17 +51,17 @@ void Candidates::prefer_default() {
   incumbent_->incumbent = true;
 }
 
-const Candidate* Candidates::at(std::uint64_t place) {
-  const auto known = by_place_.find(place);
-  return known == by_place_.end() ? add(place) : known->second;
+const Candidate* Candidates::at(std::uint64_t space_number) {
+  const auto known = by_space_number_.find(space_number);
+  return known == by_space_number_.end() ? add(space_number) : known->second;
 }
 
-Candidate* Candidates::add(std::uint64_t place) {
-  const auto [at, is_new] = by_place_.try_emplace(place, nullptr);
+Candidate* Candidates::add(std::uint64_t space_number) {
+  const auto [at, is_new] = by_space_number_.try_emplace(space_number, nullptr);
   if (!is_new) {
     return at->second;
   }
-  auto made = candidate_at(input_, build_, input_.problem, input_.space->configuration(place));
+  auto made = candidate_at(input_, build_, input_.problem, input_.space->configuration(space_number));
   if (!made) {
     return nullptr;
   }
@@ -69,7 +69,7 @@ Candidate* Candidates::add(std::uint64_t place) {
   const auto [same, is_another] = by_trial_.try_emplace(made->trial_key.digest, nullptr);
   if (is_another) {
     made->number = static_cast<std::uint32_t>(all_.size());
-    made->place = place;
+    made->space_number = space_number;
     same->second = &all_.emplace_back(*std::move(made));
   }
   return at->second = same->second;

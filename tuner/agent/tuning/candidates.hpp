@@ -17,7 +17,7 @@ struct JobInput;
 /// One configuration of a tuning job, with everything about it that needs no compiler and no device.
 struct Candidate {
   std::uint32_t number = 0;  // in the order in which the job came to it; also its number at the device worker
-  std::uint64_t place = 0;   // its number in the space, which breaks the last ties
+  std::uint64_t space_number = 0;  // its number in the space, which breaks the last ties
   Configuration configuration;
   LaunchPlan plan;  // symbols are empty
   ArtifactSource source;
@@ -41,7 +41,7 @@ class Candidates {
   Candidates& operator=(const Candidates&) = delete;
 
   /// By its number in the space; null where it launches nothing. Pointers stay valid.
-  const Candidate* at(std::uint64_t place);
+  const Candidate* at(std::uint64_t space_number);
   const Candidate& preset() const { return all_.front(); }
   /// The measured winner so far; null: there is none, or today's spec makes another trial of it and the job
   /// searches.
@@ -51,7 +51,7 @@ class Candidates {
   const std::deque<Candidate>& all() const { return all_; }
 
  private:
-  Candidate* add(std::uint64_t place);
+  Candidate* add(std::uint64_t space_number);
   void find_listed();
   void find_incumbent();
 
@@ -59,7 +59,7 @@ class Candidates {
   const KernelBuild& build_;
   const TrialContext context_;
   std::deque<Candidate> all_;
-  std::map<std::uint64_t, Candidate*> by_place_;  // null: nothing is launched
+  std::map<std::uint64_t, Candidate*> by_space_number_;  // null: nothing is launched
   std::map<Digest, Candidate*> by_trial_;
   Candidate* incumbent_ = nullptr;
 };

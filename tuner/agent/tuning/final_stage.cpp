@@ -126,7 +126,8 @@ std::optional<std::size_t> choose_finalist(const std::vector<Finalist>& finalist
     const Compiled& artifact = bench.artifact(*finalist.candidate);
     contenders.push_back({&finalist.times, finalist.running, finalist.candidate->incumbent,
                           finalist.candidate->is_default, most_registers(artifact),
-                          most_shared_bytes(*finalist.candidate, artifact), finalist.candidate->place});
+                          most_shared_bytes(*finalist.candidate, artifact),
+                          finalist.candidate->space_number});
   }
   return choose_winner(contenders, context);
 }

@@ -12,22 +12,22 @@ namespace cubind {
 namespace {
 
 // Of those that are valid.
-std::vector<std::uint64_t> places_of(const std::vector<Configuration>& configurations,
-                                     const JobInput& input) {
-  std::vector<std::uint64_t> places;
+std::vector<std::uint64_t> numbers_of(const std::vector<Configuration>& configurations,
+                                      const JobInput& input) {
+  std::vector<std::uint64_t> numbers;
   for (const Configuration& one : configurations) {
-    if (const auto place = input.space->number(one)) {
-      places.push_back(*place);
+    if (const auto number = input.space->number(one)) {
+      numbers.push_back(*number);
     }
   }
-  return places;
+  return numbers;
 }
 
 // The default first, then those that the job lists.
-std::vector<std::uint64_t> given_places(const JobInput& input) {
+std::vector<std::uint64_t> given_numbers(const JobInput& input) {
   std::vector<Configuration> given = {input.preset};
   given.insert(given.end(), input.listed.begin(), input.listed.end());
-  return places_of(given, input);
+  return numbers_of(given, input);
 }
 
 std::uint64_t seed_of(const Digest& job_key) {
@@ -40,14 +40,14 @@ SearchPlan plan_of(const JobInput& input) {
   if (input.listed.empty()) {
     return plan_search(input.space->numbers(), input.budget);
   }
-  return {.exhaustive = true, .trials = given_places(input).size()};
+  return {.exhaustive = true, .trials = given_numbers(input).size()};
 }
 
 std::unique_ptr<Strategy> strategy_of(const JobInput& input, const SearchPlan& plan) {
   if (!input.listed.empty()) {
-    return std::make_unique<ListedStrategy>(given_places(input));
+    return std::make_unique<ListedStrategy>(given_numbers(input));
   }
-  return make_strategy(plan, input.space->numbers(), given_places(input), places_of(input.hints, input),
+  return make_strategy(plan, input.space->numbers(), given_numbers(input), numbers_of(input.hints, input),
                        seed_of(input.job_key));
 }
 

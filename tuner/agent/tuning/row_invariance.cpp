@@ -14,7 +14,7 @@ constexpr std::int64_t kMaxSteps = 4096;
 // Above the numbers of the job's candidates.
 constexpr std::uint32_t kFirstNumber = 1u << 30;
 
-std::size_t place_of_dim(const JobInput& input) {
+std::size_t index_of_dim(const JobInput& input) {
   const auto& dims = input.problem.dims;
   const std::string& name = input.numerics.invariant_dim;
   const auto found = std::ranges::find_if(dims, [&](const NamedValue& dim) { return dim.name == name; });
@@ -60,7 +60,7 @@ RowInvariance::RowInvariance(const JobInput& input, const KernelBuild& build, Co
       build_(build),
       artifacts_(artifacts),
       device_(device),
-      dim_(place_of_dim(input)),
+      dim_(index_of_dim(input)),
       next_number_(kFirstNumber) {
   if (input_.spec->outputs_along(input_.numerics.invariant_dim).empty()) {
     fail("no output of " + input_.spec->name + " has rows along it");

@@ -60,15 +60,15 @@ def python_blocks(page):
 class Examples(unittest.TestCase):
     def run_block(self, block):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="cubind-d-")))
-        places = {"XDG_RUNTIME_DIR": str(folder / "run"), "XDG_CACHE_HOME": str(folder / "cache")}
+        folders = {"XDG_RUNTIME_DIR": str(folder / "run"), "XDG_CACHE_HOME": str(folder / "cache")}
         (folder / "run").mkdir()
         driver = running.FakeDriver(parameters=5)
         namespace = {}
         # As programs.environment() gives it.
-        programs = {"VIRTUAL_ENV": sys.prefix, **running.WITHOUT_DRIVER, **places}
+        programs = {"VIRTUAL_ENV": sys.prefix, **running.WITHOUT_DRIVER, **folders}
         with (
             mock.patch.dict(sys.modules, fake_torch()),
-            mock.patch.dict(os.environ, places),
+            mock.patch.dict(os.environ, folders),
             mock.patch("cubind.programs.environment", lambda: programs),
         ):
             exec(block, namespace)

@@ -66,9 +66,9 @@ class Served(contextlib.AbstractContextManager):
             check=True,
             capture_output=True,
         )
-        places = ["--socket", self.folder / "cubind.sock", "--db", self.folder / f"{serial}.db"]
+        paths = ["--socket", self.folder / "cubind.sock", "--db", self.folder / f"{serial}.db"]
         self.process = subprocess.Popen(
-            [PROGRAMS / "cubind", "--bundle", bundle, "--trust", self.trust, *places],
+            [PROGRAMS / "cubind", "--bundle", bundle, "--trust", self.trust, *paths],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -82,8 +82,8 @@ class Wheel(unittest.TestCase):
         cls.bin = cls.folder / "venv/bin"
         subprocess.run([cls.bin / "pip", "install", "--quiet", cls.wheel], check=True)
         (cls.folder / "run").mkdir()
-        places = {"XDG_RUNTIME_DIR": str(cls.folder / "run"), "XDG_CACHE_HOME": str(cls.folder / "cache")}
-        cls.environment = {**os.environ, **places}
+        folders = {"XDG_RUNTIME_DIR": str(cls.folder / "run"), "XDG_CACHE_HOME": str(cls.folder / "cache")}
+        cls.environment = {**os.environ, **folders}
 
     def run_python(self, code):
         command = [self.bin / "python", "-c", code]

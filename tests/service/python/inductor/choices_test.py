@@ -125,8 +125,8 @@ class Served(unittest.TestCase):
                     return None
                 return original(candidate)
 
-            place = "torch._inductor.kernel_template_choice.KernelTemplateChoice.choice"
-            with unittest.mock.patch(place, property(choice)):
+            target = "torch._inductor.kernel_template_choice.KernelTemplateChoice.choice"
+            with unittest.mock.patch(target, property(choice)):
                 pretended.compiled(product, *SHAPES)
             self.assertTrue(served)
             self.assertEqual(measured(), 1)

@@ -51,10 +51,10 @@ class Gate(unittest.TestCase):
                         self.assertEqual(_private.missing(), f"{module_name}.{path}")
 
     def test_a_function_that_is_gone_is_missed(self):
-        place = torch._inductor.ir.MultiTemplateBuffer
-        original = place.choice_timings
-        self.addCleanup(setattr, place, "choice_timings", original)
-        del place.choice_timings
+        target = torch._inductor.ir.MultiTemplateBuffer
+        original = target.choice_timings
+        self.addCleanup(setattr, target, "choice_timings", original)
+        del target.choice_timings
         self.assertEqual(_private.missing(), "torch._inductor.ir.MultiTemplateBuffer.choice_timings")
 
     def test_a_torch_that_has_none_of_the_modules_is_left_alone(self):

@@ -28,9 +28,9 @@ def scale(x, y, N, factor, one, bias, BLOCK: tl.constexpr):
 def renamed(a, b, M, by, step, no, BLOCK: tl.constexpr):
     """The same code with other names on other lines."""
 
-    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    indices = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.static_assert(BLOCK < 1024, "wide")
-    tl.store(b + places * step, tl.load(a + places, mask=places < M) * by, mask=places < M)
+    tl.store(b + indices * step, tl.load(a + indices, mask=indices < M) * by, mask=indices < M)
 
 
 def call(function=scale, configs=None, n=1000, shape=(10, 100), key="N"):

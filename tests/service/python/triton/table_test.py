@@ -122,7 +122,7 @@ class Case(unittest.TestCase):
         return [path.name for path in self.folder.iterdir()]
 
 
-PLACE = "table_test:table"
+TABLE = "table_test:table"
 
 
 class Command(Case):
@@ -133,7 +133,7 @@ class Command(Case):
 
     def test_the_tuned_file_has_the_name_and_the_form_that_the_project_reads(self):
         self.serve_two_rows()
-        code, printed = self.run_command("tune", PLACE, "-o", self.folder)
+        code, printed = self.run_command("tune", TABLE, "-o", self.folder)
         self.assertEqual(code, 0, printed)
         (name,) = self.files()
         self.assertRegex(name, r"^E=8,N=16,device_name=[^ {}]+\.json$")
@@ -146,20 +146,20 @@ class Command(Case):
 
     def test_export_writes_what_is_known_and_measures_nothing(self):
         self.serve_two_rows()
-        code, printed = self.run_command("export", PLACE, "-o", self.folder)
+        code, printed = self.run_command("export", TABLE, "-o", self.folder)
         self.assertEqual((code, self.files()), (1, []))
         self.assertIn("no acceptable record answers N=1000", printed)
-        self.run_command("tune", PLACE, "-o", self.folder, "--rows", "1000")
+        self.run_command("tune", TABLE, "-o", self.folder, "--rows", "1000")
         (name,) = self.files()
         (self.folder / name).unlink()
-        code, printed = self.run_command("export", PLACE, "-o", self.folder, "--rows", "1000")
+        code, printed = self.run_command("export", TABLE, "-o", self.folder, "--rows", "1000")
         self.assertEqual((code, self.files()), (0, [name]), printed)
         self.assertEqual(_project_file.read(self.folder / name), {1000: WINNER})
 
     def test_export_needs_no_gpu(self):
         self.serve_two_rows()
-        self.run_command("tune", PLACE, "-o", self.folder, "--rows", "1000")
-        command = ("export", PLACE, "-o", self.folder / "there", "--rows", "1000")
+        self.run_command("tune", TABLE, "-o", self.folder, "--rows", "1000")
+        command = ("export", TABLE, "-o", self.folder / "there", "--rows", "1000")
         code, printed = self.run_command(*command, "--device", "nvidia-b300")
         self.assertEqual(code, 1)
         self.assertIn("name one GPU by --device: the daemon has measured on replay-", printed)
@@ -172,7 +172,7 @@ class Command(Case):
 
     def test_no_file_is_written_where_no_row_wins(self):
         self.serve_two_rows()
-        code, printed = self.run_command("tune", PLACE, "-o", self.folder, "--rows", "2000")
+        code, printed = self.run_command("tune", TABLE, "-o", self.folder, "--rows", "2000")
         self.assertEqual((code, self.files()), (0, []))
         self.assertIn("no row wins", printed)
 
@@ -183,13 +183,13 @@ class Command(Case):
         )
         file = self.folder / "present.json"
         _project_file.write(file, {500: DEFAULT, 1000: WINNER, 2000: OTHER})
-        code, printed = self.run_command("check", PLACE, file)
+        code, printed = self.run_command("check", TABLE, file)
         self.assertEqual(code, 1, printed)
         self.assertIn("/500: is the default", printed)
         self.assertRegex(printed, r"/1000: holds: 10\.0\d us")
         self.assertRegex(printed, r"/2000: loses: 30\.\d+ us, the default takes 20\.0\d us")
-        self.assertEqual(self.run_command("check", PLACE, file, "--rows", "1000")[0], 0)
-        code, printed = self.run_command("check", PLACE, file, "--rows", "7")
+        self.assertEqual(self.run_command("check", TABLE, file, "--rows", "1000")[0], 0)
+        code, printed = self.run_command("check", TABLE, file, "--rows", "7")
         self.assertIn("/7: has no such row", printed)
 
     def test_reported_configurations_are_candidates(self):
@@ -198,7 +198,7 @@ class Command(Case):
         _reported.write(reported, [_reported.Reported("elsewhere", OTHER, 1.0)])
         self.assertEqual(_reported.read(reported), [_reported.Reported("elsewhere", OTHER, 1.0)])
         out = self.folder / "out"
-        code, printed = self.run_command("tune", PLACE, "-o", out, "--rows", "1000", "--reported", reported)
+        code, printed = self.run_command("tune", TABLE, "-o", out, "--rows", "1000", "--reported", reported)
         self.assertEqual(code, 0, printed)
         self.assertRegex(printed, r" 1000 +20\.0\d +5\.0\d ")
         (name,) = out.iterdir()
@@ -318,7 +318,7 @@ class WithoutAnswer(Case):
         daemon = self.enterContext(FakeDaemon())
         self.client = self.enterContext(cubind.connect(daemon.address))
         daemon.__exit__()
-        code, printed = self.run_command("tune", PLACE, "-o", self.folder)
+        code, printed = self.run_command("tune", TABLE, "-o", self.folder)
         self.assertEqual((code, self.files()), (1, []))
         self.assertIn("no daemon answers there", printed)
 
@@ -357,15 +357,15 @@ class Times(unittest.TestCase):
 
 class Loaded(unittest.TestCase):
     def test_a_table_is_found_in_a_module_or_a_file(self):
-        for place in ("table_test:table", "table_test", __file__, f"{__file__}:table"):
-            self.assertEqual(table_module.load(place).file, table.file)
-        for place, cause in (
+        for reference in ("table_test:table", "table_test", __file__, f"{__file__}:table"):
+            self.assertEqual(table_module.load(reference).file, table.file)
+        for reference, cause in (
             ("table_test:nothing", "has no cubind.triton.Table named nothing"),
             ("no_such_table.py", "there is no such file"),
             ("no_such.table:table", "there is no such module"),
         ):
             with self.assertRaisesRegex(cubind.InvalidArgumentError, cause):
-                table_module.load(place)
+                table_module.load(reference)
 
     def test_what_a_module_of_ones_own_misses_is_its_own_error(self):
         with (

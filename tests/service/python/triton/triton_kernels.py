@@ -135,7 +135,7 @@ def addresses(table, y, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def in_place(x, unused, out, N, BLOCK: tl.constexpr):
+def into_input(x, unused, out, N, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(x + at, tl.load(x + at) + 1, mask=at < N)
     tl.store(out + at, tl.full([BLOCK], 1.0, tl.float32))
@@ -180,6 +180,6 @@ MORE = {
     for case in [
         Case(calls, "*fp32 *fp32", 128, "inout inout"),
         Case(addresses, "*i64 *fp32", 128, "inout inout"),
-        Case(in_place, "*fp32 *fp32 *fp32 i32", 128, "inout in out in"),
+        Case(into_input, "*fp32 *fp32 *fp32 i32", 128, "inout in out in"),
     ]
 }

@@ -1,4 +1,4 @@
-#include "client/cubindctl/tune/problem_places.hpp"
+#include "client/cubindctl/tune/problem_locations.hpp"
 
 #include <charconv>
 #include <string_view>
@@ -23,17 +23,17 @@ std::size_t problem_of(std::string_view message, std::size_t count) {
 
 }  // namespace
 
-void with_places(const std::vector<std::string>& places, const std::function<void()>& ask) {
+void with_locations(const std::vector<std::string>& locations, const std::function<void()>& ask) {
   try {
     ask();
   } catch (const Error& error) {
     const std::string message = error.what();
     const std::size_t colon = message.find(": ");
-    const std::size_t index = problem_of(message, places.size());
-    if (colon == std::string::npos || index >= places.size()) {
+    const std::size_t index = problem_of(message, locations.size());
+    if (colon == std::string::npos || index >= locations.size()) {
       throw;
     }
-    throw Error(error.code(), places[index], message.substr(colon + 2));
+    throw Error(error.code(), locations[index], message.substr(colon + 2));
   }
 }
 

@@ -9,7 +9,7 @@
 namespace cubind {
 
 /// Where callers' definitions lie, and the lock of that place.
-struct DefinitionsPlace {
+struct DefinitionsFolder {
   std::filesystem::path folder;
   UniqueFd lock;
 };
@@ -18,6 +18,6 @@ struct DefinitionsPlace {
 /// database of PostgreSQL: each has a folder of its own.
 /// `address`: the daemon's, by which others know who holds the lock. Throws the errors of files, and
 /// FailedPrecondition for more daemons than share a database.
-DefinitionsPlace definitions_place(const Config& config, const std::string& address);
+DefinitionsFolder definitions_folder(const Config& config, const std::string& address);
 
 }  // namespace cubind

@@ -10,6 +10,6 @@ namespace cubind::ctl {
 /// Calls `ask`, a call about problems that were given at these places ("shapes.jsonl line 4"), in this order.
 /// What is refused of a problem ("problems[3].dims: ..."; of the only one also "problem.dims: ...") is thrown
 /// as an Error at the problem's place.
-void with_places(const std::vector<std::string>& places, const std::function<void()>& ask);
+void with_locations(const std::vector<std::string>& locations, const std::function<void()>& ask);
 
 }  // namespace cubind::ctl

@@ -16,10 +16,10 @@ namespace cubind {
 /// A device of this machine. One tuning job uses it at a time, and its worker outlives a job that leaves it
 /// open for the next one; between jobs a spare worker waits. Thread-safe but for `device`, whose offer the
 /// agent guards.
-class GpuPlace {
+class AgentGpu {
  public:
   /// `spawner` must outlive this object.
-  GpuPlace(LocalDevice found, Spawner& spawner, const std::filesystem::path& worker_program);
+  AgentGpu(LocalDevice found, Spawner& spawner, const std::filesystem::path& worker_program);
 
   LocalDevice device;
 
@@ -34,16 +34,16 @@ class GpuPlace {
   /// the job was not stopped: the link of a stopped one starts no other.
   class Turn {
    public:
-    Turn(GpuPlace& place, const JobStop& stop);
+    Turn(AgentGpu& gpu, const JobStop& stop);
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
-    WorkerLink& link() { return *place_.worker_; }
-    void end_worker() { place_.worker_->stop(); }
+    WorkerLink& link() { return *gpu_.worker_; }
+    void end_worker() { gpu_.worker_->stop(); }
 
    private:
-    GpuPlace& place_;
+    AgentGpu& gpu_;
     const std::unique_lock<std::mutex> busy_;
     const JobStop& stop_;
   };
