@@ -58,7 +58,7 @@ TEST_CASE("the choices of a value are completed") {
   CHECK(completed("get --on-miss ") == Words{"serve", "wait", "fail"});
   CHECK(completed("get --problem N=1,T=f32 --on-miss w") == Words{"wait"});
   CHECK(completed("completion b") == Words{"bash"});
-  CHECK(completed("kernels ") == Words{"check", "init"});
+  CHECK(completed("kernels ") == Words{"check", "init", "schema"});
 }
 
 TEST_CASE("files and values without choices are left to the shell") {
