@@ -117,6 +117,14 @@ sleep: Callable[[int], None] | None = _found("cuda._sleep")
 _top_hooks: Callable[[bool], Any] | None = _found("_C._autograd._top_saved_tensors_default_hooks")
 
 
+_graph_task: Callable[[], int] | None = _found("_C._current_graph_task_id")
+
+
+def is_in_backward() -> bool:
+    """Whether this thread is in a backward pass. False if torch does not say."""
+    return _graph_task is not None and _graph_task() != -1
+
+
 def saves_by_hooks() -> bool:
     """Whether hooks take what autograd saves, as where torch.utils.checkpoint will compute it again. False if
     torch does not say."""

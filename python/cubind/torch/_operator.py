@@ -22,6 +22,7 @@ from ._call import Call
 from ._collection import Collection, current
 from ._gpu import is_capturing, on_device
 from ._known_variants import KnownVariants
+from ._recomputed import Recomputation
 from ._renewals import Renewals
 from ._variants import TYPES, Found, Key, Loaded, Need, settings
 
@@ -31,6 +32,7 @@ _RETRY_AFTER = 1.0  # seconds from one step() that asks again for what was missi
 
 
 asker = Asker()
+_recomputation = Recomputation()
 if not IS_OFF:
     import_grpc()  # by the background thread, a call would wait for longer than 50 ms
 
@@ -40,7 +42,8 @@ class Operator:
     bucketed, by which variants are told apart; None: all but the first. Safe on many threads.
 
     A key is asked for once. Unless settings.raises, the background thread asks, and the variant is loaded by
-    the first call after the answer; a variant in use is replaced by step() and wait() alone.
+    the first call after the answer, or after the optimizer's step (Recomputation); a variant in use is
+    replaced by step() and wait() alone.
     """
 
     def __init__(
@@ -139,8 +142,9 @@ class Operator:
             return None
         lookup = entry[0] if entry is not None else self._submit(key, dims)
         asker.wait_briefly(lookup)
+        is_late = _recomputation.is_possible() and entry is not None  # an earlier call was torch's
         if lookup.answer is not None:
-            return None if is_capturing() else self._take(key)
+            return None if is_late or is_capturing() else self._take(key)
         with self._lock:
             if lookup.answer is None and key not in self._variants.by_key:  # else a call has to look again
                 self._variants.tell(key, ())
@@ -378,10 +382,14 @@ class Operator:
     def take_all(self) -> bool:
         """Loads what has been answered. Whether there is a kernel for everything that was asked for."""
         self._take_renewals()
+        self.load_answers()
+        return not self._lookups
+
+    def load_answers(self) -> None:
+        """Loads what has been answered of what was missing."""
         for key, (lookup, _) in list(self._lookups.items()):
             if lookup.answer is not None:
                 self._take(key)
-        return not self._lookups
 
     # ---- What has been done ----
 

@@ -19,6 +19,7 @@ import torch
 from cubind import _connected, _core
 from cubind.torch import _operator, _steps, _variants
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 from torch_launches import graph_on_gpu, kernel
 from torch_serving import KEY, SIZE, Serving
 
@@ -322,6 +323,37 @@ class Harmless(Serving):
             self.assertEqual(found, [self.client])
             go.set()
             first.join(running.PATIENCE)
+
+
+class ComputedAgain(Serving):
+    """In a process of its own: from the first such layer on, calls take kernels otherwise."""
+
+    def test_a_kernel_that_comes_before_a_layer_is_computed_again_is_used_after_the_optimizers_step(self):
+        x, w = self.tensors(SIZE)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+
+        def layers():
+            for _ in range(2):
+                y = checkpoint(operators.rms_norm, x, (SIZE,), w, 1e-6, use_reentrant=False)
+            return y
+
+        ask, go = self.client.ask, threading.Event()
+        self.addCleanup(go.set)
+
+        def late(*arguments, **named):
+            go.wait(running.PATIENCE)
+            return ask(*arguments, **named)
+
+        with mock.patch.object(self.client, "ask", late):
+            y = layers()
+            go.set()
+            self.assertTrue(_operator.asker.wait(running.PATIENCE))
+            layers().sum().backward()  # of this step too
+            y.sum().backward()
+        self.assertFalse(self.driver.launches())
+        optimizer.step()
+        layers().sum().backward()
+        self.assertTrue(self.driver.launches())
 
 
 class Devices(unittest.TestCase):
