@@ -1,5 +1,5 @@
-"""Layers that are computed again for the backward pass, as under torch.utils.checkpoint. Both times they have to
-save the same tensors, so no kernel may become ready in between."""
+"""Layers that are computed again for the backward pass, as under torch.utils.checkpoint. Both times they have
+to save the same tensors, so no kernel may become ready in between."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ._gpu import is_capturing
 
 
 class Recomputation:
-    """From the first such layer on, calls of a training step load no kernel for which earlier calls have waited;
-    what has been answered is loaded after the optimizer's step."""
+    """From the first such layer on, calls of a training step load no kernel that an earlier call lacked; what
+    has been answered is loaded after the optimizer's step."""
 
     def __init__(self) -> None:
         self._was_seen = False
 
     def is_possible(self) -> bool:
-        """Whether the calling operator may be called again for the backward pass, or for another call of it."""
+        """Whether the calling operator may be called again for the backward pass."""
         if not torch.is_grad_enabled() and not private.is_in_backward():
             return False
         if not self._was_seen and private.saves_by_hooks():
