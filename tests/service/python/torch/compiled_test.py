@@ -397,7 +397,11 @@ class Chosen(OfModels):
         model, frozen, checkpoints = made(), made(), made()
         frozen.lm_head.requires_grad_(False)
         checkpoints.gradient_checkpointing_enable()
+        replaced = [made() for _ in range(4)]
+        for one, how in zip(replaced, ({}, {"linear": True}, {"chunked_loss": True}, {"detached_logits": True})):
+            operators.replace(one, verbose=False, **how)
         others = (
+            *replaced,
             frozen,
             checkpoints,
             made().eval(),
