@@ -6,6 +6,7 @@ import os
 import pathlib
 import runpy
 import sys
+from typing import NoReturn
 
 
 def checked(arguments: list[str], package: str, usage: str) -> list[str]:
@@ -13,10 +14,16 @@ def checked(arguments: list[str], package: str, usage: str) -> list[str]:
     is_module = arguments[:1] == ["-m"]
     named = arguments[is_module:]
     if not named or named[0].startswith("-"):
-        sys.exit(usage)
+        refuse(usage)
     if not is_module and not os.path.exists(named[0]):
-        sys.exit(f"{package}: {named[0]}: there is no such script or command\n{usage}")
+        refuse(f"{package}: {named[0]}: there is no such script or command\n{usage}")
     return arguments
+
+
+def refuse(usage: str) -> NoReturn:
+    """Ends the process, whose command line is wrong."""
+    print(usage, file=sys.stderr)
+    sys.exit(2)
 
 
 def run(arguments: list[str]) -> None:

@@ -16,7 +16,7 @@ import tempfile
 import traceback
 from collections.abc import Iterator
 
-from .._program import checked, run
+from .._program import checked, refuse, run
 from .._text import printable
 from ..errors import CubindError, FailedPreconditionError
 from . import _autoload
@@ -139,7 +139,7 @@ def _remove_empty(file: str) -> None:
 
 def _bake(arguments: list[str]) -> None:
     if len(arguments) != 1 or arguments[0].startswith("-"):
-        sys.exit(_USAGE)
+        refuse(_USAGE)
     from .. import connect
     from ._baking import bake
     from ._recording import read

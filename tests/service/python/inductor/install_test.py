@@ -194,7 +194,7 @@ class Started(unittest.TestCase):
     def test_without_a_program_the_usage_is_printed(self):
         ended = self.run_python("-m", "cubind.inductor", "--help")
         self.assertIn("python -m cubind.inductor SCRIPT ARGS", ended.stdout)
-        self.assertEqual(self.run_python("-m", "cubind.inductor").returncode, 1)
+        self.assertEqual(self.run_python("-m", "cubind.inductor").returncode, 2)
 
 
 if __name__ == "__main__":
