@@ -28,7 +28,8 @@ class Answer:
     evidence: "measured", "imported", "shipped", "replayed" or "none".
     time_us: the median time of the measured problem in microseconds; None if nothing was measured.
     device: label of the device class that the answer is for.
-    plan: the launches in order, as dicts: entry, entry_symbol, grid, block, shared_bytes, parameters.
+    plan: the launches in order, as dicts: entry, entry_symbol, grid, block, shared_bytes, parameters; where a
+        launch has them, also cluster and attributes.
     cubin: the compiled code, as the driver loads it.
     digest: SHA-256 of the cubin, hexadecimal.
     job_id: id of the tuning job that a miss started; "" if none runs.

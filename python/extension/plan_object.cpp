@@ -62,10 +62,13 @@ Object launch_object(const Launch& launch) {
   if (launch.cluster) {
     set(object, {{"cluster", dim3_object(*launch.cluster)}});
   }
-  if (const LaunchAttributes& attributes = launch.attributes; attributes != LaunchAttributes{}) {
-    set(object, {{"cooperative", number(attributes.cooperative)},
-                 {"programmatic_stream_serialization", number(attributes.programmatic_stream_serialization)},
-                 {"priority", number(attributes.priority)}});
+  if (const LaunchAttributes& from = launch.attributes; from != LaunchAttributes{}) {
+    Object attributes = Object::take(PyDict_New());
+    set(attributes, {{"cooperative", Object::take(PyBool_FromLong(from.cooperative))},
+                     {"programmatic_stream_serialization",
+                      Object::take(PyBool_FromLong(from.programmatic_stream_serialization))},
+                     {"priority", number(from.priority)}});
+    set(object, {{"attributes", std::move(attributes)}});
   }
   return object;
 }
