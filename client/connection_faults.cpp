@@ -46,9 +46,18 @@ std::string remedy_at(const std::string& address) {
 /// proxy's.
 Error connection_error(grpc::StatusCode code, const std::string& words, const std::string& address) {
   if (code == grpc::StatusCode::UNAVAILABLE) {
-    if (address.starts_with("unix:") && words.find("No such file or directory") != std::string::npos) {
+    const auto says = [&](const char* cause) {
+      return address.starts_with("unix:") && words.find(cause) != std::string::npos;
+    };
+    if (says("No such file or directory")) {
       return {ErrorCode::Unavailable, address,
               std::string("no daemon answers there (there is no such socket). ") + kStartOne};
+    }
+    if (says("Permission denied")) {
+      return {
+          ErrorCode::Unavailable, address,
+          "no daemon answers there (Permission denied): the socket is another user's, whose daemon lets a "
+          "group in by `cubind --socket-group`"};
     }
     return {ErrorCode::Unavailable, address,
             "no daemon answers there (" + words + "). " + remedy_at(address) +

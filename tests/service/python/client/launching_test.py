@@ -52,12 +52,12 @@ class Launching(WithDaemon):
         y = Exporter(2, self.y)
         with mock.patch.dict(sys.modules, torch=torch):
             self.kernel(x=self.x, y=y, N=4096)
-            with self.assertRaisesRegex(cubind.InvalidArgumentError, "argument y: a Exporter is no array"):
+            with self.assertRaisesRegex(cubind.InvalidArgumentError, "argument y: Exporter is no array"):
                 self.kernel(x=self.x, y=Exporter(1, self.y), N=4096)
         self.assertEqual([launch.parameters[1] for launch in self.driver.launches()], [0x20000])
         with (
             mock.patch.dict(sys.modules, torch=None, cupy=None),
-            self.assertRaisesRegex(cubind.InvalidArgumentError, "argument y: a Exporter is no array"),
+            self.assertRaisesRegex(cubind.InvalidArgumentError, "argument y: Exporter is no array"),
         ):
             self.kernel(x=self.x, y=y, N=4096)
 
