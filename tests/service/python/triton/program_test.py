@@ -48,7 +48,7 @@ class Program(unittest.TestCase):
         for arguments in (["-m"], ["bake"], ["record", "-o", "kernels"]):
             _, err, code = self.run_program("", *arguments)
             self.assertIn("usage: python -m cubind.triton", err)
-            self.assertEqual(code, 1, arguments)
+            self.assertEqual(code, 2, arguments)
 
     def test_a_record_without_a_file_is_refused_in_the_programs_name(self):
         _, err, code = self.run_program("", "record", "train.py")
@@ -65,7 +65,7 @@ class Program(unittest.TestCase):
         for arguments in (["nosuch.py"], ["recrod", "-o", "kernels", "train.py"]):
             _, err, code = self.run_program("", *arguments)
             self.assertTrue(err.startswith(f"cubind.triton: {arguments[0]}: there is no such script"), err)
-            self.assertEqual(code, 1)
+            self.assertEqual(code, 2)
 
     def test_a_record_without_kernels_is_not_baked(self):
         with tempfile.NamedTemporaryFile() as empty:  # as of a program that failed before its first kernel
