@@ -150,7 +150,8 @@ class Scripts(unittest.TestCase):
         ):
             kernel_tuner.main()
         self.assertTrue(
-            told.getvalue().startswith("cubind.kernel_tuner: nosuch.py: there is no such script"), told.getvalue()
+            told.getvalue().startswith("cubind.kernel_tuner: nosuch.py: there is no such script"),
+            told.getvalue(),
         )
 
 

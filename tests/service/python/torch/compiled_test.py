@@ -397,8 +397,9 @@ class Chosen(OfModels):
         model, frozen, checkpoints = made(), made(), made()
         frozen.lm_head.requires_grad_(False)
         checkpoints.gradient_checkpointing_enable()
-        replaced = [made() for _ in range(4)]
-        for one, how in zip(replaced, ({}, {"linear": True}, {"chunked_loss": True}, {"detached_logits": True})):
+        ways = ({}, {"linear": True}, {"chunked_loss": True}, {"detached_logits": True})
+        replaced = [made() for _ in ways]
+        for one, how in zip(replaced, ways):
             operators.replace(one, verbose=False, **how)
         others = (
             *replaced,
