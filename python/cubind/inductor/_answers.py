@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import time
 from typing import Any
 
 from .. import _core, _wire
@@ -17,6 +18,7 @@ from ..errors import FailedPreconditionError, NotFoundError
 from ._question import Question, digest
 
 CALL_TIMEOUT = 2.0  # seconds
+_SETTLING = 0.05  # seconds in which a process that has asked before this one's offer makes its own
 _CANDIDATE = "CANDIDATE"
 _UNUSED = "0" * 64
 _LONGEST_US = 3.6e9
@@ -73,6 +75,7 @@ class Answers:
         messages = _wire.messages()
         chunks = [messages.TableChunk(json=text.encode(), file="cubind.inductor")]
         self._client._connection.upload("ImportTable", chunks, messages.ImportTableReply, CALL_TIMEOUT)
+        time.sleep(_SETTLING)  # the last offer stays
         stored = self.ask(question)
         if stored is None:
             raise FailedPreconditionError("the daemon does not give what it has stored", question.name)

@@ -1,7 +1,10 @@
 """Stored choices: a real daemon keeps them."""
 
+import concurrent.futures
+import contextlib
 import dataclasses
 import json
+import threading
 import unittest
 import unittest.mock
 
@@ -40,6 +43,25 @@ class Stored(unittest.TestCase):
         self.assertEqual(self.answers.offer(asked, 2, 0.25), 2)
         self.assertEqual(self.answers.offer(asked, 1, 0.125), 2)
         self.assertEqual(self.answers.ask(asked), 2)
+
+    def test_of_two_offers_at_the_same_time_both_get_the_last(self):
+        asked, both = question("at the same time"), threading.Barrier(2)
+        ask = Answers.ask
+
+        def ask_together(answers, question):
+            known = ask(answers, question)
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(0.0 if both.broken else running.PATIENCE)
+            both.abort()
+            return known
+
+        with (
+            unittest.mock.patch.object(Answers, "ask", ask_together),
+            concurrent.futures.ThreadPoolExecutor(2) as processes,
+        ):
+            offers = [processes.submit(self.answers.offer, asked, number, 0.25) for number in (1, 2)]
+            given = [offer.result() for offer in offers]
+        self.assertEqual(given, [self.answers.ask(asked)] * 2)
 
     def test_it_is_a_record_of_a_table_with_the_time_that_inductor_measured(self):
         asked = question("record")
