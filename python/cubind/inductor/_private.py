@@ -5,9 +5,11 @@ missing() says whether this PyTorch has all of it, in the form that is known. Im
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import json
+import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +55,8 @@ _NAMES: dict[str, dict[str, str | None]] = {
     },
     "torch._inductor.codecache": {
         "FxGraphCache._save_graph": "key compiled_graph example_inputs local remote_cache",
+        "FxGraphHashDetails.__init__": "self gm example_inputs fx_kwargs inputs_to_check",
     },
-    "torch._inductor.virtualized": {"V.set_choices_handler": None},
     "torch._inductor.config": {"inductor_choices_class": None, "save_config_portable": None},
     "torch.compiler.config": {"cache_key_tag": None},
 }
@@ -86,34 +88,30 @@ def _is_known(module: Any, path: str, parameters: str | None) -> bool:
 
 
 class Hooks:
-    """A session's hooks in Inductor, once missing() has found nothing."""
+    """A session's hooks in Inductor, once missing() has found nothing. They hold on all threads: Inductor's
+    settings and its choices handler are thread-local, and torch compiles on several threads."""
 
     def __init__(self, session: Session) -> None:
-        from torch._inductor import codecache, ir, select_algorithm
-        from torch._inductor.virtualized import V
+        from torch._inductor import choices, codecache, ir, select_algorithm
 
         self._session = session
+        self._thread = threading.local()  # tag: that its graph's key has; is_own: the session is not asked
         self._patched: list[tuple[Any, str, Any]] = []
         self._selector = select_algorithm.get_algorithm_selector_cache()
-        self._V: Any = V
-        cache, buffer = codecache.FxGraphCache, ir.MultiTemplateBuffer
-        self._former_tag: str = torch.compiler.config.cache_key_tag
-        torch.compiler.config.cache_key_tag = "+".join(filter(None, (self._former_tag, session.tag)))
-        torch._inductor.config.inductor_choices_class = make_choices
-        self._replace(buffer, "choice_timings", self._choice_timings(buffer.choice_timings))
-        self._replace(buffer, "finalize_as_triton_caller", self._finalize(buffer.finalize_as_triton_caller))
-        self._replace(cache, "_save_graph", staticmethod(self._save(cache._save_graph)))
+        self._replace(codecache.FxGraphHashDetails, "__init__", self._tagged)
+        self._replace(codecache.FxGraphCache, "_save_graph", self._save, staticmethod)
+        self._replace(choices.InductorChoices, "_finalize_template_configs", self._narrowing)
+        self._replace(choices.InductorChoices, "get_template_configs", self._marking)
+        self._replace(ir.MultiTemplateBuffer, "choice_timings", self._choice_timings)
+        self._replace(ir.MultiTemplateBuffer, "finalize_as_triton_caller", self._finalize)
         self._selector.add_preprocessing_fn(self._only_served)
         self._selector.add_feedback_saver(self._feedback)
         _sessions.append(session)
-        V.set_choices_handler(make_choices())  # this thread may have compiled before
 
     def let_go(self) -> None:
         """Nothing more is asked. A graph that is being compiled still says whether it may be cached."""
         if self._session in _sessions:
             _sessions.remove(self._session)
-        torch._inductor.config.inductor_choices_class = None
-        torch.compiler.config.cache_key_tag = self._former_tag
 
     def remove(self) -> None:
         """Leaves everything to Inductor again."""
@@ -125,13 +123,14 @@ class Hooks:
             self._selector.preprocessing_fns.remove(self._only_served)
         if self._feedback in self._selector.feedback_saver_fns:
             self._selector.feedback_saver_fns.remove(self._feedback)
-        from torch._inductor.choices import InductorChoices
 
-        self._V.set_choices_handler(InductorChoices())
-
-    def _replace(self, target: Any, name: str, value: Any) -> None:
+    def _replace(self, target: Any, name: str, wrap: Callable[..., Any], kind: Any = None) -> None:
         self._patched.append((target, name, vars(target)[name]))
-        setattr(target, name, value)
+        wrapped = functools.wraps(getattr(target, name))(wrap(getattr(target, name)))
+        setattr(target, name, wrapped if kind is None else kind(wrapped))
+
+    def _tag(self) -> str:
+        return self._session.tag if self._session in _sessions else ""
 
     # ---- What Inductor calls ----
 
@@ -181,12 +180,54 @@ class Hooks:
 
         return finalize_as_triton_caller
 
+    def _tagged(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def init(details: Any, *args: Any, **kwargs: Any) -> None:
+            original(details, *args, **kwargs)
+            self._thread.tag = self._tag()
+            details.cache_key_tag = "+".join(filter(None, (details.cache_key_tag, self._thread.tag)))
+
+        return init
+
     def _save(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def _save_graph(*args: Any, **kwargs: Any) -> None:
-            if self._session.may_keep():
+            may_keep = self._session.may_keep()
+            if may_keep and getattr(self._thread, "tag", "") == self._tag():
                 original(*args, **kwargs)
 
         return _save_graph
+
+    def _narrowing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def _finalize_template_configs(
+            choices: Any,
+            template_choices: Any,
+            kernel_inputs: Any,
+            templates: Any,
+            op_name: str,
+            kwarg_overrides: Any = None,
+        ) -> list[Any]:
+            found = original(choices, template_choices, kernel_inputs, templates, op_name, kwarg_overrides)
+            if self._session not in _sessions or getattr(self._thread, "is_own", False):
+                return found
+            return _narrowed(self._session, found, kernel_inputs, op_name)
+
+        return _finalize_template_configs
+
+    def _marking(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def get_template_configs(*args: Any, **kwargs: Any) -> list[Any]:
+            choices = original(*args, **kwargs)
+            if not choices:  # the stored candidate's template has no kernel for these inputs
+                self._thread.is_own = True
+                try:
+                    choices = original(*args, **kwargs)
+                finally:
+                    self._thread.is_own = False
+            for choice in choices:
+                mark = _mark_of(choice)
+                if mark is not None and mark is not _SERVED:
+                    choice.output_node = _Final(self._session, mark, choice.output_node)
+            return choices
+
+        return get_template_configs
 
 
 class _Served:
@@ -201,61 +242,17 @@ def _mark_of(choice: Any) -> Any:
     return getattr(choice, "annotations", {}).get(_MARK)
 
 
-def make_choices() -> Any:
-    """Inductor's setting is this function: graph caches know it by its name."""
-    from torch._inductor.choices import InductorChoices
-
-    class Choices(InductorChoices):
-        """Asks the session. Inductor has one for each thread."""
-
-        _asks = True
-
-        def _finalize_template_configs(
-            self,
-            template_choices: Any,
-            kernel_inputs: Any,
-            templates: Any,
-            op_name: str,
-            kwarg_overrides: Any = None,
-        ) -> list[Any]:
-            found = super()._finalize_template_configs(
-                template_choices, kernel_inputs, templates, op_name, kwarg_overrides
-            )
-            if not _sessions or not self._asks:
-                return found
-            return _narrowed(_sessions[-1], found, kernel_inputs, op_name)
-
-        def get_template_configs(self, *args: Any, **kwargs: Any) -> list[Any]:
-            choices = super().get_template_configs(*args, **kwargs)
-            if not choices:  # the stored candidate's template has no kernel for these inputs
-                self._asks = False
-                try:
-                    choices = super().get_template_configs(*args, **kwargs)
-                finally:
-                    self._asks = True
-            for choice in choices:
-                mark = _mark_of(choice)
-                if _sessions and mark is not None and mark is not _SERVED:
-                    choice.output_node = _Final(mark, choice.output_node)
-            return choices
-
-        def uuid(self) -> str:
-            return _sessions[-1].tag if _sessions else ""
-
-    return Choices()
-
-
 class _Final:
     """A candidate's output_node(), which Inductor calls when it has taken that candidate."""
 
-    def __init__(self, mark: Any, original: Callable[[], Any]) -> None:
+    def __init__(self, session: Session, mark: Any, original: Callable[[], Any]) -> None:
+        self._session = session
         self._mark = mark
         self._original = original
 
     def __call__(self) -> Any:
-        for session in _sessions:
-            if session.final(self._mark) != self._mark:
-                session.differs(self._mark)
+        if self._session in _sessions and self._session.final(self._mark) != self._mark:
+            self._session.differs(self._mark)
         return self._original()
 
 
@@ -405,7 +402,7 @@ def described(node: Any) -> list[Any]:
     numbers = {each: number for number, each in enumerate(nodes)}
     return [
         [
-            str(each.target) if each.op == "call_function" else each.op,
+            [str(each.target), *_dimensions(each)] if each.op == "call_function" else each.op,
             [numbers.get(before, -1) for before in each.all_input_nodes] if each.op != "output" else [],
             [_value(value) for value in _values(each.meta.get("val"))] if each.op != "output" else [],
         ]
@@ -424,6 +421,15 @@ def _near(node: Any) -> list[Any]:
     return found[:_MOST_NODES]
 
 
+def _dimensions(node: Any) -> list[Any]:
+    """Those that it permutes or reduces, which the sizes of its result need not tell."""
+    return [
+        list(value)
+        for value in node.args
+        if isinstance(value, (list, tuple)) and all(isinstance(each, int) for each in value)
+    ]
+
+
 def _values(value: Any) -> Iterable[Any]:
     return value if isinstance(value, (list, tuple)) else [value]
 
@@ -431,5 +437,8 @@ def _values(value: Any) -> Iterable[Any]:
 def _value(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return type(value).__name__
-    sizes = ["dynamic" if isinstance(size, torch.SymInt) else str(size) for size in value.shape]
-    return f"{value.dtype} {'x'.join(sizes)}"
+    sizes, strides = (
+        "x".join("dynamic" if isinstance(size, torch.SymInt) else str(size) for size in each)
+        for each in (value.shape, value.stride())
+    )
+    return f"{value.dtype} {sizes} {strides}"

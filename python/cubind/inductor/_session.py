@@ -10,13 +10,15 @@ from collections.abc import Callable
 
 from .. import _fork, _ranks, _sealing
 from .._asking import warn
-from ..errors import CubindError
+from ..errors import CubindError, UnavailableError
 from ._answers import Answers
 from ._question import Question
 
 Mark = tuple[str, int]  # a candidate: the question's digest, and its number there
 _RANK_PATIENCE = 20.0  # seconds that a rank waits for the choice of the first one
 _POLL = 0.1
+_QUICK = 0.1  # seconds of a call that cost no patience
+_PATIENCE = 20.0  # seconds that slow calls may take in all
 
 
 class Counts:
@@ -46,6 +48,7 @@ class Session:
         self._times: dict[Mark, float] = {}  # ms
         self._graph = threading.local()  # lost: this thread's graph has a choice that is not the stored one
         self._waits = _rank() > 0
+        self._late = 0.0  # seconds
         self.after_fork()
         _fork.watch(self)
 
@@ -71,22 +74,29 @@ class Session:
 
     def timed(self, times: dict[Mark, float]) -> set[Mark]:
         """Which of the measured candidates of a question Inductor may still take."""
-        question = self._questions[next(iter(times))[0]]
+        question = self._questions.get(next(iter(times))[0])
+        if question is None:  # of a session before this one
+            return set(times)
         with self._lock:
             self.counts.measured.add(question.digest)
             self._times.update(times)
         stored = self._wait_for_first_rank(question) if self._waits else self._ask(question)
-        return {mark for mark in times if mark[1] == stored} or set(times)
+        runs = {mark for mark, time_ms in times.items() if mark[1] == stored and time_ms < float("inf")}
+        return runs or set(times)
 
     def final(self, mark: Mark) -> Mark:
         """Inductor takes that candidate, which is stored now, unless another one is: its mark."""
-        question, time_ms = self._questions[mark[0]], self._times.get(mark, 0.0)
-        if not 0.0 < time_ms < float("inf"):  # Inductor has chosen without measuring
+        question, time_ms = self._questions.get(mark[0]), self._times.get(mark, 0.0)
+        if question is None or not 0.0 < time_ms < float("inf"):  # Inductor has chosen without measuring
             return mark
         stored = self._offer(question, mark[1], time_ms)
+        taken = mark if stored is None else (question.digest, stored)
         with self._lock:
-            self.chosen[question.digest] = question, mark[1] if stored is None else stored
-        return mark if stored is None else (question.digest, stored)
+            self.chosen[question.digest] = question, taken[1]
+        if self._times.get(taken, float("inf")) == float("inf"):  # what is stored has failed here
+            self.differs(mark)
+            return mark
+        return taken
 
     def differs(self, mark: Mark) -> None:
         """The graph has that candidate, though another one is stored."""
@@ -144,7 +154,12 @@ class Session:
             self._graph.lost = True
             return None
         try:
-            return call(self._answers)
+            began = time.monotonic()
+            given = call(self._answers)
+            self._late += max(0.0, time.monotonic() - began - _QUICK)
+            if self._late > _PATIENCE:
+                raise UnavailableError(f"slow calls to the daemon took {_PATIENCE:.0f} s in all", "inductor")
+            return given
         except Exception as error:
             said = error if isinstance(error, CubindError) else f"{type(error).__name__}: {error}"
             self._graph.lost = True

@@ -113,6 +113,21 @@ class Served(unittest.TestCase):
         self.assertFalse(self.session.may_keep())
         self.assertTrue(self.session.may_keep())  # the next graph
 
+    def test_a_stored_candidate_that_fails_here_is_not_taken(self):
+        def time(choice):
+            return float("inf") if choice.annotations["cubind"][1] == 5 else pretended.time_of(choice)
+
+        self.answers.others = 5
+        self.compiled(time=time)
+        [(_, number)] = self.session.chosen.values()
+        self.assertNotEqual(number, 5)
+        self.assertFalse(self.session.may_keep())
+
+    def test_a_candidate_of_a_session_before_this_one_stays_inductors(self):
+        mark = "0" * 64, 1
+        self.assertEqual(self.session.timed({mark: 1.0}), {mark})
+        self.assertEqual(self.session.final(mark), mark)
+
     def test_a_stored_candidate_that_has_no_kernel_is_measured_again(self):
         self.compiled()
         with pretended.Installed(self.answers), pretended.gpu():
@@ -232,11 +247,17 @@ class Failing(unittest.TestCase):
             pretended.compiled(product, *SHAPES)
         self.assertEqual(measured(), 1)
         self.assertFalse(self.session.may_keep())  # its key names the store
-        self.assertEqual(torch.compiler.config.cache_key_tag, "")
-        self.assertIsNone(torch._inductor.config.inductor_choices_class)
+        self.assertEqual(pretended.tag(), "")
         with pretended.gpu():
             pretended.compiled(product, *SHAPES)
         self.assertTrue(self.session.may_keep())
+
+    def test_a_daemon_that_is_slow_at_each_question_is_asked_no_more(self):
+        self.enterContext(unittest.mock.patch.multiple(_session, _QUICK=-1.0, _PATIENCE=1.5))
+        with self.assertWarnsRegex(RuntimeWarning, "slow calls to the daemon took"), pretended.gpu():
+            pretended.compiled(product, *SHAPES)
+        self.assertFalse(self.session.may_keep())
+        self.assertEqual((measured(), pretended.tag()), (1, ""))
 
     def test_a_daemon_that_dies_before_the_offer_leaves_the_graph_out_of_the_cache(self):
         def offer(*_):
@@ -268,6 +289,13 @@ class Questions(unittest.TestCase):
         def other_neighbour(a, b):
             return torch.sigmoid(a @ b)
 
+        def rows(a, b):
+            return (a @ b).sum(1)
+
+        def columns(a, b):
+            return (a @ b).sum(0)
+
+        square = (64, 64), (64, 64)
         found = {
             "": self.digest(),
             "size": self.digest(product, (65, 128), (128, 256)),
@@ -275,6 +303,8 @@ class Questions(unittest.TestCase):
             "stride": self.digest(strides=((128, 1), (1, 128))),
             "neighbour": self.digest(fused),
             "other neighbour": self.digest(other_neighbour),
+            "rows": self.digest(rows, *square),
+            "columns": self.digest(columns, *square),
         }
         with unittest.mock.patch.object(torch, "__version__", "2.99"):
             found["version"] = self.digest()

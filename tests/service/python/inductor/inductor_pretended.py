@@ -14,7 +14,7 @@ import torch._inductor.select_algorithm as selecting
 from cubind.inductor import _install, _private
 from cubind.inductor._session import Session
 from torch._dynamo.utils import counters
-from torch._inductor import config
+from torch._inductor import codecache, config
 from torch._inductor.debug import DebugContext
 from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.graph import GraphLowering
@@ -153,6 +153,12 @@ def compiled(function, *shapes, dtype=torch.bfloat16, strides=None):
             graph.run(*tensors)
             code = graph.codegen()[0]
     return getattr(code, "value", code)
+
+
+def tag():
+    """What the key of a graph names now."""
+    module = make_fx(torch.relu)(torch.ones(1))
+    return codecache.FxGraphHashDetails(module, [], {}, []).cache_key_tag
 
 
 class Installed:

@@ -1,5 +1,6 @@
 """Where cubind.inductor begins, and where it leaves torch alone. Needs torch."""
 
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -18,7 +19,7 @@ import running  # noqa: E402
 import torch  # noqa: E402
 from cubind.inductor import _install, _private, install, report  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
-from torch._inductor import config, select_algorithm  # noqa: E402
+from torch._inductor import codecache, config, ir, select_algorithm  # noqa: E402
 from torch._inductor.choices import InductorChoices  # noqa: E402
 from torch._inductor.template_heuristics.aten import ATenConfigHeuristics  # noqa: E402
 from torch._inductor.template_heuristics.registry import register_template_heuristic  # noqa: E402
@@ -27,7 +28,9 @@ from torch._inductor.utils import fresh_cache  # noqa: E402
 BEGINS = """
 import torch, torch._inductor.compile_fx
 from cubind.inductor import _install
-print(_install.is_installed(), torch.compiler.config.cache_key_tag)
+from torch._inductor.codecache import FxGraphHashDetails
+details = FxGraphHashDetails(torch.fx.symbolic_trace(torch.nn.ReLU()), [], {}, [])
+print(_install.is_installed(), details.cache_key_tag)
 """
 
 
@@ -65,8 +68,7 @@ class Gate(unittest.TestCase):
             self.assertWarnsRegex(RuntimeWarning, "has no torch._inductor.choices as cubind knows it"),
         ):
             install(unittest.mock.Mock())
-        self.assertIsNone(config.inductor_choices_class)
-        self.assertEqual(torch.compiler.config.cache_key_tag, "")
+        self.assertEqual(pretended.tag(), "")
 
     def test_a_program_with_choices_of_its_own_is_left_alone(self):
         with config.patch(inductor_choices_class=InductorChoices):
@@ -84,10 +86,25 @@ class Daemons(unittest.TestCase):
     def test_the_graphs_of_a_store_have_its_name_until_it_is_uninstalled(self):
         with running.Daemon() as daemon, cubind.connect(daemon.address) as client:
             install(client)
-            self.assertRegex(torch.compiler.config.cache_key_tag, r"^cubind.inductor/1:[0-9a-f]{16,}$")
+            self.assertRegex(pretended.tag(), r"^cubind.inductor/1:[0-9a-f]{16,}$")
+            with torch.compiler.config.patch(cache_key_tag="mine"):
+                self.assertRegex(pretended.tag(), r"^mine\+cubind.inductor/1:[0-9a-f]{16,}$")
             _install.uninstall()
-        self.assertEqual(torch.compiler.config.cache_key_tag, "")
-        self.assertIsNone(config.inductor_choices_class)
+        self.assertEqual(pretended.tag(), "")
+
+    def test_uninstall_leaves_every_name_as_it_was(self):
+        owners = InductorChoices, codecache.FxGraphCache, codecache.FxGraphHashDetails, ir.MultiTemplateBuffer
+
+        def names():
+            return {
+                f"{owner.__name__}.{name}": value for owner in owners for name, value in vars(owner).items()
+            }
+
+        selector = select_algorithm.get_algorithm_selector_cache()
+        before = names(), list(selector.preprocessing_fns), list(selector.feedback_saver_fns)
+        with pretended.Installed(pretended.Answers()):
+            self.assertNotEqual(names(), before[0])
+        self.assertEqual((names(), selector.preprocessing_fns, selector.feedback_saver_fns), before)
 
     def test_an_absent_and_a_stopped_daemon_leave_torch_alone(self):
         with running.Daemon() as daemon:
@@ -98,7 +115,7 @@ class Daemons(unittest.TestCase):
                 says = self.assertWarnsRegex(RuntimeWarning, "Inductor measures by itself, without cubind")
                 with cubind.connect(address) as client, says:
                     install(client)
-                self.assertEqual(torch.compiler.config.cache_key_tag, "")
+                self.assertEqual(pretended.tag(), "")
             daemon.process.send_signal(signal.SIGCONT)
 
 
@@ -145,6 +162,31 @@ class OnCpu(unittest.TestCase):
         self.assertEqual(self.step()[:2], (0, 1))
         with pretended.Installed(answers, "another"):
             self.assertEqual(self.step(), (0, 1, 0))  # and its choice is served
+
+    def test_the_graphs_of_all_threads_have_the_store_and_its_choices(self):
+        answers = pretended.Answers()
+
+        def step():
+            with config.patch(max_autotune_gemm_backends="ATEN"):  # this thread's
+                return self.step()
+
+        with concurrent.futures.ThreadPoolExecutor(1) as other:
+            with pretended.Installed(answers):
+                self.step()
+                self.assertEqual(other.submit(step).result()[:2], (1, 0))
+            with pretended.Installed(answers, "another"):
+                self.assertEqual(other.submit(step).result(), (0, 1, 0))
+
+    def test_a_graph_that_was_begun_before_the_daemon_was_lost_is_not_kept(self):
+        answers = pretended.Answers()
+
+        def lost_by_another_thread(question):
+            _install._let_go()
+
+        with pretended.Installed(answers), unittest.mock.patch.object(answers, "ask", lost_by_another_thread):
+            self.step()
+        with pretended.Installed(answers):
+            self.assertEqual(self.step()[0], 0)
 
     def test_a_graph_with_another_choice_than_the_stored_one_is_not_kept(self):
         answers = pretended.Answers()
