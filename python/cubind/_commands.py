@@ -52,7 +52,7 @@ class Commands:
 
         Raises NotFoundError without trials of the problem, CubindError."""
         asked = _wire.listed(_wire.parse_problem(problem, named))
-        return self._json("explain", kernel, "--problem", asked, *_options(device=device))
+        return self._json("explain", kernel, problem=asked, device=device)
 
     def trials(self, kernel: str) -> list[dict[str, Any]]:
         """Every configuration of the kernel that was tried, as export_table() has them: problem,
@@ -70,9 +70,9 @@ class Commands:
         """Writes a page to the file `path`: one file that needs no network. kernel: its records, trials and
         jobs; job: instead, what the job of this id tuned; None: the records of all kernels. device: only this
         device class. Raises CubindError, OSError."""
-        subject = [kernel] if kernel else [] if job else ["--all"]
-        target = pathlib.Path(path).absolute()
-        run(self.address, "report", *subject, "--output", str(target), *_options(job=job, device=device))
+        target = str(pathlib.Path(path).absolute())
+        every = kernel is None and job is None
+        run(self.address, "report", kernel, all=every, output=target, job=job, device=device)
 
     def cover(
         self,
@@ -90,27 +90,27 @@ class Commands:
         Raises CubindError."""
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
             for shape in read_shapes(shapes, kernel):
-                file.write(json.dumps({"kernel": shape.kernel, **shape.problem}, default=str) + "\n")
+                problem = _wire.parse_problem(None, shape.problem)
+                file.write(json.dumps({"kernel": shape.kernel, **problem}) + "\n")
             file.flush()
-            return self._json("cover", "--shapes", file.name, *_options(device=device, accept=accept))
+            return self._json("cover", shapes=file.name, device=device, accept=accept)
 
     def audit(self, kernel: str, *, device: str | None = None) -> dict[str, Any]:
         """Checks the kernel's records before they are shipped: results, speed, freshness. device: only this
         device class. Raises CubindError."""
-        return self._json("audit", kernel, *_options(device=device))
+        return self._json("audit", kernel, device=device)
 
     def verify(
         self, kernel: str | None = None, *, device: str | None = None, fresh: bool = False
     ) -> dict[str, Any]:
         """Measures stale records again, and waits. kernel, device: only these. fresh: also those that are not
         stale. The GPU that this process uses is not lent. Raises CubindError."""
-        asked = [*([kernel] if kernel else []), *_options(device=device), *(["--all"] if fresh else [])]
-        return self._json("verify", *asked, timeout=None)
+        return self._json("verify", kernel, timeout=None, device=device, all=fresh)
 
     def jobs(self, *, ended: bool = False) -> list[dict[str, Any]]:
         """The tuning jobs: id, kernel, problem, state, stage, configurations. ended: also those that have
         ended. Raises CubindError."""
-        jobs: list[dict[str, Any]] = self._json("jobs", *(["--all"] if ended else []))["jobs"]
+        jobs: list[dict[str, Any]] = self._json("jobs", all=ended)["jobs"]
         return jobs
 
     def watch(self, job: str, *, progress: bool = True) -> tuning.TuneResult:
@@ -118,29 +118,52 @@ class Commands:
         CubindError."""
         return tuning.watch(self._connection, job, progress)
 
-    def _json(self, command: str, *arguments: str, timeout: float | None = 300.0) -> dict[str, Any]:
+    def _json(
+        self, command: str, subject: str | None = None, *, timeout: float | None = 300.0, **options: Any
+    ) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(
-            run(self.address, command, *arguments, "--json", timeout=timeout, may_find=True)
+            run(self.address, command, subject, timeout=timeout, may_find=True, json=True, **options)
         )
         return found
 
 
 def run(
-    address: str, command: str, *arguments: str, timeout: float | None = 300.0, may_find: bool = False
+    address: str,
+    command: str,
+    subject: str | None = None,
+    *,
+    timeout: float | None = 300.0,
+    may_find: bool = False,
+    **options: str | bool | None,
 ) -> str:
-    """What cubindctl prints. may_find: the command may end with 1 for what it has found."""
-    program = [programs.program("cubindctl"), "--address", address, command, *arguments]
+    """What cubindctl prints. subject: its operand, which is no option even if it begins with "-". may_find:
+    the command may end with 1 for what it has found. options: by their names; True: one without a value."""
+    program = [str(programs.program("cubindctl")), "--address", address, command, *_options(options)]
+    operands = [] if subject is None else ["--", subject]
     try:
         done = subprocess.run(
-            program, env=programs.environment(), capture_output=True, text=True, timeout=timeout
+            [*program, *operands],
+            env=programs.environment(),
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout,
         )
     except subprocess.TimeoutExpired:
         raise DeadlineExceededError(f"cubindctl did not end in {timeout:.0f} s", command) from None
     if done.returncode and not (may_find and done.returncode == _FOUND and done.stdout):
         error = _ERRORS.get(done.returncode, FailedPreconditionError)
-        raise error(done.stderr.strip().removeprefix("cubindctl: "), f"cubindctl {command}")
+        cause = done.stderr.strip().removeprefix("cubindctl: ")
+        raise error(cause or f"ended with {done.returncode}", f"cubindctl {command}")
     return done.stdout
 
 
-def _options(**given: str | None) -> list[str]:
-    return [part for name, value in given.items() if value is not None for part in (f"--{name}", value)]
+def _options(given: Mapping[str, str | bool | None]) -> list[str]:
+    found = []
+    for name, value in given.items():
+        option = f"--{name.replace('_', '-')}"
+        if value == "":
+            found += [option, ""]  # behind "=" it would be the next argument
+        elif value is not None and value is not False:
+            found.append(option if value is True else f"{option}={value}")
+    return found

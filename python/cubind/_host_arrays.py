@@ -72,13 +72,17 @@ class HostArray:
         return self.elsewhere(f"/proc/{os.getpid()}/fd/{memory}"), memory
 
     def elsewhere(self, path: str) -> bytes:
-        """A file that names another one, which has the data (tuner/spec/npy.hpp)."""
-        return self._header(f"'memory': {path!r}, 'sha256': '{self.digest}', ")
+        """A file that names another one, which has the data (tuner/spec/npy.hpp). Raises
+        InvalidArgumentError."""
+        if "'" in path:
+            raise InvalidArgumentError("a path of arrays has no ' in it: pass another folder", path)
+        return self._header(f"'memory': '{path}', 'sha256': '{self.digest}', ")
 
     def _header(self, more: str = "") -> bytes:
-        fields = f"{{'descr': '{_NPY[self.type]}', 'fortran_order': False, 'shape': {self.shape}, {more}}}"
-        header = fields.ljust((len(fields) + 11 + 63) // 64 * 64 - 11) + "\n"
-        return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+        descr = _NPY[self.type]
+        fields = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {self.shape}, {more}}}".encode()
+        header = fields.ljust((len(fields) + 11 + 63) // 64 * 64 - 11) + b"\n"
+        return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
 
 
 def is_number(value: Any) -> bool:

@@ -74,7 +74,11 @@ class Definition:
         )
 
     def named(self, name: str) -> Definition:
-        """The same kernel under another name."""
+        """The same kernel under another name. Raises InvalidArgumentError."""
+        if not _IDENTIFIER.fullmatch(name) or len(name) > _MAX_NAME:
+            raise InvalidArgumentError(
+                f'"{name}" is no name: letters, digits and _, at most {_MAX_NAME}', "name"
+            )
         return dataclasses.replace(self, name=name, stem=name, spec={**self.spec, "name": name})
 
     def values(self, configuration: Mapping[str, int]) -> dict[str, Any]:

@@ -125,9 +125,7 @@ class TunedKernel:
         """Why the winner won: the finalists with their intervals, and the failures by reason, as
         `cubindctl explain` prints them. Raises CubindError."""
         problem = _wire.listed(self.problem)
-        return _commands.run(
-            self.client.address, "explain", self.name, "--problem", problem, "--device", self.device
-        )
+        return _commands.run(self.client.address, "explain", self.name, problem=problem, device=self.device)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the page of `cubindctl report` to the file `path`. Raises CubindError, OSError."""
@@ -141,8 +139,8 @@ class TunedKernel:
 
         name: the kernel's from then on; None: that of its function.
 
-        Returns the spec's path. Raises InvalidArgumentError for the name of another kernel,
-        CubindError, OSError.
+        Returns the spec's path. Raises InvalidArgumentError for the name of another kernel and for what is no
+        name, CubindError, OSError.
         """
         definition = self._definition.named(name or self._definition.stem)
         target = pathlib.Path(folder, definition.name).absolute()
@@ -189,8 +187,11 @@ class TunedKernel:
 
     def _table(self, name: str) -> str:
         """All that was measured, as a table of the kernel under another name."""
-        path = "--all-trials", "--samples", "--replayed", "--provisional"
-        table = json.loads(_commands.run(self.client.address, "export", "--kernel", self.name, *path))
+        printed = _commands.run(
+            self.client.address, "export", kernel=self.name, all_trials=True, samples=True, replayed=True,
+            provisional=True,
+        )  # fmt: skip
+        table = json.loads(printed)
         for each in (*table.get("records", []), *table.get("trials", [])):
             each["kernel"] = name
         return json.dumps(table, indent=1)

@@ -1,6 +1,7 @@
 """What cubindctl does with a daemon, by methods of Client."""
 
 import json
+import numbers
 import pathlib
 import subprocess
 import tempfile
@@ -11,6 +12,14 @@ import running
 from tuned_daemon import PROBLEM, WithDaemon
 
 OTHER = {"N": 4096, "K": 3, "T": "f32"}
+
+
+@numbers.Integral.register
+class Integer:
+    """A number as NumPy's are, which is none of json's."""
+
+    def __index__(self):
+        return 4096
 
 
 class Commands(WithDaemon):
@@ -41,6 +50,8 @@ class Commands(WithDaemon):
             self.client.report(path, "scale", device=self.device)
             self.assertIn("<!doctype html>", path.read_text())
             self.client.report(path, job=self.job())
+            with self.assertRaises(cubind.InvalidArgumentError):
+                self.client.report(path, "scale", job=self.job())
             self.client.report(path)
 
     def test_covered_problems_and_others(self):
@@ -51,6 +62,9 @@ class Commands(WithDaemon):
             file.writelines(json.dumps(shape) + "\n" for shape in shapes)
             file.flush()
             self.assertEqual(self.client.cover(file.name, device=self.device), found)
+        others = {"N": Integer(), "K": True, "T": "f32"}
+        (found,) = self.client.cover([others], kernel="scale", device=self.device)["problems"]
+        self.assertEqual(found["problem"], {"N": 4096, "K": 1, "T": "f32"})
 
     def test_records_are_audited_and_verified(self):
         (record,) = self.client.audit("scale", device=self.device)["records"]
@@ -70,6 +84,15 @@ class Commands(WithDaemon):
             self.client.watch("no_job", progress=False)
         with self.assertRaises(cubind.InvalidArgumentError):
             self.client.explain("scale", N="bf16")
+
+    def test_what_begins_like_an_option_is_none(self):
+        for call in (self.client.explain, self.client.audit, self.client.verify):
+            with self.subTest(call.__name__), self.assertRaises(cubind.NotFoundError):
+                call("--help")
+        with self.assertRaises(cubind.CubindError), tempfile.TemporaryDirectory() as folder:
+            self.client.report(pathlib.Path(folder, "page.html"), "--all")
+        with self.assertRaises(cubind.CubindError):
+            self.client.audit("scale", device="--shipped")
 
 
 if __name__ == "__main__":

@@ -112,6 +112,9 @@ class Tuned(unittest.TestCase):
                 cubind.InvalidArgumentError, 'name: "scale" is the name of .*scale.json'
             ):
                 self.result.save(folder, "scale")
+            for name in ("../up", "a b", "a" * 65):
+                with self.subTest(name), self.assertRaisesRegex(cubind.InvalidArgumentError, "is no name"):
+                    self.result.save(folder, name)
             self.assertEqual([*pathlib.Path(folder).iterdir()], [])
 
     def test_texts_are_values_and_functions_restrictions(self):
@@ -189,8 +192,11 @@ class Tuned(unittest.TestCase):
         self.assertFalse(os.path.exists(memory))
 
     def test_large_arrays_are_saved_and_tuned_from_their_folder(self):
-        with tempfile.TemporaryDirectory() as folder:
-            spec = tuned(self.client, **LARGE).save(folder, "large")
+        with tempfile.TemporaryDirectory(prefix="größer ") as folder:
+            result = tuned(self.client, **LARGE)
+            with self.assertRaisesRegex(cubind.InvalidArgumentError, "has no '"):
+                result.save(f"{folder}/it's")
+            spec = result.save(folder, "large")
             saved = np.fromfile(spec.with_name("c.npy.data"), np.float32)
             np.testing.assert_array_equal(saved, _ARRAY)
             self.assertEqual({*np.load(spec.with_name("a.npy"))}, {*tuned_here.A})
