@@ -42,8 +42,8 @@ class Operator:
     bucketed, by which variants are told apart; None: all but the first. Safe on many threads.
 
     A key is asked for once. Unless settings.raises, the background thread asks, and the variant is loaded by
-    the first call after the answer, or after the optimizer's step (Recomputation); a variant in use is
-    replaced by step() and wait() alone.
+    the first call after the answer, or between two steps (Recomputation); a variant in use is replaced by
+    step() and wait() alone.
     """
 
     def __init__(
@@ -313,6 +313,8 @@ class Operator:
         now = time.monotonic()
         retries = now - self._retried_at >= _RETRY_AFTER
         self.renew(retries)
+        if not is_capturing():
+            self.load_answers()
         self._end_passing_over()
         if retries:
             self._retried_at = now

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from .. import _torch_private as private
@@ -13,16 +12,15 @@ from ._gpu import is_capturing
 
 
 class Recomputation:
-    """From the first such layer on, calls of a training step load no kernel that an earlier call lacked; what
-    has been answered is loaded after the optimizer's step."""
+    """From the first such layer on, calls load no kernel that an earlier call lacked, not even without
+    gradients: they may come between the two times. What has been answered is loaded after the optimizer's
+    step, and by step() and wait()."""
 
     def __init__(self) -> None:
         self._was_seen = False
 
     def is_possible(self) -> bool:
-        """Whether the calling operator may be called again for the backward pass."""
-        if not torch.is_grad_enabled() and not private.is_in_backward():
-            return False
+        """Whether a call may be made again for the backward pass."""
         if not self._was_seen and private.saves_by_hooks():
             self._was_seen = True
             register_optimizer_step_post_hook(_load_answers)

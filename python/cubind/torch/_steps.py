@@ -15,7 +15,8 @@ def step() -> None:
 
     Kernels that have been tuned since replace those in use, which happens here and in wait() alone, and the
     daemon is asked again for kernels that were missing. A kernel that was missing is used as soon as its
-    answer is there.
+    answer is there; where layers are computed again for the backward pass (torch.utils.checkpoint), from the
+    next step on.
 
     With strict(True), the calls of the next step ask again themselves, so that all ranks change at the same
     step. A sealed program keeps its kernels.
