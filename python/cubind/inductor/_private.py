@@ -57,6 +57,7 @@ _NAMES: dict[str, dict[str, str | None]] = {
         "FxGraphCache._save_graph": "key compiled_graph example_inputs local remote_cache",
         "FxGraphHashDetails.__init__": "self gm example_inputs fx_kwargs inputs_to_check",
     },
+    "torch._functorch._aot_autograd.autograd_cache": {"AOTAutogradCache.save": "key entry remote"},
     "torch._inductor.config": {"inductor_choices_class": None, "save_config_portable": None},
     "torch.compiler.config": {"cache_key_tag": None},
 }
@@ -92,6 +93,7 @@ class Hooks:
     settings and its choices handler are thread-local, and torch compiles on several threads."""
 
     def __init__(self, session: Session) -> None:
+        from torch._functorch._aot_autograd import autograd_cache
         from torch._inductor import choices, codecache, ir, select_algorithm
 
         self._session = session
@@ -100,6 +102,7 @@ class Hooks:
         self._selector = select_algorithm.get_algorithm_selector_cache()
         self._replace(codecache.FxGraphHashDetails, "__init__", self._tagged)
         self._replace(codecache.FxGraphCache, "_save_graph", self._save, staticmethod)
+        self._replace(autograd_cache.AOTAutogradCache, "save", self._save, staticmethod)  # if it has the code
         self._replace(choices.InductorChoices, "_finalize_template_configs", self._narrowing)
         self._replace(choices.InductorChoices, "get_template_configs", self._marking)
         self._replace(ir.MultiTemplateBuffer, "choice_timings", self._choice_timings)
@@ -189,12 +192,12 @@ class Hooks:
         return init
 
     def _save(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def _save_graph(*args: Any, **kwargs: Any) -> None:
+        def save(*args: Any, **kwargs: Any) -> None:
             may_keep = self._session.may_keep()
             if may_keep and getattr(self._thread, "tag", "") == self._tag():
                 original(*args, **kwargs)
 
-        return _save_graph
+        return save
 
     def _narrowing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def _finalize_template_configs(

@@ -19,6 +19,7 @@ import running  # noqa: E402
 import torch  # noqa: E402
 from cubind.inductor import _install, _private, install, report  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
+from torch._functorch import config as functorch  # noqa: E402
 from torch._inductor import codecache, config, ir, select_algorithm  # noqa: E402
 from torch._inductor.choices import InductorChoices  # noqa: E402
 from torch._inductor.template_heuristics.aten import ATenConfigHeuristics  # noqa: E402
@@ -194,6 +195,15 @@ class OnCpu(unittest.TestCase):
             with unittest.mock.patch.object(answers, "offer", lambda question, number, time_ms: 1 - number):
                 self.step()
             self.assertEqual(self.step()[0], 0)
+
+    def test_nor_is_it_kept_with_its_code_in_the_cache_of_autograd(self):
+        answers = pretended.Answers()
+        with pretended.Installed(answers), functorch.patch(bundled_autograd_cache=True):
+            with unittest.mock.patch.object(answers, "offer", lambda question, number, time_ms: 1 - number):
+                self.step()
+            for is_kept in (False, True):
+                self.step()
+                self.assertEqual(counters["aot_autograd"]["autograd_cache_hit"], is_kept)
 
 
 class Started(unittest.TestCase):
