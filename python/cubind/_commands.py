@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -88,12 +89,20 @@ class Commands:
         covered ("bucket+stale", "exact"); None: "bucket".
 
         Raises CubindError."""
+        listed = read_shapes(shapes, kernel)
+        if not listed:
+            raise InvalidArgumentError("has no problem", "shapes")
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
-            for shape in read_shapes(shapes, kernel):
+            for shape in listed:
                 problem = _wire.parse_problem(None, shape.problem)
                 file.write(json.dumps({"kernel": shape.kernel, **problem}) + "\n")
             file.flush()
-            return self._json("cover", shapes=file.name, device=device, accept=accept)
+            try:
+                return self._json("cover", shapes=file.name, device=device, accept=accept)
+            except CubindError as error:
+                line = re.compile(re.escape(file.name) + r" line (\d+)")
+                cause = line.sub(lambda found: listed[int(found[1]) - 1].where, error.cause)
+                raise type(error)(cause, error.field) from None
 
     def audit(self, kernel: str, *, device: str | None = None) -> dict[str, Any]:
         """Checks the kernel's records before they are shipped: results, speed, freshness. device: only this

@@ -65,6 +65,10 @@ class Commands(WithDaemon):
         others = {"N": Integer(), "K": True, "T": "f32"}
         (found,) = self.client.cover([others], kernel="scale", device=self.device)["problems"]
         self.assertEqual(found["problem"], {"N": 4096, "K": 1, "T": "f32"})
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, r": shapes\[1\]: has the names Q"):
+            self.client.cover([PROBLEM, {"Q": 5}], kernel="scale")
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, "^shapes: has no problem"):
+            self.client.cover([])
 
     def test_records_are_audited_and_verified(self):
         (record,) = self.client.audit("scale", device=self.device)["records"]
