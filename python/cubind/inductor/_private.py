@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MARK = "cubind"  # among the annotations of a candidate and of its caller
 _DEPTH = 8  # users of a product's users that may be fused with it
+_DEPTH_BEFORE = 3  # inputs of a product's inputs that may be
 _MOST_NODES = 64
 # By module: names, with the parameters of functions.
 _NAMES: dict[str, dict[str, str | None]] = {
@@ -416,7 +417,11 @@ def described(node: Any) -> list[Any]:
 def _near(node: Any) -> list[Any]:
     """Breadth first, in the graph's order."""
     order = {each: number for number, each in enumerate(node.graph.nodes)}
-    found, last = [node, *node.all_input_nodes], [node]
+    found, last = [node], [node]
+    for _ in range(_DEPTH_BEFORE):
+        last = list(dict.fromkeys(before for each in last for before in each.all_input_nodes))
+        found += [before for before in last if before not in found]
+    last = [node]
     for _ in range(_DEPTH):
         users = sorted({user for each in last for user in each.users}, key=order.__getitem__)
         last = [user for user in users if user not in found]

@@ -295,6 +295,12 @@ class Questions(unittest.TestCase):
         def columns(a, b):
             return (a @ b).sum(0)
 
+        def before(a, b):
+            return torch.relu(torch.sigmoid(a)) @ b
+
+        def other_before(a, b):
+            return torch.relu(torch.tanh(a)) @ b
+
         square = (64, 64), (64, 64)
         found = {
             "": self.digest(),
@@ -303,6 +309,8 @@ class Questions(unittest.TestCase):
             "stride": self.digest(strides=((128, 1), (1, 128))),
             "neighbour": self.digest(fused),
             "other neighbour": self.digest(other_neighbour),
+            "before": self.digest(before),
+            "other before": self.digest(other_before),
             "rows": self.digest(rows, *square),
             "columns": self.digest(columns, *square),
         }
