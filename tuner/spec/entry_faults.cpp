@@ -87,6 +87,9 @@ std::string cluster_fault(const Launch& launch, const CubinEntry& limits) {
   if (limits.wants_launch_clusters && !launch.cluster) {
     return "the entry takes its cluster size from the launch: give it as \"cluster\", or to __cluster_dims__";
   }
+  if (limits.grid_counts_clusters && launch.cluster) {
+    return "the entry's grid counts clusters, whose size it is compiled for: leave \"cluster\" out";
+  }
   if (limits.cluster && launch.cluster && *limits.cluster != *launch.cluster) {
     return "the entry is compiled for clusters of " + to_string(*limits.cluster) + " blocks and no others";
   }

@@ -74,7 +74,7 @@ View address_of(View operands) {
 bool writes_global(View operation) {
   const std::size_t other =
       std::min({operation.find(".shared"), operation.find(".local"), operation.find(".param")});
-  return begins_with_one_of(operation, {"st.", "atom.", "red.", "multimem.", "cp."}) &&
+  return begins_with_one_of(operation, {"st.", "atom.", "red.", "multimem.", "cp.", "wmma.store."}) &&
          operation.find(".global") <= other;
 }
 

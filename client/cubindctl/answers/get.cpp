@@ -60,8 +60,10 @@ class AnswerPrinter {
     }
     for (const Launch& launch : answer_.plan().launches) {
       line("launch", launch.entry + " grid " + dim_text(launch.grid) + " block " + dim_text(launch.block) +
-                         (launch.cluster ? " cluster " + dim_text(*launch.cluster) : "") + " shared " +
-                         std::to_string(launch.shared_bytes) + " B");
+                         (launch.cluster ? " cluster " + dim_text(*launch.cluster) : "") +
+                         (launch.attributes.cooperative ? " cooperative" : "") +
+                         (launch.attributes.programmatic_stream_serialization ? " dependent" : "") +
+                         " shared " + std::to_string(launch.shared_bytes) + " B");
     }
     line("tensor cores", tensor_cores_text());
     line("cubin", reply_.artifact().architecture() + ", " + size_text(answer_.cubin().size()) + ", " +

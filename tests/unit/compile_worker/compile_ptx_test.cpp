@@ -129,6 +129,8 @@ TEST_CASE("a kernel writes the parameters that the addresses of its stores are m
   CHECK(after_loads("\tld.global.f32 \t%f1, [%rd2];\n\tst.global.f32 \t[%rd5+16], %f1;") == Numbers{0});
   CHECK(after_loads("$L__BB0_2: @!%p1 red.global.add.f32 \t[%rd2], %f1;") == Numbers{1});
   CHECK(after_loads("\t{ atom.global.add.f32 %f1, [%rd5], %f2; }") == Numbers{0});
+  CHECK(after_loads("\twmma.store.d.sync.aligned.row.m16n16k16.global.f32 \t[%rd5], {%f1, %f2}, %r1;") ==
+        Numbers{0});
   CHECK(after_loads("\tst.v4.f32 \t[%rd1], {%f1, %f2, %f3, %f4};\n\tst.u32 \t[%rd2], %r1;") == Numbers{0, 1});
   CHECK(after_loads("\tst.shared.f32 \t[%r7], %f1;\n\tst.local.u32 \t[%rd9], %r1;") == Numbers{});
   CHECK(after_loads("\tcp.async.bulk.shared::cluster.global.mbarrier [%r1], [%rd1], %r2, [%r3];") ==

@@ -214,6 +214,7 @@ TEST_CASE(
                                "k<T> is launched without clusters, the entry takes its cluster size from the "
                                "launch: give it as \"cluster\", or to __cluster_dims__",
                                true}});
+  CHECK(with({.cluster = Dim3{2, 1, 1}, .grid_counts_clusters = true}, Dim3{2, 1, 1}).size() == 1);
   CHECK(with({.cluster = Dim3{2, 1, 1}}, Dim3{4, 1, 1}) ==
         std::vector<EntryFault>{
             {"/launches/0/cluster",
