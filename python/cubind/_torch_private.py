@@ -115,8 +115,6 @@ sleep: Callable[[int], None] | None = _found("cuda._sleep")
 # ---- Gradients ----
 
 _top_hooks: Callable[[bool], Any] | None = _found("_C._autograd._top_saved_tensors_default_hooks")
-
-
 _graph_task: Callable[[], int] | None = _found("_C._current_graph_task_id")
 
 

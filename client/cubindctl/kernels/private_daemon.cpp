@@ -1,8 +1,6 @@
 #include "client/cubindctl/kernels/private_daemon.hpp"
 
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 
 #include "base/environment.hpp"
@@ -19,7 +17,7 @@ constexpr std::chrono::milliseconds kPause{50}, kAnswers{1000};
 
 Subprocess start(const fs::path& folder) {
   SubprocessOptions options;
-  options.program = fs::read_symlink("/proc/self/exe").replace_filename("cubind").string();
+  options.program = (executable_dir() / "cubind").string();
   options.arguments = {
       "--socket",    folder / "s", "--db", folder / "store.db", "--no-shipped-kernels", "--no-shipped-tables",
       "--tune-when", "never"};
@@ -38,20 +36,7 @@ bool knows_its_compilers(const Connection& connection) {
 
 }  // namespace
 
-PrivateDaemon::Folder::Folder() {
-  std::string pattern = fs::temp_directory_path() / "cubind-check-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) {
-    throw system_error(pattern, "create", errno);
-  }
-  path = pattern;
-}
-
-PrivateDaemon::Folder::~Folder() {
-  std::error_code failed;
-  fs::remove_all(path, failed);
-}
-
-PrivateDaemon::PrivateDaemon() : process_(start(folder_.path)) {
+PrivateDaemon::PrivateDaemon() : process_(start(folder_.path())) {
   const Connection connection(address());
   const auto until = std::chrono::steady_clock::now() + kStarts;
   while (!knows_its_compilers(connection)) {
@@ -65,6 +50,6 @@ PrivateDaemon::PrivateDaemon() : process_(start(folder_.path)) {
   }
 }
 
-std::string PrivateDaemon::address() const { return "unix://" + (folder_.path / "s").string(); }
+std::string PrivateDaemon::address() const { return "unix://" + (folder_.path() / "s").string(); }
 
 }  // namespace cubind::ctl

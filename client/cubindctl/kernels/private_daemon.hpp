@@ -1,9 +1,9 @@
 // A daemon for one command.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
+#include "base/file.hpp"
 #include "base/subprocess.hpp"
 
 namespace cubind::ctl {
@@ -18,16 +18,7 @@ class PrivateDaemon {
   std::string address() const;
 
  private:
-  /// Removed after the daemon's end.
-  struct Folder {
-    Folder();
-    ~Folder();
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    std::filesystem::path path;
-  };
-
-  Folder folder_;
+  TempDir folder_{"cubind-check"};  // removed after the daemon's end
   Subprocess process_;
 };
 

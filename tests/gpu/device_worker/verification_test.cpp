@@ -182,18 +182,29 @@ TEST_CASE("a zero buffer is cleared before each launch") {
   CHECK(reply.verification().same_bits());
 }
 
-TEST_CASE("several launches share a scratch buffer whose size the plan tells") {
-  constexpr std::int64_t kCount = 70'000;
-  Requests problem;
-  problem.buffer("x", "f32", v1::IN, kCount)
+namespace {
+
+/// Two launches: x doubled into a scratch buffer, and `second` from there to y.
+v1::LaunchPlan doubled_through_scratch(Requests& problem, std::int64_t count, const char* second) {
+  problem.buffer("x", "f32", v1::IN, count)
       .buffer("scratch", "f32", v1::SCRATCH, 0)
-      .buffer("y", "f32", v1::OUT, kCount);
-  problem.reference(problem.launch("doubled", 274, Requests::dim(256), {"x", "y"}, {kCount}));
-  auto plan =
-      Requests::plan({problem.launch("double_into", 274, Requests::dim(256), {"x", "scratch"}, {kCount}),
-                      problem.launch("copy_from", 274, Requests::dim(256), {"scratch", "y"}, {kCount})});
-  plan.mutable_launches(0)->mutable_parameters(1)->set_extent_bytes(kCount * 4);
-  plan.mutable_launches(1)->mutable_parameters(0)->set_extent_bytes(kCount * 4);
+      .buffer("y", "f32", v1::OUT, count);
+  const auto launch = [&](const char* kernel, const std::vector<std::string>& buffers) {
+    return problem.launch(kernel, static_cast<std::uint32_t>((count + 255) / 256), Requests::dim(256),
+                          buffers, {count});
+  };
+  problem.reference(launch("doubled", {"x", "y"}));
+  auto plan = Requests::plan({launch("double_into", {"x", "scratch"}), launch(second, {"scratch", "y"})});
+  plan.mutable_launches(0)->mutable_parameters(1)->set_extent_bytes(count * 4);
+  plan.mutable_launches(1)->mutable_parameters(0)->set_extent_bytes(count * 4);
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("several launches share a scratch buffer whose size the plan tells") {
+  Requests problem;
+  const v1::LaunchPlan plan = doubled_through_scratch(problem, 70'000, "copy_from");
   DeviceWorkerProcess worker;
   const v1::DeviceReply reply = verified(worker, problem, plan);
   INFO(reply.detail());
@@ -242,17 +253,8 @@ TEST_CASE("a cooperative launch has all its blocks at a time or is refused") {
 }
 
 TEST_CASE("a dependent launch that waits reads what the launch before it wrote") {
-  constexpr std::int64_t kCount = 1 << 22;
   Requests problem;
-  problem.buffer("x", "f32", v1::IN, kCount)
-      .buffer("scratch", "f32", v1::SCRATCH, 0)
-      .buffer("y", "f32", v1::OUT, kCount);
-  problem.reference(problem.launch("doubled", 16384, Requests::dim(256), {"x", "y"}, {kCount}));
-  auto plan = Requests::plan(
-      {problem.launch("double_into", 16384, Requests::dim(256), {"x", "scratch"}, {kCount}),
-       problem.launch("copy_after_wait", 16384, Requests::dim(256), {"scratch", "y"}, {kCount})});
-  plan.mutable_launches(0)->mutable_parameters(1)->set_extent_bytes(kCount * 4);
-  plan.mutable_launches(1)->mutable_parameters(0)->set_extent_bytes(kCount * 4);
+  v1::LaunchPlan plan = doubled_through_scratch(problem, 1 << 22, "copy_after_wait");
   plan.mutable_launches(1)->mutable_attributes()->set_programmatic_stream_serialization(true);
   DeviceWorkerProcess worker;
   const v1::DeviceReply reply = verified(worker, problem, plan);

@@ -138,9 +138,9 @@ TEST_CASE("a defined kernel is found by the hint that came with its name, after 
 }
 
 /// The spec of a shipped kernel under another name, its source in two files.
-SpecBundle cuda_kernel(const std::string& text = "// text\n") {
+SpecBundle cuda_kernel(const std::string& text = "// text\n", const char* name = "add_sent") {
   OrderedJson spec = OrderedJson::parse(read_file(source_dir() / "variants/vector_add/vector_add.json"));
-  spec["name"] = "add_sent";
+  spec["name"] = name;
   spec.erase("headers");
   spec["reference"] = "default";
   return {"", spec.dump(), {{"parts/add.cuh", text}, {"vector_add.cu", "#include \"parts/add.cuh\"\n"}}};
@@ -197,22 +197,14 @@ TEST_CASE("a CUDA kernel is defined with no file that no folder can hold") {
 
 TEST_CASE("a definition does not take the name of a folder that the library does not read") {
   DefiningCaller caller;
-  SpecBundle bundle = cuda_kernel();
-  OrderedJson spec = OrderedJson::parse(bundle.spec_json);
-  spec["name"] = "tables";
-  bundle.spec_json = spec.dump();
-  const grpc::Status status = caller.define(bundle);
+  const grpc::Status status = caller.define(cuda_kernel("", "tables"));
   CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK(status.error_message().starts_with("DefineKernel /name: "));
 }
 
 TEST_CASE("a definition does not take the name of a kernel of the daemon's folders") {
   DefiningCaller caller;
-  SpecBundle bundle = cuda_kernel();
-  OrderedJson spec = OrderedJson::parse(bundle.spec_json);
-  spec["name"] = "vector_add";
-  bundle.spec_json = spec.dump();
-  CHECK(caller.define(bundle).error_code() == grpc::StatusCode::ALREADY_EXISTS);
+  CHECK(caller.define(cuda_kernel("", "vector_add")).error_code() == grpc::StatusCode::ALREADY_EXISTS);
 }
 
 TEST_CASE("only the daemon's user defines a kernel whose arrays stay in memory") {

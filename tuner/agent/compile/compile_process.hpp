@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
+#include "base/file.hpp"
 #include "base/subprocess.hpp"
 #include "base/unique_fd.hpp"
 #include "tuner/agent/compile/compiler_program.hpp"
-#include "tuner/agent/compile/private_folder.hpp"
 
 namespace cubind {
 
@@ -72,7 +72,7 @@ class CompileProcess {
   const CompileWorkerOptions& options_;
   const std::chrono::milliseconds deadline_, start_deadline_;
   UniqueFd socket_;
-  std::optional<PrivateFolder> folder_;  // before the child, which has ended when it goes
+  std::optional<TempDir> folder_;  // before the child, which has ended when it goes
   Subprocess child_;
   v1::Toolchain toolchain_;
   std::optional<Digest> kept_headers_;  // by the worker

@@ -1,11 +1,8 @@
 """Where cubind.inductor begins, and where it leaves torch alone. Needs torch."""
 
 import concurrent.futures
-import os
 import pathlib
 import signal
-import subprocess
-import sys
 import tempfile
 import unittest
 import unittest.mock
@@ -218,15 +215,7 @@ class Started(unittest.TestCase):
 
     def run_python(self, *arguments, **environment):
         told = {"CUBIND_INDUCTOR": "1", "CUBIND_ADDRESS": self.daemon.address}
-        path = f"{self.folder}:{os.environ.get('PYTHONPATH', '')}"
-        return subprocess.run(
-            [sys.executable, "-B", *arguments],
-            env={**os.environ, **told, "PYTHONPATH": path, **environment},
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=2 * running.PATIENCE,
-        )
+        return running.run_installed(self.folder, arguments, **{**told, **environment})
 
     def test_the_variable_and_the_module_begin_with_the_first_compile(self):
         for command, value in ((("program.py",), "1"), (("-m", "cubind.inductor", "program.py"), "")):

@@ -89,6 +89,19 @@ def entry_points(folder):
     (info / "entry_points.txt").write_text(f"[{group}]\n{text}")
 
 
+def run_installed(folder, arguments, **environment):
+    """Python in the folder, where an installed wheel's entry points are (entry_points())."""
+    path = f"{folder}:{os.environ.get('PYTHONPATH', '')}"
+    return subprocess.run(
+        [sys.executable, "-B", *arguments],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+    )
+
+
 class FakeArray:
     """An array in GPU memory that does not exist: the fake driver reads no memory."""
 

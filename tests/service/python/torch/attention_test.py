@@ -39,6 +39,12 @@ def of_one_projection(heads, kv_heads, dtype=torch.bfloat16, size=D):
 LAYOUTS = {"dense": dense, "own projections": of_own_projections, "one projection": of_one_projection}
 
 
+def attend_twice(q, mask):
+    """A mask is looked at when it is used for the second time."""
+    operators.scaled_dot_product_attention(q, q, q, mask)
+    return operators.scaled_dot_product_attention(q, q, q, mask)
+
+
 class Launches(torch_launches.OnFakeDriver):
     def launches_of_both(self, q, k, v):
         q, k, v = q.detach(), k.detach(), v.detach()
@@ -171,33 +177,28 @@ class Masks(unittest.TestCase):
     def test_a_mask_that_was_changed_is_looked_at_again(self):
         q, mask = torch.randn(1, 2, 9, D, dtype=torch.bfloat16), torch.ones(9, 9, dtype=torch.bool)
         with torch_launches.attention_by_formula() as attend:
-            for _ in range(2):
-                operators.scaled_dot_product_attention(q, q, q, mask)
+            attend_twice(q, mask)
             mask.tril_()
-            for _ in range(2):
-                operators.scaled_dot_product_attention(q, q, q, mask)
+            attend_twice(q, mask)
         found = [call.args[0] for call in attend.call_args_list]
         self.assertEqual(found, [False, True])
 
     def test_a_copy_of_a_changed_mask_is_looked_at_again_and_a_mask_is_saved_as_without_cubind(self):
         q, mask = torch.randn(1, 2, 9, D, dtype=torch.bfloat16), torch.ones(9, 9, dtype=torch.bool).tril_()
         with torch_launches.attention_by_formula() as attend:
-            for _ in range(2):
-                operators.scaled_dot_product_attention(q, q, q, mask)
+            attend_twice(q, mask)
             self.assertEqual(attend.call_count, 1)
             self.assertTrue(torch.equal(pickle.loads(pickle.dumps(mask)), mask))
             mask.fill_(True)
             twin = copy.deepcopy(mask)
-            for _ in range(2):
-                found = operators.scaled_dot_product_attention(q, q, q, twin)
+            found = attend_twice(q, twin)
         theirs = functional.scaled_dot_product_attention(q, q, q, twin)
         torch.testing.assert_close(found, theirs, rtol=2e-2, atol=2e-2)
 
     def test_a_mask_that_gets_gradients_is_torchs(self):
         q, mask = torch.randn(1, 2, 9, D, dtype=torch.bfloat16), torch.zeros(9, 9, dtype=torch.bfloat16)
         with torch_launches.attention_by_formula() as attend:
-            for _ in range(2):
-                operators.scaled_dot_product_attention(q, q, q, mask)
+            attend_twice(q, mask)
             mask.requires_grad_()
             o = operators.scaled_dot_product_attention(q, q, q, mask)
         self.assertEqual(attend.call_count, 1)

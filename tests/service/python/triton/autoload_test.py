@@ -3,10 +3,7 @@ entry point costs nothing."""
 
 import gzip
 import json
-import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 import unittest
 
@@ -59,15 +56,7 @@ class Autoload(unittest.TestCase):
 
     def run_python(self, *arguments, **environment):
         told = {"CUBIND_TRITON": "1", "CUBIND_REPORT": "1", "CUBIND_ADDRESS": self.daemon.address}
-        path = f"{self.folder}:{os.environ.get('PYTHONPATH', '')}"
-        return subprocess.run(
-            [sys.executable, "-B", *arguments],
-            env={**os.environ, **told, "PYTHONPATH": path, **environment},
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=2 * running.PATIENCE,
-        )
+        return running.run_installed(self.folder, arguments, **{**told, **environment})
 
     def test_a_spawned_pool_is_served_and_one_report_names_its_processes(self):
         ended = self.run_python("program.py", "pool")
