@@ -83,7 +83,11 @@ bool is_zero(const OrderedJson& value) {
 
 double number_of(const JsonNode& node, const Field& field) {
   const double value = node.as_number();
-  check_number(field, value, node.where());
+  try {
+    check_number(field, value, {});
+  } catch (const Error& error) {  // its location is spelled only then: tables have many numbers
+    node.fail(error.cause());
+  }
   return value;
 }
 
