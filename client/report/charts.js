@@ -1,6 +1,6 @@
 // Charts in SVG. Text keeps its size: a chart is drawn for the width that it gets, and again when that changes.
 
-const wide = {left: 52, right: 16, top: 10, bottom: 34};
+const wide = {left: 64, right: 16, top: 10, bottom: 34};
 
 function linear(low, high, from, to) {
   const scale = (value) => from + ((value - low) / (high - low || 1)) * (to - from);

@@ -17,7 +17,10 @@ const svg = (name, attributes, ...children) =>
   build(document.createElementNS('http://www.w3.org/2000/svg', name), attributes, children);
 
 const tip = (text) => svg('title', {}, text);
-const absent = (why) => html('p', {class: 'absent'}, why.charAt(0).toUpperCase() + why.slice(1));
+const absent = (why) => html('p', {class: 'absent'}, prose(why.charAt(0).toUpperCase() + why.slice(1)));
+
+// What a text has between backticks is code.
+const prose = (text) => text.split('`').map((part, i) => (i % 2 ? html('code', {}, part) : part));
 
 const joined = (object) => Object.entries(object).map(([name, value]) => `${name}=${value}`).join(', ');
 const count = (number, word) => `${number.toLocaleString('en')} ${word}${number === 1 ? '' : 's'}`;

@@ -119,8 +119,9 @@ function failedJobs() {
   if (failed.length === 0) return null;
   const column = (name, text, more = {}) => ({name, value: text, text, ...more});
   return [html('p', {}, `${count(failed.length, 'job')} failed.`),
-    table([column('job', (job) => job.id), column('subject', subject), column('error', (job) => job.error || '', {wide: true}),
-      column('command', (job) => job.command || '', {wide: true})], failed)];
+    table([column('subject', subject), column('error', (job) => job.error || ''),
+      column('command', (job) => job.command || '', {cell: (job) => job.command && command(job.command)}),
+      column('job', (job) => job.id)], failed, {cards: true})];
 }
 
 function coverage() {

@@ -1,8 +1,8 @@
 // A table that sorts by each column, filters its rows by words and shows the first of them.
 
 // A column: {name, value(row): what sorts, text(row): what shows, number, wide}. `choose`: {limit, changed(rows)}
-// gives every row a box.
-function table(columns, rows, choose) {
+// gives every row a box; a chosen row stays in sight. With `cards` a row is a list of its cells, for long texts.
+function table(columns, rows, {choose, cards} = {}) {
   let order = null;
   let shown = 25;
   let chosen = [];
@@ -43,7 +43,7 @@ function table(columns, rows, choose) {
 
   function line(row) {
     const cells = columns.map((one) =>
-      html('td', {class: one.number ? 'number' : one.wide ? 'wide' : ''}, one.text(row)));
+      html('td', {class: one.number ? 'number' : one.wide ? 'wide' : '', 'data-name': cards && one.name}, one.cell ? one.cell(row) : one.text(row)));
     const boxes = choose ? [box(row)] : [];
     if (choose) boxes[0].firstChild.checked = chosen.includes(row);
     return html('tr', {class: row.bad ? 'bad' : ''}, boxes, cells);
@@ -53,13 +53,13 @@ function table(columns, rows, choose) {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = rows.filter((row) => words.every((word) => texts.get(row).includes(word)));
     if (order) found.sort(compare);
-    body.replaceChildren(...found.slice(0, shown).map(line));
+    body.replaceChildren(...found.filter((row, i) => i < shown || chosen.includes(row)).map(line));
     note.textContent = found.length > shown ? `${shown} of ${count(found.length, 'row')}` : count(found.length, 'row');
     more.hidden = found.length <= shown;
   }
 
   draw();
   return html('div', {}, html('div', {class: 'tools'}, filter, note),
-    html('div', {class: 'scroll', tabindex: 0}, html('table', {}, html('thead', {}, html('tr', {}, choose ? html('th') : null, heads)), body)),
+    html('div', {class: 'scroll', tabindex: 0}, html('table', {class: cards && 'cards'}, html('thead', {}, html('tr', {}, choose ? html('th') : null, heads)), body)),
     html('div', {class: 'tools'}, more));
 }

@@ -17,7 +17,7 @@ function bestSoFar(tuning) {
   const draw = (width, height, image) => {
     const x = linear(1, best.length, wide.left, width - wide.right);
     const y = linear(Math.min(last, 0.95 * best[0]), best[0], height - wide.bottom, wide.top);
-    axes(image, width, height, x, y, {x: String, y: (us) => String(+us.toPrecision(4)), below: 'timed trials; upwards: best screened time, µs'});
+    axes(image, width, height, x, y, {x: String, y: (us) => `${+us.toPrecision(4)} µs`, below: 'timed trials; upwards: best screened time'});
     const path = best.map((us, i) => `${i ? `H${x(i + 1)}V` : `M${x(1)} `}${y(us)}`).join('');
     image.append(svg('path', {class: 'curve', d: path}));
   };
@@ -190,10 +190,12 @@ function details(chosen, columns, tuning) {
 }
 
 function failures(tuning) {
-  const rows = [...tuning.failed.map((trial) => ({...trial, bad: true})), ...tuning.best];
+  const special = (trial) => trial.is_winner || trial.is_default;
+  const rows = [...tuning.best.filter(special), ...tuning.failed.map((trial) => ({...trial, bad: true})),
+    ...tuning.best.filter((trial) => !special(trial))];
   const columns = trialColumns(tuning, rows);
   const chosen = html('div');
   const changed = (picked) => chosen.replaceChildren(...details(picked, columns, tuning).flat(Infinity).filter(Boolean));
   return [html('p', {}, `${outcomes(tuning)} Choose two rows to compare them and to get the command that repeats one.`),
-    table(columns, rows, {limit: 2, changed}), chosen];
+    table(columns, rows, {choose: {limit: 2, changed}}), chosen];
 }
