@@ -11,6 +11,7 @@ declare -A PACKAGES=(
   [lint]="clang-format-16 clang-tidy-16 shellcheck git python3 python3-venv"
   [clang]="clang-16 libclang-rt-16-dev llvm-16"
   [package]="patchelf binutils libstdc++-12-pic"
+  [node]="nodejs npm"
   [slurm]="slurmctld slurmd slurm-client munge"
   [kubernetes]="python3 python3-venv"
   [triton]="python3 python3-venv"
@@ -30,9 +31,11 @@ need_packages() {
   command -v dpkg-query >/dev/null || die "Debian 12 is needed here: there is no dpkg-query"
   local group wanted=() missing=()
   for group in "$@"; do
+    [ "$group" != node ] || ! command -v npm >/dev/null || continue # any npm does
     # shellcheck disable=SC2206
     wanted+=(${PACKAGES[$group]})
   done
+  [ ${#wanted[@]} != 0 ] || return 0
   mapfile -t missing < <(missing_packages "${wanted[@]}")
   [ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"
 }
@@ -138,10 +141,10 @@ await_wheels() {
 }
 
 install_deps() {
-  [ $# -gt 0 ] || set -- build test lint clang package triton torch notebook wheel
+  [ $# -gt 0 ] || set -- build test lint clang package triton torch notebook wheel node
   local group
   for group in "$@"; do
-    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package, slurm, kubernetes, triton, torch, notebook or wheel"
+    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package, slurm, kubernetes, triton, torch, notebook, wheel or node"
   done
   need "$@"
   say "everything is installed: $*"

@@ -54,7 +54,7 @@ function gainsOver(other, over, intervals, none) {
   return [html('p', {}, text), order.length <= 40 ? gainBars(order) : gainCurve(order)];
 }
 
-const gainColour = (one) => (isTie(one) ? 'tie' : one.gain < 1 ? 'c1' : 'c0');
+const gainColour = (one) => (isTie(one) ? 'tie' : one.gain < 1 ? 'second' : 'main');
 const gainTip = (one) => `${subject(one.record)}: ${one.gain.toFixed(3)} times as fast as ${one.library || one.other}` +
   (one.low ? ` (${one.low.toFixed(3)} to ${one.high.toFixed(3)})` : '');
 
@@ -64,23 +64,26 @@ function gainBars(order) {
   const [low, high] = [Math.min(1, ...all), Math.max(1.02, ...all)];
   const scale = (gain) => 2 + (96 * (gain - low)) / (high - low);
   return html('div', {class: 'rows'}, order.map((one) => bar(subject(one.record), [
-    block(scale(Math.min(1, one.gain)), scale(Math.max(1, one.gain)), {class: gainColour(one)}, gainTip(one)),
+    block(scale(Math.min(1, one.gain)), scale(Math.max(1, one.gain)), {fill: `var(--${gainColour(one)})`}, gainTip(one)),
     svg('line', {class: 'axis', x1: at(scale(1)), x2: at(scale(1)), y1: 0, y2: 18}),
     one.low ? line(scale(one.low), scale(one.high), 'whisker') : null,
-    svg('circle', {class: gainColour(one), cx: at(scale(one.gain)), cy: 9, r: 4}, tip(gainTip(one))),
+    svg('circle', {fill: `var(--${gainColour(one)})`, cx: at(scale(one.gain)), cy: 9, r: 4}, tip(gainTip(one))),
   ], times(one.gain))));
 }
 
 function gainCurve(order) {
-  return chart(`the gain of each record over ${order[0].other}, sorted`, 280, (width, height, image) => {
-    const x = linear(1, order.length, wide.left, width - wide.right);
-    const y = logarithmic(Math.min(0.98, order.at(-1).gain), Math.max(1.1, order[0].gain), height - wide.bottom, wide.top);
-    axes(image, width, height, x, y, {x: String, y: (gain) => `${+gain.toFixed(2)}×`, below: 'records, by their gain'});
-    const radius = order.length > 1000 ? 2 : 3.5;
-    image.append(...order.map((one, i) => svg('g', {},
-      one.low ? svg('line', {class: 'whisker', x1: x(i + 1), x2: x(i + 1), y1: y(one.low), y2: y(one.high)}) : null,
-      svg('circle', {class: gainColour(one), cx: x(i + 1), cy: y(one.gain), r: radius}, tip(gainTip(one))))));
-  });
+  const ranked = order.map((one, i) => ({...one, rank: i + 1, colour: `var(--${gainColour(one)})`}));
+  const label = `the gain of each record over ${order[0].other}, sorted`;
+  return chart(label, 280, () => ({
+    x: {label: 'records, by their gain', ticks: 6, tickFormat: String},
+    y: {type: 'log', label: `times as fast as ${order[0].other}`, ticks: 5, tickFormat: times,
+      domain: [Math.min(0.98, order.at(-1).gain), Math.max(1.1, order[0].gain)]},
+    marks: [
+      Plot.gridY({ticks: 5}),
+      Plot.ruleX(ranked.filter((one) => one.low), {x: 'rank', y1: 'low', y2: 'high', className: 'whisker'}),
+      Plot.dot(ranked, {x: 'rank', y: 'gain', r: order.length > 1000 ? 2 : 3.5, fill: 'colour', title: gainTip}),
+    ],
+  }));
 }
 
 function stageTimes(job) {

@@ -14,18 +14,14 @@ function bestSoFar(tuning) {
   if (best.length < 2) return absent('How the best time fell is left out: the store does not say what the trials were judged against.');
   const last = best[best.length - 1];
   const near = best.findIndex((us) => us <= 1.01 * last) + 1;
-  const draw = (width, height, image) => {
-    const x = linear(1, best.length, wide.left, width - wide.right);
-    const y = linear(Math.min(last, 0.95 * best[0]), best[0], height - wide.bottom, wide.top);
-    axes(image, width, height, x, y, {x: String, y: (us) => `${+us.toPrecision(4)} µs`, below: 'timed trials; upwards: best screened time'});
-    const path = best.map((us, i) => `${i ? `H${x(i + 1)}V` : `M${x(1)} `}${y(us)}`).join('');
-    image.append(svg('path', {class: 'curve', d: path}));
-  };
   return [
     html('p', {}, `After ${near} of ${count(best.length, 'timed trial')} the best screened time was within 1 % of where it ended, ` +
       `${duration(last)}. Screening takes a few samples of each trial; only the finalists are measured at length, and the winner's time is theirs. ` +
       'Trials that met the same best are in no certain order.'),
-    chart('the best screened time so far, in microseconds, by timed trials', 220, draw)];
+    chart('the best screened time so far, in microseconds, by timed trials', 220, () => ({
+      x: {label: 'timed trials', ticks: 6, tickFormat: String}, y: {label: 'best screened time, µs', ticks: 5, domain: [Math.min(last, 0.95 * best[0]), best[0]]},
+      marks: [Plot.gridY({ticks: 5}), Plot.line(best, {x: (_, i) => i + 1, y: (us) => us, curve: 'step-after', className: 'curve'})],
+    }))];
 }
 
 function valuesOf(tuning, name) {
@@ -59,7 +55,8 @@ function tunables(tuning) {
   const rows = tuning.tunables.map((effect) => valuesOf(tuning, effect.name));
   const all = rows.flat();
   const fastest = tuning.best[0].time_us;
-  const scale = logarithmic(fastest, 1.02 * Math.max(...all.map((row) => row.high)), 2, 98);
+  const widest = Math.log(1.02 * Math.max(...all.map((row) => row.high)) / fastest);
+  const scale = (us) => 2 + (96 * Math.log(us / fastest)) / widest;
   const first = tuning.tunables[0];
   return [
     html('p', {}, `${first.name} explains the most by itself, ${percent(first.explained)} of the variance of the times. ` +
@@ -74,24 +71,23 @@ function tunables(tuning) {
 function combined(tuning, rows) {
   const trials = tuning.best.slice(0, 600);
   const fast = Math.min(trials.length, Math.max(5, Math.ceil(trials.length / 20)));
-  const columns = tuning.tunables.map((effect, i) => ({name: effect.name, values: rows[i].map((row) => row.value)}));
-  const draw = (width, height, image) => {
-    const step = (width - 60) / columns.length;
-    const x = (i) => 20 + i * step;
-    const [top, bottom] = [24, height - 24];
-    const y = ({values}, value) => bottom - ((values.indexOf(value) + 0.5) / values.length) * (bottom - top);
-    const time = logarithmic(trials[0].time_us, 1.001 * trials[trials.length - 1].time_us, bottom, top);
-    trials.map((trial, i) => svg('path', {class: i < fast ? 'fast' : 'slow', d: 'M' +
-      columns.map((column, k) => `${x(k).toFixed(1)} ${y(column, trial.configuration[column.name]).toFixed(1)}`).join('L') +
-      `L${x(columns.length).toFixed(1)} ${time(trial.time_us).toFixed(1)}`})).reverse().forEach((one) => image.append(one));
-    [...columns, {name: 'time', values: []}].forEach((column, i) => image.append(
-      svg('line', {class: 'axis', x1: x(i), x2: x(i), y1: top, y2: bottom}),
-      svg('text', {x: x(i), y: height - (i % 2 && step < 80 ? 0 : 10), 'text-anchor': i === 0 ? 'start' : 'middle'}, column.name.slice(0, 12)),
-      ...column.values.slice(0, 12).map((value) => svg('text', {x: x(i) + 4, y: y(column, value) + 4}, String(value)))));
-  };
+  const columns = tuning.tunables.map((effect, i) => ({name: `${i}. ${effect.name}`, effect, values: rows[i].map((row) => row.value)}));
+  const slowest = Math.log(1.001 * trials.at(-1).time_us / trials[0].time_us);
+  const points = trials.flatMap((trial, i) => [
+    ...columns.map(({name, effect, values}) => ({i, name, y: (values.indexOf(trial.configuration[effect.name]) + 0.5) / values.length})),
+    {i, name: 'time', y: Math.log(trial.time_us / trials[0].time_us) / slowest}]);
+  const values = columns.flatMap((column) => column.values.slice(0, 12).map((value, i) => (
+    {name: column.name, y: (i + 0.5) / column.values.length, value: String(value)})));
+  const lines = (name, of) => Plot.line(points.filter(of), {x: 'name', y: 'y', z: 'i', className: name});
   return [html('h3', {}, 'Which values go together?'),
     html('p', {}, `Each line is a trial, from its values to its time (low is fast). The ${fast} fastest are coloured.`),
-    chart('the values of each trial, and its time', 300, draw)];
+    chart('the values of each trial, and its time', 300, (width) => ({
+      x: {type: 'point', label: null, domain: [...columns.map((column) => column.name), 'time'],
+        tickFormat: (name) => name.replace(/^\d+\. /, '').slice(0, 12), tickRotate: width / columns.length < 100 ? -30 : 0},
+      y: {axis: null, domain: [0, 1]}, marginLeft: 40, marginBottom: 48,
+      marks: [Plot.gridX(), lines('slow', ({i}) => i >= fast), lines('fast', ({i}) => i < fast),
+        Plot.text(values, {x: 'name', y: 'y', text: 'value', dx: 4, textAnchor: 'start'})],
+    }))];
 }
 
 const marked = (trial) => (trial.is_winner ? 'winner' : trial.is_default ? 'default' : 'point');
@@ -130,19 +126,19 @@ function roofline(tuning, reached) {
   const all = [tuning, ...others].map(intensity);
   const rates = reached.map((trial) => trial.flops_per_second);
   const [left, right] = [Math.min(...all, ridge) / 4, Math.max(...all, ridge) * 4];
-  const draw = (width, height, image) => {
-    const x = logarithmic(left, right, wide.left, width - wide.right);
-    const top = Math.max(peak.flops_per_second, ...rates) * 1.5;
-    const y = logarithmic(Math.min(...rates, left * peak.bytes_per_second) / 1.5, top, height - wide.bottom, wide.top);
-    const tera = (rate) => (rate < 1e12 ? `${+(rate / 1e9).toPrecision(2)}G` : `${+(rate / 1e12).toPrecision(2)}T`);
-    axes(image, width, height, x, y, {x: (value) => String(+value.toPrecision(2)), y: tera, below: 'FLOP per byte; upwards: FLOP/s'});
-    image.append(svg('path', {class: 'roof', d: `M${x(left)} ${y(left * peak.bytes_per_second)}L${x(ridge)} ${y(peak.flops_per_second)}H${x(right)}`}));
-    const point = (one, trial, name) => svg('circle', {class: name, r: name === 'faint' ? 3 : 5, cx: x(intensity(one)),
-      cy: Math.min(y(trial.flops_per_second), height - wide.bottom)}, tip(`${duration(trial.time_us)}, ${joined(trial.configuration)}`));
-    image.append(...others.flatMap((one) => one.best.slice(0, 1).map((trial) => point(one, trial, 'faint'))),
-      ...drawnLast(reached).map((trial) => point(tuning, trial, marked(trial))));
-  };
-  return chart('every trial below the roofs of memory and instructions', 340, draw);
+  const roof = [[left, left * peak.bytes_per_second], [ridge, peak.flops_per_second], [right, peak.flops_per_second]];
+  const points = (trials, name, r) => Plot.dot(trials, {x: 'x', y: 'flops_per_second', r, className: name,
+    title: (trial) => `${duration(trial.time_us)}, ${joined(trial.configuration)}`});
+  const place = (one, trials) => trials.map((trial) => ({...trial, x: intensity(one)}));
+  const own = place(tuning, reached);
+  return chart('every trial below the roofs of memory and instructions', 340, (width) => ({
+    x: {type: 'log', label: 'FLOP per byte', domain: [left, right], ticks: width / 120, tickFormat: (value) => String(+value.toPrecision(2))},
+    y: {type: 'log', label: 'FLOP/s', clamp: true, ticks: 6, tickFormat: tera,
+      domain: [Math.min(...rates, roof[0][1]) / 1.5, Math.max(peak.flops_per_second, ...rates) * 1.5]},
+    marks: [Plot.gridX({ticks: width / 120}), Plot.gridY({ticks: 6}), Plot.line(roof, {className: 'roof'}),
+      points(others.flatMap((one) => place(one, one.best.slice(0, 1))), 'faint', 3),
+      ...['point', 'default', 'winner'].map((name) => points(own.filter((trial) => marked(trial) === name), name, 5))],
+  }));
 }
 
 function outcomes(tuning) {

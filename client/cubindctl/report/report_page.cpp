@@ -7,6 +7,7 @@
 #include "client/report/charts.hpp"
 #include "client/report/elements.hpp"
 #include "client/report/page.hpp"
+#include "client/report/plot.hpp"
 #include "client/report/sections.hpp"
 #include "client/report/style.hpp"
 #include "client/report/table.hpp"
@@ -32,8 +33,10 @@ std::string report_page(const OutputJson& data) {
   std::string page(kReportPage);
   page = replaced(std::move(page), "@policy@",
                   "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src " +
-                      source_of(kReportStyle) + "; script-src " + source_of(script));
+                      source_of(kReportStyle) + "; script-src " + source_of(kReportPlot) + " " +
+                      source_of(script));
   page = replaced(std::move(page), "@style@", kReportStyle);
+  page = replaced(std::move(page), "@plot@", kReportPlot);
   page = replaced(std::move(page), "@script@", script);
   return replaced(std::move(page), "@data@", data_text(data));  // last: names may look like a mark
 }
