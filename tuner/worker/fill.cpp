@@ -117,6 +117,11 @@ std::vector<std::byte> read_memory(const v1::FillSpec& fill, std::uint64_t size)
   return bytes;
 }
 
+bool has_independent_elements(const v1::FillSpec& fill) {
+  const std::string& kind = fill.kind();
+  return kind.empty() || kind == "normal" || kind == "uniform" || kind == "constant" || kind == "choice";
+}
+
 bool is_host_fill(const v1::FillSpec& fill) { return fill.kind() == "offsets" || fill.kind() == "file"; }
 
 std::vector<std::byte> fill_on_host(const v1::FillSpec& fill, DType type, std::uint64_t elements,

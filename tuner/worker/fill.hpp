@@ -29,6 +29,10 @@ namespace cubind::worker {
 /// Error(InvalidArgument) for an unknown kind or parameters that make no sense.
 FillWork plan_fill(const v1::FillSpec& fill, std::uint64_t seed);
 
+/// Whether any elements may be replaced by those of another seed: the content is no permutation, no row of
+/// numbers and no file.
+bool has_independent_elements(const v1::FillSpec& fill);
+
 /// Whether the content is made on the host.
 bool is_host_fill(const v1::FillSpec& fill);
 

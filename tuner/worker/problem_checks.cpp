@@ -126,7 +126,7 @@ std::optional<std::string> ProblemSetup::find_damage() {
     }
   }
   const std::vector<std::uint64_t> found = hash_inputs();
-  const std::vector<std::uint64_t>& made = input_hashes_.at(inputs_of_.value().seed);
+  const std::vector<std::uint64_t>& made = input_hashes_.at(inputs_of_.value().set);
   const auto changed = std::ranges::mismatch(found, made).in1 - found.begin();
   if (changed < std::ssize(found)) {
     return inputs()[static_cast<std::size_t>(changed)]->name() + ": the input was overwritten";

@@ -105,8 +105,15 @@ ProblemSetup::Buffer& ProblemSetup::find(const std::string& name) {
 // ---- Inputs and reference ----
 
 void ProblemSetup::prepare_verification(std::uint64_t input_seed) {
-  make_inputs({input_seed, Placement::Minimal});
+  make_inputs({{input_seed}, Placement::Minimal});
   // Outputs that were recorded belong to the inputs of the spec's own seeds.
+  if (request_.reference() != "expected") {
+    repeat_reference(verify::kFirstPoison);
+  }
+}
+
+void ProblemSetup::prepare_verification_in_place(std::uint64_t input_seed, bool whole) {
+  make_inputs({{input_seed, !whole}, Placement::Aligned});
   if (request_.reference() != "expected") {
     repeat_reference(verify::kFirstPoison);
   }
@@ -118,7 +125,7 @@ bool ProblemSetup::has_partial_outputs() const {
 }
 
 void ProblemSetup::repeat_reference(std::byte poison) {
-  const std::pair wanted(inputs_of_.value().seed, poison);
+  const std::pair wanted(inputs_of_.value().set, poison);
   if (reference_of_ != wanted) {
     run_reference(poison);
     reference_of_ = wanted;
@@ -127,7 +134,7 @@ void ProblemSetup::repeat_reference(std::byte poison) {
 
 void ProblemSetup::prepare_timing() {
   part_inputs();
-  make_inputs({0, Placement::Aligned});
+  make_inputs({{}, Placement::Aligned});
   make_slots();
   if (!slots_are_filled_) {
     fill_slots();
@@ -220,7 +227,7 @@ void ProblemSetup::fill_slots() {
 
 void ProblemSetup::make_inputs(InputState wanted) {
   if (request_.reference() == "expected") {
-    wanted.seed = 0;
+    wanted.set = {};
   }
   for (Buffer& buffer : buffers_) {
     buffer.variant.move(wanted.placement);
@@ -236,28 +243,51 @@ void ProblemSetup::make_inputs(InputState wanted) {
   kept_inputs_.erase(wanted.placement);
   for (Buffer& buffer : buffers_) {
     if (has_inputs(buffer.variant.role())) {
-      make_input(buffer, wanted.seed);
+      make_input(buffer, wanted.set);
     }
   }
   kernels_.paint(zones());
-  if (!input_hashes_.contains(wanted.seed)) {
-    input_hashes_[wanted.seed] = hash_inputs();
+  if (!input_hashes_.contains(wanted.set)) {
+    input_hashes_[wanted.set] = hash_inputs();
   }
   context_.synchronize("generation of the inputs");
   inputs_of_ = wanted;
   if (are_parted_) {
-    kept_inputs_[wanted.placement] = wanted.seed;
+    kept_inputs_[wanted.placement] = wanted.set;
   }
 }
 
 // A run with the other inputs may have written to these, far outside of its own buffers, unchecked.
 bool ProblemSetup::has_kept(const InputState& wanted) {
   const auto kept = kept_inputs_.find(wanted.placement);
-  return kept != kept_inputs_.end() && kept->second == wanted.seed &&
-         hash_inputs() == input_hashes_.at(wanted.seed);
+  return kept != kept_inputs_.end() && kept->second == wanted.set &&
+         hash_inputs() == input_hashes_.at(wanted.set);
 }
 
-void ProblemSetup::make_input(Buffer& buffer, std::uint64_t input_seed) {
+void ProblemSetup::make_input(Buffer& buffer, const InputSet& set) {
+  if (set.in_part && has_independent_elements(buffer.spec.fill())) {
+    fill_input(buffer, 0);
+    change_part(buffer, set.seed);
+  } else {
+    fill_input(buffer, set.seed);
+  }
+  if (buffer.variant.role() == v1::INOUT) {
+    context_.copy(buffer.pristine.address(), buffer.variant.address(), buffer.variant.bytes());
+  }
+}
+
+// An eighth of the elements, of any but the first and the last eighth.
+void ProblemSetup::change_part(const Buffer& buffer, std::uint64_t input_seed) {
+  const std::uint64_t elements = buffer.variant.elements();
+  const std::uint64_t seed = mix_seeds(buffer.spec.seed(), input_seed);
+  const std::uint64_t begin = elements / 8 + seed % std::max<std::uint64_t>(elements * 5 / 8, 1);
+  const std::uint64_t count = std::min(std::max<std::uint64_t>(elements / 8, 1), elements);
+  TypedAddress to = buffer.variant.typed();
+  to.address += begin * size_of(to.type);
+  kernels_.fill(to, count, plan_fill(buffer.spec.fill(), seed));
+}
+
+void ProblemSetup::fill_input(const Buffer& buffer, std::uint64_t input_seed) {
   const std::uint64_t seed = mix_seeds(buffer.spec.seed(), input_seed);
   const TypedAddress to = buffer.variant.typed();
   if (is_host_fill(buffer.spec.fill())) {
@@ -268,9 +298,6 @@ void ProblemSetup::make_input(Buffer& buffer, std::uint64_t input_seed) {
     }
   } else {
     kernels_.fill(to, buffer.variant.elements(), plan_fill(buffer.spec.fill(), seed));
-  }
-  if (buffer.variant.role() == v1::INOUT) {
-    context_.copy(buffer.pristine.address(), to.address, buffer.variant.bytes());
   }
 }
 
@@ -295,6 +322,16 @@ void ProblemSetup::poison(std::byte value) {
   poison_ = value;
   poison_outputs(value, false);
   kernels_.paint(zones());
+}
+
+void ProblemSetup::make_stale() {
+  poison(verify::kFirstPoison);
+  const FillWork results{.kind = FillKind::Uniform, .a = 1, .b = 3, .seed = 1, .cumulative = {}};
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.variant.role() == v1::OUT && !buffer.spec.partial()) {
+      kernels_.fill(buffer.variant.typed(), buffer.variant.elements(), results);
+    }
+  }
 }
 
 void ProblemSetup::poison_outputs(std::byte value, bool of_reference) {

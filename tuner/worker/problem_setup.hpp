@@ -38,6 +38,12 @@ class ProblemSetup {
   /// Buffers at their slot, inputs of this seed, and the reference's outputs for them. Throws
   /// Error(FailedPrecondition) where the reference writes outside its buffers.
   void prepare_verification(std::uint64_t input_seed);
+  /// Whether a timed run may have left something that a later run could use.
+  bool is_timed() const { return slots_ > 0; }
+  /// The same at the addresses of timing, where the inputs for timing change in place. Unless `whole`, an
+  /// input whose elements do not depend on each other changes in part, and keeps its first and last elements.
+  /// So results that are kept by address, size or first elements are wrong.
+  void prepare_verification_in_place(std::uint64_t input_seed, bool whole);
   /// Whether the reference's outputs depend on the poison that they had before: one is partial.
   bool has_partial_outputs() const;
   /// After prepare_verification(): the reference again, from this poison.
@@ -55,6 +61,9 @@ class ProblemSetup {
 
   /// Before a run under verification: outputs poisoned, `inout` restored, `zero` cleared, scratch poisoned.
   void poison(std::byte value);
+  /// The same, but outputs hold values that could be results, as they do when a variant is timed: a variant
+  /// that leaves alone what looks finished is wrong. A partial output is poisoned.
+  void make_stale();
   /// Before a timed run: `inout` restored and untimed `zero` cleared. Enqueues memory operations alone, no
   /// kernels.
   void restore();
@@ -93,8 +102,13 @@ class ProblemSetup {
     DeviceMemory expected;                   // outputs under reference "expected"
     std::optional<DType> expected_type;
   };
-  struct InputState {
+  struct InputSet {
     std::uint64_t seed = 0;
+    bool in_part = false;  // the inputs for timing, of which the seed has changed a part
+    auto operator<=>(const InputSet&) const = default;
+  };
+  struct InputState {
+    InputSet set;
     Placement placement = Placement::Aligned;
     bool operator==(const InputState&) const = default;
   };
@@ -107,7 +121,9 @@ class ProblemSetup {
   std::uint64_t spare_bytes() const;
   void make_slots();
   void fill_slots();
-  void make_input(Buffer& buffer, std::uint64_t input_seed);
+  void make_input(Buffer& buffer, const InputSet& set);
+  void fill_input(const Buffer& buffer, std::uint64_t input_seed);
+  void change_part(const Buffer& buffer, std::uint64_t input_seed);
   std::vector<const GuardedBuffer*> inputs() const;
   std::vector<std::uint64_t> hash_inputs();
   std::map<std::string, DeviceMemory> copy_reference();
@@ -133,15 +149,14 @@ class ProblemSetup {
   std::unique_ptr<LoadedModule> reference_module_;
   std::optional<InputState> inputs_of_;  // at the first slot
   bool has_tried_to_part_ = false, are_parted_ = false;
-  std::map<Placement, std::uint64_t> kept_inputs_;  // their seeds, where the placements are parted
-  /// By seed, of what it made: that does not change.
-  std::map<std::uint64_t, std::vector<std::uint64_t>> input_hashes_;
+  std::map<Placement, InputSet> kept_inputs_;  // where the placements are parted
+  std::map<InputSet, std::vector<std::uint64_t>> input_hashes_;
   std::uint32_t slots_ = 0;   // 0: not made yet
   std::uint32_t sample_ = 0;  // the next, below the square of slots_
   bool slots_are_filled_ = false;
   std::byte poison_{0};  // of the variant's outputs
-  /// Input seed and poison that the reference's outputs belong to.
-  std::optional<std::pair<std::uint64_t, std::byte>> reference_of_;
+  /// Inputs and poison that the reference's outputs belong to.
+  std::optional<std::pair<InputSet, std::byte>> reference_of_;
 };
 
 }  // namespace cubind::worker

@@ -143,8 +143,13 @@ v1::DeviceReply ReplayDevice::verify(const v1::VerifyTrial& request) {
     result.set_worst_excess(recorded.worst_excess());
     result.set_same_bits(recorded.same_bits());
   }
-  if (trial.trial->outcome == Outcome::WrongResult) {
+  // A trial that is wrong although no verification was recorded as wrong fails each.
+  const bool fails_each = std::ranges::all_of(
+      trial.trial->verifications, [](const auto& recorded) { return recorded.outcome() == v1::CORRECT; });
+  if (trial.trial->outcome == Outcome::WrongResult && fails_each) {
     result.set_outcome(v1::WRONG_RESULT);
+  }
+  if (result.outcome() == v1::WRONG_RESULT) {
     result.set_detail(trial.trial->header.detail());
     result.set_mismatches(1);
   }

@@ -32,10 +32,8 @@ void take(const OutputComparison& output, v1::VerificationResult& result) {
   }
 }
 
-// One run from one poison, not compared.
-void run_once(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan, std::byte poison,
-              v1::VerificationResult& result) {
-  setup.poison(poison);
+// Over outputs that are poisoned or stale; not compared.
+void run(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan, v1::VerificationResult& result) {
   plan.enqueue(session.context().stream());
   session.context().synchronize("the variant");
   if (const auto damage = setup.find_damage()) {
@@ -53,7 +51,8 @@ void compare_outputs(ProblemSetup& setup, v1::VerificationResult& result) {
 // Whether a run from this poison gives the bits of the first run.
 bool repeats(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan, std::byte poison,
              const std::vector<std::uint64_t>& first, v1::VerificationResult& result) {
-  run_once(session, setup, plan, poison, result);
+  setup.poison(poison);
+  run(session, setup, plan, result);
   return result.outcome() == v1::CORRECT && setup.output_hashes() == first;
 }
 
@@ -89,9 +88,20 @@ v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, 
   result.set_after_timing(request.after_timing());
   result.set_outcome(v1::CORRECT);
 
-  setup.prepare_verification(request.input_seed());
+  const bool in_place = request.after_timing() && setup.is_timed();
+  if (in_place) {
+    // What is hashed is compared with the hash of another problem, where other parts would have changed.
+    setup.prepare_verification_in_place(request.input_seed(), request.hashed_size() > 0);
+  } else {
+    setup.prepare_verification(request.input_seed());
+  }
   const BoundPlan plan = setup.bind(module, plan_from_wire(request.plan(), "verify.plan"));
-  run_once(session, setup, plan, verify::kFirstPoison, result);
+  if (in_place) {
+    setup.make_stale();
+  } else {
+    setup.poison(verify::kFirstPoison);
+  }
+  run(session, setup, plan, result);
   if (result.outcome() == v1::CORRECT) {
     compare_outputs(setup, result);
   }

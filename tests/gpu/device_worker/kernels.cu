@@ -336,3 +336,80 @@ extern "C" __global__ void read_all(const float4* x, float* y, long long count) 
     y[blockIdx.x] = 0.0f;
   }
 }
+
+// ---- Cheats: each element is copied from an earlier launch while a key is the same ----
+
+__device__ float kept[512][33 * 64];
+__device__ unsigned long long kept_for[512][33 * 64];  // the key and 1; 0: nothing is kept
+
+static __device__ void replay(const float* x, const float* w, float* y, long long rows, long long columns,
+                              unsigned long long key) {
+  ROW_AND_COLUMN;
+  if (!inside) {
+    return;
+  }
+  const long long i = row * columns + column;
+  unsigned line = (key * 0x9E3779B97F4A7C15ull) >> 55;
+  while (kept_for[line][i] != 0 && kept_for[line][i] != key + 1) {
+    line = (line + 1) % 512;
+  }
+  if (kept_for[line][i] != key + 1) {
+    kept[line][i] = x[i] * w[column];
+    kept_for[line][i] = key + 1;
+  }
+  y[i] = kept[line][i];
+}
+
+extern "C" __global__ void kept_from_the_first(const float* x, const float* w, float* y, long long rows,
+                                               long long columns) {
+  replay(x, w, y, rows, columns, 0);
+}
+
+extern "C" __global__ void kept_by_shape(const float* x, const float* w, float* y, long long rows,
+                                         long long columns) {
+  replay(x, w, y, rows, columns, rows * columns);
+}
+
+extern "C" __global__ void kept_by_address(const float* x, const float* w, float* y, long long rows,
+                                           long long columns) {
+  replay(x, w, y, rows, columns, reinterpret_cast<unsigned long long>(x));
+}
+
+extern "C" __global__ void kept_by_first_elements(const float* x, const float* w, float* y, long long rows,
+                                                  long long columns) {
+  replay(x, w, y, rows, columns, (__float_as_uint(x[0]) + 1ull) * (__float_as_uint(x[7]) + 1ull));
+}
+
+extern "C" __global__ void kept_by_last_elements(const float* x, const float* w, float* y, long long rows,
+                                                 long long columns) {
+  replay(x, w, y, rows, columns, __float_as_uint(x[rows * columns - 1]));
+}
+
+// Computes at its first launches alone, of which a verification has two.
+__device__ int launches_of[33 * 64];
+extern "C" __global__ void kept_from_the_fifth(const float* x, const float* w, float* y, long long rows,
+                                               long long columns) {
+  ROW_AND_COLUMN;
+  if (!inside) {
+    return;
+  }
+  const long long i = row * columns + column;
+  if (++launches_of[i] <= 5) {
+    kept[0][i] = x[i] * w[column];
+  }
+  y[i] = kept[0][i];
+}
+
+// Takes what is no poison for a result.
+extern "C" __global__ void leaves_results(const float* x, const float* w, float* y, long long rows,
+                                          long long columns) {
+  ROW_AND_COLUMN;
+  if (!inside) {
+    return;
+  }
+  const long long i = row * columns + column;
+  const unsigned bits = __float_as_uint(y[i]);
+  if (bits % 0x01010101u == 0) {
+    y[i] = x[i] * w[column];
+  }
+}

@@ -152,12 +152,27 @@ TEST_CASE("a block of more threads than its registers allow is an outcome and is
   CHECK_FALSE(world.channel.blocks.contains({trial->trial_key(), v1::SampleBlock::SCREEN, 0}));
 }
 
-TEST_CASE("what may still win is verified once before it is screened and the winner again after timing") {
+TEST_CASE("what may still win is verified once before it is screened and each finalist again after timing") {
   World world({});
   world.run();
   CHECK(world.device.verified.at("A=3,B=2 at N=1024,T=f32") == 1);
   CHECK(world.device.verified.at("A=3,B=2 at N=1024,T=f32 after") == 1);
+  CHECK(world.device.verified.at("A=1,B=1 at N=1024,T=f32 after") == 1);  // the default
   CHECK(world.device.verified.count("A=3,B=3 at N=1024,T=f32 after") == 0);
+  world.run();
+  CHECK(world.device.verified.at("A=1,B=1 at N=1024,T=f32 after") == 1);
+}
+
+TEST_CASE("a finalist that is right at its first launch and wrong at a later one is a wrong result") {
+  World world({.wrong = [](const Configuration& one, const Problem&, bool after_timing) {
+    return after_timing && one != configuration(3, 2);
+  }});
+  const v1::JobResult result = world.run();
+  CHECK(text(result.winner()) == "A=3,B=2");
+  const v1::TrialHeader* loser = world.channel.trial(configuration(1, 1));
+  CHECK(loser->outcome() == v1::WRONG_RESULT);
+  CHECK_THAT(loser->detail(),
+             Catch::StartsWith("N=1024,T=f32: right at its first launch, wrong at a later one"));
 }
 
 TEST_CASE("the verification after timing has other inputs than the one before") {

@@ -27,8 +27,8 @@ Table recorded_table() {
 // A replay device with the example table loaded: one setup, one loaded trial.
 class Fixture {
  public:
-  explicit Fixture(const std::string& faults = "") {
-    write_file_atomic(dir.path() / "table.json", print_table(recorded_table()));
+  explicit Fixture(const std::string& faults = "", const Table& table = recorded_table()) {
+    write_file_atomic(dir.path() / "table.json", print_table(table));
     const std::vector<std::string> arguments = {"--replay", (dir.path() / "table.json").string()};
     if (faults.empty()) {
       device = make_replay_device(arguments);
@@ -61,9 +61,10 @@ class Fixture {
     return device->measure(request);
   }
 
-  v1::DeviceReply verify() {
+  v1::DeviceReply verify(bool after_timing = false) {
     v1::VerifyTrial request;
     request.set_trial(1);
+    request.set_after_timing(after_timing);
     return device->verify(request);
   }
 
@@ -143,6 +144,26 @@ TEST_CASE("a recorded wrong result fails verification") {
   Fixture fixture;
   REQUIRE(fixture.load(256).outcome() == v1::CORRECT);
   CHECK(fixture.verify().verification().outcome() == v1::WRONG_RESULT);
+}
+
+TEST_CASE("a trial that was recorded as wrong after timing alone is right before") {
+  Table table = recorded_table();
+  for (TableTrial& trial : table.trials) {
+    if (trial.outcome == Outcome::WrongResult) {
+      for (const bool after_timing : {false, true}) {
+        VerificationResult& one = trial.verifications.emplace_back();
+        to_wire(example_problem(), *one.mutable_problem());
+        one.set_after_timing(after_timing);
+        one.set_outcome(after_timing ? v1::WRONG_RESULT : v1::CORRECT);
+        one.set_worst_excess(after_timing ? 7 : 0.5);
+      }
+    }
+  }
+  Fixture fixture("", table);
+  REQUIRE(fixture.load(256).outcome() == v1::CORRECT);
+  CHECK(fixture.verify().outcome() == v1::CORRECT);
+  CHECK(fixture.verify(true).outcome() == v1::WRONG_RESULT);
+  CHECK_THAT(fixture.verify(true).verification().detail(), Catch::Contains("y[4095] is 0"));
 }
 
 TEST_CASE("the shipped worker takes no faults") {

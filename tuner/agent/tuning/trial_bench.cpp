@@ -13,6 +13,7 @@ namespace {
 // Faults in so many distinct workers count against the configuration.
 constexpr std::uint32_t kFaultsThatCount = 2;
 const std::string kTimeRefused = "time refused: ";
+const std::string kRightAtFirst = "right at its first launch, wrong at a later one: ";
 
 const v1::MeasuredItem* find_item(const v1::DeviceReply& reply, const Candidate& candidate) {
   for (const v1::MeasuredItem& item : reply.measured()) {
@@ -214,7 +215,10 @@ Attempt TrialBench::keep_verification(const Candidate& candidate, const DeviceSe
     log_.add(candidate, setup.problem, result);
   }
   if (result.outcome() != v1::CORRECT) {
-    reject(candidate, result.outcome(), to_string(setup.problem) + ": " + result.detail());
+    const v1::VerificationResult* before = log_.verification(candidate, setup.problem, false);
+    const bool was_right = after_timing && before && before->outcome() == v1::CORRECT;
+    reject(candidate, result.outcome(),
+           to_string(setup.problem) + ": " + (was_right ? kRightAtFirst : "") + result.detail());
     return Attempt::Out;
   }
   const v1::TrialHeader* header = log_.header(candidate);

@@ -29,11 +29,12 @@ v1::JobResult failed(const std::string& error) {
   return result;
 }
 
-// The next finalist is asked until one passes its checks. Absent: none does.
+// Of the finalists that are still right, until one passes its checks at the tails. Absent: none does.
 std::optional<std::size_t> choose_verified(std::vector<Finalist>& finalists, const TrialBench& bench,
                                            WinnerCheck& check, const RoundContext& context) {
+  std::erase_if(finalists, [&](const Finalist& one) { return !check.passes_where_timed(*one.candidate); });
   while (const auto choice = choose_finalist(finalists, bench, context)) {
-    if (check.passes(*finalists[*choice].candidate)) {
+    if (check.passes_at_tails(*finalists[*choice].candidate)) {
       return choice;
     }
     finalists.erase(finalists.begin() + static_cast<std::ptrdiff_t>(*choice));

@@ -18,11 +18,12 @@ bool WinnerCheck::passes_at(const Candidate& candidate, const DeviceSetup& setup
   return attempt == Attempt::Done;
 }
 
-bool WinnerCheck::passes(const Candidate& candidate) {
-  problems_.clear();
-  if (!passes_at(candidate, {DeviceSetup::kMain, input_.problem, candidate.plan})) {
-    return false;
-  }
+bool WinnerCheck::passes_where_timed(const Candidate& candidate) {
+  return passes_at(candidate, {DeviceSetup::kMain, input_.problem, candidate.plan});
+}
+
+bool WinnerCheck::passes_at_tails(const Candidate& candidate) {
+  problems_ = {input_.problem};
   const auto plan_at = [&](const Problem& problem) {
     return plan_for(*input_.spec, problem, candidate.configuration, input_.constants);
   };

@@ -6,14 +6,17 @@
 
 namespace cubind {
 
-/// Verifies a winner again after timing, on fresh inputs, and at the tails of its bucket.
+/// Verifies finalists again after timing: each where it was timed, a winner at the tails of its bucket too. A
+/// fault is repeated in a fresh worker first.
 class WinnerCheck {
  public:
   WinnerCheck(const JobInput& input, TrialBench& bench) : input_(input), bench_(bench) {}
 
-  /// False: the candidate is out, and the next finalist is to be asked. A tail that the device has no memory
-  /// for is left out. A fault is repeated in a fresh worker first.
-  bool passes(const Candidate& candidate);
+  /// At the measured problem, on other inputs than before timing. False: the candidate is out.
+  bool passes_where_timed(const Candidate& candidate);
+  /// At the tails. False: the candidate is out, and the next finalist is to be asked. A tail that the device
+  /// has no memory for is left out.
+  bool passes_at_tails(const Candidate& candidate);
   /// The problems that the last candidate was verified at: the measured one and the tails.
   const std::vector<Problem>& problems() const { return problems_; }
 
