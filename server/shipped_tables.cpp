@@ -36,7 +36,7 @@ void import_shipped_tables(ServiceContext& context, const Config& config) {
       for (TableRecord& record : table.records) {
         record.evidence = ships ? Evidence::Shipped : record.evidence;
       }
-      const ImportReport report = take_table(context, table, file.string(), "");
+      const ImportReport report = take_table(context, table, file.string(), {});
       log_info("imported " + std::to_string(report.records_added) + " records from " + file.string());
     } catch (const Error& error) {
       log_error(std::string("a shipped table is left out: ") + error.what());

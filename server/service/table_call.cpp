@@ -34,10 +34,10 @@ void refuse_other_interface(const Table& table, const std::string& file, const K
 }  // namespace
 
 ImportReport take_table(ServiceContext& context, const Table& table, const std::string& file,
-                        const std::string& name_space, const Interrupt& interrupt) {
+                        const ImportOptions& options, const Interrupt& interrupt) {
   ImportReport report;
   context.store.write(
-      [&](StoreWriter& writer) { report = import_table(writer, table, file, name_space, interrupt); });
+      [&](StoreWriter& writer) { report = import_table(writer, table, file, options, interrupt); });
   context.jobs.run([&] { context.index.load(context.store); });
   if (context.prebuild) {
     context.prebuild();
@@ -163,9 +163,9 @@ void ImportCall::take(const v1::TableChunk& chunk) {
     check_text(chunk.file(), "file", 4096);
     check_text(chunk.namespace_(), "namespace");
     file_ = chunk.file().empty() ? file_ : chunk.file();
-    name_space_ = chunk.namespace_();
-    open_->set_namespace(name_space_);
-    require_table_namespace(*open_, name_space_);
+    options_ = {.name_space = chunk.namespace_(), .only_new = chunk.only_new()};
+    open_->set_namespace(options_.name_space);
+    require_table_namespace(*open_, options_.name_space);
     open_->note_admitted();
     text_.reserve(kMaxTableBytes);  // of addresses: a table that grows is not copied
   }
@@ -188,7 +188,7 @@ void ImportCall::work(v1::ImportTableReply& reply) {
       refuse_other_interface(table, file_, *kernel);
     }
   }
-  const ImportReport report = take_table(context_, table, file_, name_space_, interrupt);
+  const ImportReport report = take_table(context_, table, file_, options_, interrupt);
   reply.set_records_added(report.records_added);
   reply.set_records_known(report.records_known);
   reply.set_trials_added(report.trials_added);

@@ -20,7 +20,7 @@ namespace cubind {
 /// Writes a table in one transaction, publishes the records and queues the compiles of the winners. Do not
 /// call it on the job thread, which it uses. Throws the errors of import_table(); then nothing is imported.
 ImportReport take_table(ServiceContext& context, const Table& table, const std::string& file,
-                        const std::string& name_space, const Interrupt& interrupt = {});
+                        const ImportOptions& options, const Interrupt& interrupt = {});
 
 /// For a table's namespace, where none stands for all. Throws PermissionDenied.
 void require_table_namespace(const OpenCall& open, const std::string& name_space);
@@ -70,7 +70,7 @@ class ImportCall final : public Upload<v1::TableChunk, v1::ImportTableReply> {
 
   bool first_ = true;
   std::string file_ = "table";
-  std::string name_space_;
+  ImportOptions options_;
   std::string text_;
 };
 

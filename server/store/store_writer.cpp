@@ -281,6 +281,10 @@ bool StoreWriter::put_record(const RecordRow& record) {
   return true;
 }
 
+bool StoreWriter::put_new_record(const RecordRow& record) {
+  return records_of(record.question).empty() && put_record(record);
+}
+
 /// Only the latest job of a key says how much memory was short.
 void StoreWriter::settle_out_of_memory(const Digest& key) {
   Statement query = database_.query(sql::kOutOfMemoryOfKey);

@@ -62,6 +62,9 @@ class StoreWriter : public StoreReader {
   /// the question is wanted no longer.
   /// A winner with the cubin of the row that it replaces keeps that row's comparisons with libraries.
   bool put_record(const RecordRow& record);
+  /// The same unless the question has a current record of whatever driver, toolchain and evidence: of several
+  /// writers the first one's stays.
+  bool put_new_record(const RecordRow& record);
   /// Keeps a comparison with a current record, within its generation. False: the record is current no longer.
   bool put_comparison(std::int64_t record, const LibraryComparison& comparison);
 

@@ -34,17 +34,18 @@ TrialRow to_row(const TableTrial& trial, const Policy& policy) {
 
 class Import {
  public:
-  Import(StoreWriter& store, const Table& table, const std::string& file, const Interrupt& interrupt)
-      : store_(store), table_(table), file_(file), interrupt_(interrupt) {}
+  Import(StoreWriter& store, const Table& table, const std::string& file, const ImportOptions& options,
+         const Interrupt& interrupt)
+      : store_(store), table_(table), file_(file), options_(options), interrupt_(interrupt) {}
 
-  ImportReport run(const std::string& name_space) {
+  ImportReport run() {
     for (const TableDevice& device : table_.devices) {
       const DeviceClass known = derive_device_class(device.facts, file_ + " /devices");
       replayed_[known.digest] = !device.facts.replay_table().empty();
       store_.put_device_class(known);
     }
     for (std::size_t i = 0; i < table_.records.size(); ++i) {
-      add_record(i, name_space);
+      add_record(i);
     }
     for (std::size_t i = 0; i < table_.trials.size(); ++i) {
       add_trial(i);
@@ -53,7 +54,7 @@ class Import {
   }
 
  private:
-  void add_record(std::size_t index, const std::string& name_space) {
+  void add_record(std::size_t index) {
     ask(interrupt_);
     RecordRow row = record_row(table_.records[index], location_of(file_, "records", index));
     if (replayed_[row.question.device_class]) {
@@ -61,11 +62,12 @@ class Import {
     } else if (row.evidence != Evidence::Shipped) {
       row.evidence = Evidence::Imported;
     }
-    if (!name_space.empty()) {
-      row.question.name_space = name_space;
+    if (!options_.name_space.empty()) {
+      row.question.name_space = options_.name_space;
       row.key = record_key(row.question).digest;
     }
-    ++(store_.put_record(row) ? report_.records_added : report_.records_known);
+    const bool added = options_.only_new ? store_.put_new_record(row) : store_.put_record(row);
+    ++(added ? report_.records_added : report_.records_known);
   }
 
   void add_trial(std::size_t index) {
@@ -110,6 +112,7 @@ class Import {
   StoreWriter& store_;
   const Table& table_;
   const std::string& file_;
+  const ImportOptions& options_;
   const Interrupt& interrupt_;
   std::map<Digest, bool> replayed_;
   ImportReport report_;
@@ -152,8 +155,8 @@ void put_own_records(StoreWriter& store, const Table& table, const std::string& 
 }
 
 ImportReport import_table(StoreWriter& store, const Table& table, const std::string& file,
-                          const std::string& name_space, const Interrupt& interrupt) {
-  return Import(store, table, file, interrupt).run(name_space);
+                          const ImportOptions& options, const Interrupt& interrupt) {
+  return Import(store, table, file, options, interrupt).run();
 }
 
 }  // namespace cubind

@@ -2,24 +2,23 @@
 its cubin's digest is that of the candidate, its configuration the candidate's number; `table` calls read and
 write it.
 
-Nothing of it has been verified, and its time is what Inductor has measured.
+The first choice that is stored stays. Nothing of it has been verified, and its time is what Inductor has
+measured.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
-import time
 from typing import Any
 
 from .. import _core, _wire
 from ..client import Client
 from ..errors import FailedPreconditionError, NotFoundError
-from ._question import Question, digest
+from ._question import Choice, Question, digest
 
 CALL_TIMEOUT = 2.0  # seconds
-_SETTLING = 0.05  # seconds in which a process that has asked before this one's offer makes its own
-_CANDIDATE = "CANDIDATE"
+_CANDIDATE, _NOTE = "CANDIDATE", "NOTE_"  # in a record's configuration
 _UNUSED = "0" * 64
 _LONGEST_US = 3.6e9
 _CLASS_FACTS = (
@@ -49,8 +48,8 @@ class Answers:
         store: str = status.generation.store_id.hex()
         return store
 
-    def ask(self, question: Question) -> int | None:
-        """The number of the stored candidate; None: none of these is stored."""
+    def ask(self, question: Question) -> Choice | None:
+        """The stored one; None: no candidate of these is stored."""
         messages = _wire.messages()
         request = messages.ExportTableRequest(kernels=[question.name], include_replayed=True)
         stream = self._client._connection.stream("ExportTable", request, messages.TableChunk, CALL_TIMEOUT)
@@ -59,33 +58,37 @@ class Answers:
         except NotFoundError:
             return None
         for record in table["records"]:
-            number = record["configuration"].get(_CANDIDATE, -1)
+            values = record["configuration"]
+            number = values.get(_CANDIDATE, -1)
             if record["kernel"] != question.name or record["interface"] != question.digest:
                 continue
             if 0 <= number < len(question.candidates) and record["artifact"] == question.candidates[number]:
-                return int(number)
+                notes = tuple(value for name, value in values.items() if name.startswith(_NOTE))
+                return Choice(number, record["time_us"] / 1000.0, notes)
         return None
 
-    def offer(self, question: Question, number: int, time_ms: float) -> int:
-        """Stores a candidate unless one is stored; the number of the one that is."""
-        known = self.ask(question)
-        if known is not None:
-            return known
-        text = json.dumps(self._table(question, number, min(1000.0 * time_ms, _LONGEST_US)))
+    def offer(self, question: Question, choice: Choice) -> Choice:
+        """Stores the choice unless one is stored; the one that is."""
         messages = _wire.messages()
-        chunks = [messages.TableChunk(json=text.encode(), file="cubind.inductor")]
-        self._client._connection.upload("ImportTable", chunks, messages.ImportTableReply, CALL_TIMEOUT)
-        time.sleep(_SETTLING)  # the last offer stays
+        text = json.dumps(self._table(question, choice))
+        chunks = [messages.TableChunk(json=text.encode(), file="cubind.inductor", only_new=True)]
+        reply = self._client._connection.upload(
+            "ImportTable", chunks, messages.ImportTableReply, CALL_TIMEOUT
+        )
+        if reply.records_added:
+            return choice
         stored = self.ask(question)
         if stored is None:
             raise FailedPreconditionError("the daemon does not give what it has stored", question.name)
         return stored
 
-    def _table(self, question: Question, number: int, time_us: float) -> dict[str, Any]:
+    def _table(self, question: Question, choice: Choice) -> dict[str, Any]:
         device, driver = self._device(question.device)
         facts = _wire.to_dict(device.facts)
         facts["compute_capability"] = f"{facts.pop('cc_major', 0)}.{facts.pop('cc_minor', 0)}"
-        candidate = question.candidates[number]
+        candidate = question.candidates[choice.number]
+        time_us = min(1000.0 * choice.time_ms, _LONGEST_US)
+        notes = {f"{_NOTE}{number}": value for number, value in enumerate(choice.notes)}
         record = {
             "kernel": question.name,
             "interface": question.digest,
@@ -93,7 +96,7 @@ class Answers:
             "device": device.digest.hex(),
             "policy": "cold/1,stream",
             "numerics": "tolerance",
-            "configuration": {_CANDIDATE: number},
+            "configuration": {_CANDIDATE: choice.number, **notes},
             "trial": digest(f"{question.digest} {candidate}"),
             "artifact": candidate,
             "architecture": f"sm_{device.facts.cc_major}{device.facts.cc_minor}",

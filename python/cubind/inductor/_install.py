@@ -17,7 +17,7 @@ from ..errors import FailedPreconditionError
 
 if TYPE_CHECKING:
     from ..client import Client
-    from ._private import Hooks
+    from ._private.hooks import Hooks
     from ._session import Session
 
 _REMEDY = "The ranks must have one daemon, and none may have lost it: their warnings say so."
@@ -91,11 +91,11 @@ def _begin() -> None:
 def _put_in() -> None:
     import torch._inductor.config
 
-    from . import _private
     from ._answers import Answers
+    from ._private import gate
     from ._session import Session
 
-    if lacks := _private.missing():
+    if lacks := gate.missing():
         raise FailedPreconditionError(
             f"PyTorch {torch.__version__} has no {lacks} as cubind knows it", "torch._inductor"
         )
@@ -103,10 +103,12 @@ def _put_in() -> None:
         raise FailedPreconditionError(
             "inductor_choices_class is set: it may have choices of its own", "torch._inductor.config"
         )
+    from ._private.hooks import Hooks
+
     import_grpc()
     answers = Answers(connect() if _installed.client is None else _installed.client)
     session = Session(answers, f"cubind.inductor/1:{answers.store()}", _let_go)
-    _installed.session, _installed.hooks = session, _private.Hooks(session)
+    _installed.session, _installed.hooks = session, Hooks(session)
     if os.environ.get("CUBIND_REPORT") == "1":
         atexit.unregister(_print)
         atexit.register(_print)

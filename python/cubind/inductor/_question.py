@@ -34,6 +34,16 @@ class Question:
         return f"inductor_{self.digest}"
 
 
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """One of a question's candidates. time_ms: what Inductor has measured. notes: what else those need who
+    follow, as _private reads it."""
+
+    number: int
+    time_ms: float
+    notes: tuple[int, ...] = ()
+
+
 def make_question(text: str, candidates: list[str], what: str, toolchain: str, device: int) -> Question:
     """text: of all that the choice depends on. Raises FailedPreconditionError where only this process could
     ask it."""

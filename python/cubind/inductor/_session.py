@@ -12,9 +12,8 @@ from .. import _fork, _ranks, _sealing
 from .._asking import warn
 from ..errors import CubindError, UnavailableError
 from ._answers import Answers
-from ._question import Question
+from ._question import Choice, Question
 
-Mark = tuple[str, int]  # a candidate: the question's digest, and its number there
 _RANK_PATIENCE = 20.0  # seconds that a rank waits for the choice of the first one
 _POLL = 0.1
 _QUICK = 0.1  # seconds of a call that cost no patience
@@ -43,9 +42,7 @@ class Session:
         self.chosen: dict[str, tuple[Question, int]] = {}  # by digest: what the graphs of this process have
         self._answers: Answers | None = answers
         self._failed = failed
-        self._questions: dict[str, Question] = {}
-        self._stored: dict[str, int] = {}  # by digest
-        self._times: dict[Mark, float] = {}  # ms
+        self._stored: dict[str, Choice] = {}  # by digest
         self._graph = threading.local()  # lost: this thread's graph has a choice that is not the stored one
         self._waits = _rank() > 0
         self._late = 0.0  # seconds
@@ -58,51 +55,33 @@ class Session:
 
     # ---- What Inductor asks ----
 
-    def narrow(self, question: Question) -> int | list[Mark]:
-        """The number of the stored candidate, or the marks of all. Raises SealedError."""
-        with self._lock:
-            self._questions[question.digest] = question
+    def ask(self, question: Question) -> Choice | None:
+        """The stored choice, which the graph gets. Raises SealedError if there is none."""
         stored = self._ask(question)
-        if stored is not None:
-            with self._lock:
-                self.counts.served += 1
-                self.chosen[question.digest] = question, stored
-            return stored
-        count = len(question.candidates)
-        _sealing.program.refuse(f"Inductor would measure its {count} candidates", question.what)
-        return [(question.digest, number) for number in range(count)]
+        if stored is None:
+            count = len(question.candidates)
+            _sealing.program.refuse(f"Inductor would measure its {count} candidates", question.what)
+            return None
+        with self._lock:
+            self.counts.served += 1
+            self.chosen[question.digest] = question, stored.number
+        return stored
 
-    def timed(self, times: dict[Mark, float]) -> set[Mark]:
-        """Which of the measured candidates of a question Inductor may still take."""
-        question = self._questions.get(next(iter(times))[0])
-        if question is None:  # of a session before this one
-            return set(times)
+    def decide(self, question: Question, measured: Choice) -> Choice:
+        """What the graph gets where Inductor has measured a choice: that, which is stored now, unless another
+        one is."""
+        stored = self._wait_for_first_rank(question) if self._waits else None
+        taken = stored or self._offer(question, measured) or measured
         with self._lock:
             self.counts.measured.add(question.digest)
-            self._times.update(times)
-        stored = self._wait_for_first_rank(question) if self._waits else self._ask(question)
-        runs = {mark for mark, time_ms in times.items() if mark[1] == stored and time_ms < float("inf")}
-        return runs or set(times)
-
-    def final(self, mark: Mark) -> Mark:
-        """Inductor takes that candidate, which is stored now, unless another one is: its mark."""
-        question, time_ms = self._questions.get(mark[0]), self._times.get(mark, 0.0)
-        if question is None or not 0.0 < time_ms < float("inf"):  # Inductor has chosen without measuring
-            return mark
-        stored = self._offer(question, mark[1], time_ms)
-        taken = mark if stored is None else (question.digest, stored)
-        with self._lock:
-            self.chosen[question.digest] = question, taken[1]
-        if self._times.get(taken, float("inf")) == float("inf"):  # what is stored has failed here
-            self.differs(mark)
-            return mark
+            self.chosen[question.digest] = question, taken.number
         return taken
 
-    def differs(self, mark: Mark) -> None:
+    def differs(self, question: Question, number: int) -> None:
         """The graph has that candidate, though another one is stored."""
         self._graph.lost = True
         with self._lock:
-            self.chosen[mark[0]] = self._questions[mark[0]], mark[1]
+            self.chosen[question.digest] = question, number
 
     def foreign(self, name: str) -> None:
         """Inductor has measured candidates that it did not ask for."""
@@ -122,26 +101,24 @@ class Session:
 
     # ---- The daemon ----
 
-    def _ask(self, question: Question) -> int | None:
+    def _ask(self, question: Question) -> Choice | None:
+        return self._stored_now(question, lambda answers: answers.ask(question))
+
+    def _offer(self, question: Question, measured: Choice) -> Choice | None:
+        stored = self._stored_now(question, lambda answers: answers.offer(question, measured))
+        with self._lock:
+            self.counts.stored += stored is measured
+        return stored
+
+    def _stored_now(self, question: Question, call: Callable[[Answers], Choice | None]) -> Choice | None:
         with self._lock:
             stored = self._stored.get(question.digest)
-        if stored is None and (stored := self._called(lambda answers: answers.ask(question))) is not None:
+        if stored is None and (stored := self._called(call)) is not None:
             with self._lock:
                 self._stored[question.digest] = stored
         return stored
 
-    def _offer(self, question: Question, number: int, time_ms: float) -> int | None:
-        with self._lock:
-            stored = self._stored.get(question.digest)
-        if stored is None:
-            stored = self._called(lambda answers: answers.offer(question, number, time_ms))
-            if stored is not None:
-                with self._lock:
-                    self._stored[question.digest] = stored
-                    self.counts.stored += stored == number
-        return stored
-
-    def _wait_for_first_rank(self, question: Question) -> int | None:
+    def _wait_for_first_rank(self, question: Question) -> Choice | None:
         until = time.monotonic() + _RANK_PATIENCE
         while (stored := self._ask(question)) is None and self._waits and self._answers is not None:
             if time.monotonic() > until:
@@ -149,7 +126,7 @@ class Session:
             time.sleep(_POLL)
         return stored
 
-    def _called(self, call: Callable[[Answers], int | None]) -> int | None:
+    def _called(self, call: Callable[[Answers], Choice | None]) -> Choice | None:
         if self._answers is None:
             self._graph.lost = True
             return None

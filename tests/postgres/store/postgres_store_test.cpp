@@ -152,6 +152,24 @@ TEST_CASE("writes of several daemons are done one after the other and none is lo
   CHECK(f.generation().number == 2 * kWrites);
 }
 
+TEST_CASE("of daemons that store a new record of one question at the same time one does") {
+  PostgresStore f;
+  f.store->write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
+  auto second = PostgresStore::open(f.url);
+  constexpr int kQuestions = 50;
+  const auto write = [](Store& store, double median_us) {
+    int stored = 0;
+    for (int i = 0; i < kQuestions; ++i) {
+      store.write(
+          [&](StoreWriter& writer) { stored += writer.put_new_record(record_row(i, median_us)) ? 1 : 0; });
+    }
+    return stored;
+  };
+  auto other = std::async(std::launch::async, [&] { return write(*second, 10); });
+  const int own = write(*f.store, 20);
+  CHECK(own + other.get() == kQuestions);
+}
+
 TEST_CASE(
     "a writer that stands still within a transaction stops the others for some seconds and has failed") {
   PostgresStore f;

@@ -33,11 +33,12 @@ struct TableFixture : DaemonFixture {
     }
     return text;
   }
-  grpc::Status import_table(const std::string& text, v1::ImportTableReply& reply) {
+  grpc::Status import_table(const std::string& text, v1::ImportTableReply& reply, bool only_new = false) {
     grpc::ClientContext context;
     const auto writer = stub().ImportTable(&context, &reply);
     v1::TableChunk chunk;
     chunk.set_file("mine.json");
+    chunk.set_only_new(only_new);
     for (std::size_t sent = 0; sent < text.size(); sent += 1000) {
       chunk.set_json(text.substr(sent, 1000));
       writer->Write(chunk);
@@ -203,6 +204,25 @@ TEST_CASE("importing the same table again adds nothing") {
   CHECK(second.records_added() == 0);
   CHECK(second.records_known() == 2);
   CHECK(second.generation().number() == first.generation().number());
+}
+
+TEST_CASE("an import of what is new leaves known questions as they are") {
+  const std::string text = table_of_vector_add();
+  Table changed = read_table(text, "table");
+  for (TableRecord& record : changed.records) {
+    record.timing.set_high_us(2 * record.timing.high_us());
+    record.timing.set_median_us(record.timing.high_us());
+  }
+  TableFixture daemon;
+  v1::ImportTableReply first, second, third;
+  REQUIRE(daemon.import_table(text, first, true).ok());
+  CHECK(first.records_added() == 2);
+  const std::string before = daemon.export_table();
+  REQUIRE(daemon.import_table(print_table(changed), second, true).ok());
+  CHECK(second.records_known() == 2);
+  CHECK(daemon.export_table() == before);
+  REQUIRE(daemon.import_table(print_table(changed), third).ok());
+  CHECK(third.records_added() == 2);
 }
 
 TEST_CASE("an import queues the compiles of the winners for the classes that agents offer") {

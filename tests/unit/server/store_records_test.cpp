@@ -44,6 +44,27 @@ TEST_CASE("an import never replaces a measurement and the same import is known")
   CHECK_FALSE(f.put(imported));
 }
 
+TEST_CASE("a new record is stored unless its question has one of whatever driver and evidence") {
+  RecordStore fixture;
+  const auto put_new = [&](const RecordRow& row) {
+    bool stored = false;
+    fixture.write([&](StoreWriter& writer) { stored = writer.put_new_record(row); });
+    return stored;
+  };
+  const RecordRow first = record_row(4096, 20);
+  RecordRow other = record_row(4096, 10);
+  other.driver.version = "999.1";
+  other.evidence = Evidence::Imported;
+  CHECK(put_new(first));
+  CHECK_FALSE(put_new(first));
+  CHECK_FALSE(put_new(other));
+  CHECK(put_new(record_row(8192)));
+  CHECK(fixture.records().size() == 2);
+  const auto kept = fixture.read([&](StoreReader& reader) { return reader.records_of(first.question); });
+  REQUIRE(kept.size() == 1);
+  CHECK(kept[0].timing.median_us() == 20);
+}
+
 TEST_CASE("a replayed record that comes back in a table is known and one of a new job is not") {
   RecordStore f;
   RecordRow replayed = record_row(4096);

@@ -1,9 +1,10 @@
 """Stored choices: a real daemon keeps them."""
 
+import concurrent.futures
+import contextlib
 import dataclasses
 import json
-import pathlib
-import tempfile
+import threading
 import unittest
 import unittest.mock
 
@@ -14,9 +15,8 @@ python_found.require("grpc")
 import running  # noqa: E402
 from cubind import _core  # noqa: E402
 from cubind.errors import DataLossError, FailedPreconditionError, UnavailableError  # noqa: E402
-from cubind.inductor import _answers  # noqa: E402
 from cubind.inductor._answers import Answers  # noqa: E402
-from cubind.inductor._question import make_question  # noqa: E402
+from cubind.inductor._question import Choice, make_question  # noqa: E402
 
 CANDIDATES = ["aten::mm None {}", 'triton::mm 1234 {"BLOCK_M": 64}', 'triton::mm 1234 {"BLOCK_M": 128}']
 
@@ -38,27 +38,31 @@ class Stored(unittest.TestCase):
         self.answers = Answers(self.client)
 
     def test_the_first_offer_stays(self):
-        asked = question("first")
+        asked, first = question("first"), Choice(2, 0.25, (1, -1, 3 << 40))
         self.assertIsNone(self.answers.ask(asked))
-        self.assertEqual(self.answers.offer(asked, 2, 0.25), 2)
-        self.assertEqual(self.answers.offer(asked, 1, 0.125), 2)
-        self.assertEqual(self.answers.ask(asked), 2)
+        self.assertEqual(self.answers.offer(asked, first), first)
+        self.assertEqual(self.answers.offer(asked, Choice(1, 0.125)), first)
+        self.assertEqual(self.answers.ask(asked), first)
 
-    def test_an_offer_gives_the_one_that_another_process_makes_at_the_same_time(self):
-        asked = question("at the same time")
-        table = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "table.json"
-        table.write_text(json.dumps(self.answers._table(asked, 2, 125.0)))
+    def test_of_offers_at_the_same_moment_all_get_the_same_one(self):
+        offering = threading.Barrier(len(CANDIDATES))
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(cubind.connect(self.daemon.address)) for _ in CANDIDATES]
+            stack.enter_context(pool := concurrent.futures.ThreadPoolExecutor(len(CANDIDATES)))
 
-        def another_offer(_):
-            self.client.import_table(table)
+            def offer(client, asked, number):
+                offering.wait(running.PATIENCE)
+                return Answers(client).offer(asked, Choice(number, 0.25))
 
-        with unittest.mock.patch.object(_answers.time, "sleep", another_offer):
-            self.assertEqual(self.answers.offer(asked, 1, 0.25), 2)
-        self.assertEqual(self.answers.ask(asked), 2)
+            for at in range(20):
+                asked = question(f"at the same moment {at}")
+                numbers = range(len(CANDIDATES))
+                given = set(pool.map(offer, clients, [asked] * len(CANDIDATES), numbers))
+                self.assertEqual(given, {self.answers.ask(asked)})
 
     def test_it_is_a_record_of_a_table_with_the_time_that_inductor_measured(self):
         asked = question("record")
-        self.answers.offer(asked, 1, 0.25)
+        self.answers.offer(asked, Choice(1, 0.25))
         [record] = json.loads(self.client.export_table(kernel=asked.name, replayed=True))["records"]
         self.assertEqual(record["toolchain"]["name"], "2.11.0 12.8 3.6.0: mm 64x128 by 128x256 bfloat16")
         self.assertEqual((record["configuration"], record["time_us"]), ({"CANDIDATE": 1}, 250.0))
@@ -67,13 +71,13 @@ class Stored(unittest.TestCase):
 
     def test_a_number_whose_candidate_is_another_one_is_no_answer(self):
         asked = question("changed")
-        self.answers.offer(asked, 1, 0.25)
+        self.answers.offer(asked, Choice(1, 0.25))
         for candidates in (CANDIDATES[:1], [CANDIDATES[0], CANDIDATES[2]]):
             other = dataclasses.replace(question("changed", candidates), digest=asked.digest)
             self.assertIsNone(self.answers.ask(other))
 
     def test_another_question_has_no_answer(self):
-        self.answers.offer(question("one"), 1, 0.25)
+        self.answers.offer(question("one"), Choice(1, 0.25))
         self.assertIsNone(self.answers.ask(question("one more")))
 
     def test_a_gpu_that_the_daemon_does_not_know_stores_nothing(self):
@@ -81,7 +85,7 @@ class Stored(unittest.TestCase):
         other = {**gpu, "facts": {**gpu["facts"], "sm_count": 7}}
         self.enterContext(unittest.mock.patch.object(_core, "gpu", lambda ordinal: other))
         with self.assertRaisesRegex(FailedPreconditionError, "no agent with this GPU"):
-            self.answers.offer(question("elsewhere"), 1, 0.25)
+            self.answers.offer(question("elsewhere"), Choice(1, 0.25))
 
     def test_the_store_has_a_name(self):
         self.assertRegex(self.answers.store(), "^[0-9a-f]{16,}$")

@@ -2,6 +2,7 @@
 are stored in memory."""
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import types
@@ -11,7 +12,8 @@ import running
 import torch
 import torch._inductor.compile_fx  # as a compile imports it
 import torch._inductor.select_algorithm as selecting
-from cubind.inductor import _install, _private
+from cubind.inductor import _install
+from cubind.inductor._private.hooks import Hooks
 from cubind.inductor._session import Session
 from torch._dynamo.utils import counters
 from torch._inductor import codecache, config
@@ -64,20 +66,22 @@ class Answers:
 
     def __init__(self):
         self.stored = {}
+        self.asked = []
         self.offered = []
         self.failure = None
-        self.others = None  # what another process stores just before each offer
+        self.others = lambda question: None  # number that another process stores just before an offer
 
     def ask(self, question):
         self._fail()
+        self.asked.append(question)
         return self.stored.get(question.digest)
 
-    def offer(self, question, number, time_ms):
+    def offer(self, question, choice):
         self._fail()
-        self.offered.append((question, number, time_ms))
-        if self.others is not None:
-            self.stored.setdefault(question.digest, self.others)
-        return self.stored.setdefault(question.digest, number)
+        self.offered.append((question, choice))
+        if (number := self.others(question)) is not None:
+            self.stored.setdefault(question.digest, dataclasses.replace(choice, number=number))
+        return self.stored.setdefault(question.digest, choice)
 
     def _fail(self):
         if self.failure is not None:
@@ -129,12 +133,13 @@ def gpu(time=time_of, fused_ms=0.5, neighbour_ms=0.4):
             "benchmark_fused_nodes": (neighbour_ms, ""),
             "compile_kernel": (None, None),
         }.items():
-            patch(unittest.mock.patch.object(Scheduler, name, functools.partial(_same, value)))
+            patch(unittest.mock.patch.object(Scheduler, name, functools.partial(_fusion, value)))
         patch(config.patch(max_autotune=True, compile_threads=1, autotune_local_cache=False))
         yield
 
 
-def _same(value, *_, **__):
+def _fusion(value, *_, **__):
+    counters["inductor"]["fusions_measured"] += 1
     return value
 
 
@@ -175,7 +180,7 @@ class Installed:
         self.session = Session(self.answers, f"cubind.inductor/1:{self.store}", _install._let_go)
         _install._installed.is_wanted = True
         _install._installed.session = self.session
-        _install._installed.hooks = _private.Hooks(self.session)
+        _install._installed.hooks = Hooks(self.session)
         return self.session
 
     def __exit__(self, *_):

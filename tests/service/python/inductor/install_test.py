@@ -6,15 +6,18 @@ import signal
 import tempfile
 import unittest
 import unittest.mock
+import warnings
 
 import cubind
 import python_found
 
 python_found.require("grpc", "torch", "triton")
+import fake_daemon  # noqa: E402
 import inductor_pretended as pretended  # noqa: E402
 import running  # noqa: E402
 import torch  # noqa: E402
-from cubind.inductor import _install, _private, install, report  # noqa: E402
+from cubind.inductor import _install, install, report  # noqa: E402
+from cubind.inductor._private import gate, product  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 from torch._functorch import config as functorch  # noqa: E402
 from torch._inductor import codecache, config, ir, select_algorithm  # noqa: E402
@@ -38,30 +41,29 @@ class Gate(unittest.TestCase):
         self.addCleanup(_install.uninstall)
 
     def test_this_torch_has_all(self):
-        self.assertEqual(_private.missing(), "")
+        self.assertEqual(gate.missing(), "")
 
     def test_each_name_is_missed_and_each_function_with_other_parameters(self):
-        for module_name, names in _private._NAMES.items():
+        for module_name, names in gate._NAMES.items():
             for path, parameters in names.items():
                 renamed = {module_name: {f"{path}_": parameters}}
-                with unittest.mock.patch.object(_private, "_NAMES", renamed):
-                    self.assertEqual(_private.missing(), f"{module_name}.{path}_")
+                with unittest.mock.patch.object(gate, "_NAMES", renamed):
+                    self.assertEqual(gate.missing(), f"{module_name}.{path}_")
                 if parameters is not None:
                     changed = {module_name: {path: f"{parameters} more".strip()}}
-                    with unittest.mock.patch.object(_private, "_NAMES", changed):
-                        self.assertEqual(_private.missing(), f"{module_name}.{path}")
+                    with unittest.mock.patch.object(gate, "_NAMES", changed):
+                        self.assertEqual(gate.missing(), f"{module_name}.{path}")
 
     def test_a_function_that_is_gone_is_missed(self):
         target = torch._inductor.ir.MultiTemplateBuffer
-        original = target.choice_timings
-        self.addCleanup(setattr, target, "choice_timings", original)
-        del target.choice_timings
-        self.assertEqual(_private.missing(), "torch._inductor.ir.MultiTemplateBuffer.choice_timings")
+        self.addCleanup(setattr, target, "finalize_as_triton_caller", target.finalize_as_triton_caller)
+        del target.finalize_as_triton_caller
+        self.assertEqual(gate.missing(), "torch._inductor.ir.MultiTemplateBuffer.finalize_as_triton_caller")
 
     def test_a_torch_that_has_none_of_the_modules_is_left_alone(self):
         with (
             unittest.mock.patch.dict(
-                "sys.modules", {name: None for name in _private._NAMES if "choices" in name}
+                "sys.modules", {name: None for name in gate._NAMES if "choices" in name}
             ),
             self.assertWarnsRegex(RuntimeWarning, "has no torch._inductor.choices as cubind knows it"),
         ):
@@ -116,6 +118,29 @@ class Daemons(unittest.TestCase):
                 self.assertEqual(pretended.tag(), "")
             daemon.process.send_signal(signal.SIGCONT)
 
+    def test_so_does_a_daemon_of_another_version(self):
+        says = self.assertWarnsRegex(RuntimeWarning, "without cubind: .*a daemon of another version")
+        with fake_daemon.FakeDaemon() as daemon, cubind.connect(daemon.address) as client, says:
+            install(client)
+        self.assertEqual(pretended.tag(), "")
+
+    def test_and_one_that_does_not_know_the_question(self):
+        def product(a, b):
+            return a @ b
+
+        shapes = (64, 128), (128, 256)
+        with running.Daemon() as daemon, cubind.connect(daemon.address) as client, pretended.gpu():
+            alone = pretended.compiled(product, *shapes)
+            install(client)
+            call = client._connection.stream
+            client._connection.stream = lambda name, *rest: call(f"{name}OfAnotherVersion", *rest)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                codes = [pretended.compiled(product, *shapes) for _ in range(2)]
+        self.assertEqual(codes, [alone, alone])
+        self.assertRegex(*[str(each.message) for each in said], "without cubind: .*another version")
+        self.assertEqual(pretended.tag(), "")
+
 
 def other_mm(a, b, *, out=None):
     return torch.mm(a, b, out=out)
@@ -136,7 +161,7 @@ class OnCpu(unittest.TestCase):
         cls.enterClassContext(
             unittest.mock.patch.object(InductorChoices, "get_template_configs", get_template_configs)
         )
-        cls.enterClassContext(unittest.mock.patch.object(_private, "is_for_gpu", lambda inputs: True))
+        cls.enterClassContext(unittest.mock.patch.object(product, "is_for_gpu", lambda inputs: True))
         cls.a, cls.b = torch.randn(64, 128), torch.randn(128, 256)
 
     def setUp(self):
@@ -186,18 +211,25 @@ class OnCpu(unittest.TestCase):
         with pretended.Installed(answers):
             self.assertEqual(self.step()[0], 0)
 
+    def differing_step(self, session):
+        """As where the stored candidate fails."""
+
+        def decide(question, measured):
+            session.differs(question, measured.number)
+            return measured
+
+        with unittest.mock.patch.object(session, "decide", decide):
+            self.step()
+
     def test_a_graph_with_another_choice_than_the_stored_one_is_not_kept(self):
-        answers = pretended.Answers()
-        with pretended.Installed(answers):
-            with unittest.mock.patch.object(answers, "offer", lambda question, number, time_ms: 1 - number):
-                self.step()
+        with pretended.Installed(pretended.Answers()) as session:
+            self.differing_step(session)
             self.assertEqual(self.step()[0], 0)
 
     def test_nor_is_it_kept_with_its_code_in_the_cache_of_autograd(self):
-        answers = pretended.Answers()
-        with pretended.Installed(answers), functorch.patch(bundled_autograd_cache=True):
-            with unittest.mock.patch.object(answers, "offer", lambda question, number, time_ms: 1 - number):
-                self.step()
+        installed = pretended.Installed(pretended.Answers())
+        with installed as session, functorch.patch(bundled_autograd_cache=True):
+            self.differing_step(session)
             for is_kept in (False, True):
                 self.step()
                 self.assertEqual(counters["aot_autograd"]["autograd_cache_hit"], is_kept)
