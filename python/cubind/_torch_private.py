@@ -112,6 +112,14 @@ def quick_allocation() -> tuple[Any, Any] | None:
 sleep: Callable[[int], None] | None = _found("cuda._sleep")
 
 
+# ---- Graphs ----
+
+
+def is_exporting() -> bool:
+    """Whether torch.export makes a graph. Until torch 2.12 torch.compiler.is_exporting() is true in all graphs."""
+    return getattr(torch.compiler, "_is_exporting_flag", True)
+
+
 # ---- Gradients ----
 
 _top_hooks: Callable[[bool], Any] | None = _found("_C._autograd._top_saved_tensors_default_hooks")

@@ -11,7 +11,9 @@ from collections.abc import Collection
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling, is_exporting
+from torch.compiler import is_compiling
+
+from .. import _torch_private as private
 
 IN_GRAPH = "_in_graph"
 CHUNKED = "_has_chunked_loss"  # of a model's class
@@ -25,7 +27,7 @@ def members(*kinds: str) -> dict[str, Any]:
 def is_torchs(module: Any, kind: str) -> bool:
     """Whether a graph is being made in which the module is not cubind's. An exported one may be run without
     cubind."""
-    return is_compiling() and (kind not in module._in_graph or is_exporting())
+    return is_compiling() and (kind not in module._in_graph or private.is_exporting())
 
 
 def kinds_of(module: torch.nn.Module) -> tuple[str, ...]:

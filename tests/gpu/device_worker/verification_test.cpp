@@ -235,7 +235,7 @@ TEST_CASE("a cooperative launch has all its blocks at a time or is refused") {
   constexpr std::int64_t kCount = 256 * 132;
   Requests problem;
   problem.buffer("x", "f32", v1::IN, kCount)
-      .buffer("come", "u32", v1::ZERO, 1, {.constant = true})
+      .buffer("come", "i32", v1::ZERO, 1, {.constant = true})
       .buffer("y", "f32", v1::OUT, kCount);
   v1::Launch launch =
       problem.launch("doubled_after_all_have_come", 132, Requests::dim(256), {"x", "come", "y"}, {kCount});
