@@ -116,7 +116,7 @@ sleep: Callable[[int], None] | None = _found("cuda._sleep")
 
 
 def is_exporting() -> bool:
-    """Whether torch.export makes a graph. Until torch 2.12 torch.compiler.is_exporting() is true in all graphs."""
+    """Whether torch.export makes a graph. torch 2.11 replaces torch.compiler.is_exporting() by True."""
     return getattr(torch.compiler, "_is_exporting_flag", True)
 
 

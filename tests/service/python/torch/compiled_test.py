@@ -195,14 +195,6 @@ class Operators(OfModels):
                     if other is not None:
                         assert_close(ours, other)
 
-    def test_no_graph_is_taken_for_an_exported_one(self):
-        model = made()
-        replaced(model, OF_RULE)
-        # So it is in all graphs of torch 2.11, and transformers makes masks then.
-        with mock.patch.object(torch.compiler, "is_exporting", lambda: True):
-            graphs = step(model)[2]
-        self.assertEqual(graphs.count("cross_entropy"), 1)
-
     def test_losses_are_as_near_to_torchs_as_the_compilers(self):
         for name in ("LlamaForCausalLM", "GPT2LMHeadModel"):
             with self.subTest(name):
