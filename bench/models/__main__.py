@@ -16,9 +16,10 @@ Prints the median milliseconds of a step with its 95 % interval, its ratio to th
 step, the peak of memory above what is allocated between steps, the share of the GPU's time in kernels of
 cubind, how far the losses are from torch's and from float32's (the root mean square of their relative
 differences), and the median of torch.compile's time over that of replace() with torch.compile, step by step.
-Exit status 1: torch or cubind failed, tuning took more than a minute or left something for the second
-process, losses of cubind are further from torch's than twice those of torch.compile (or than 2 %), or
-further from float32's than 1.2 times the fastest other side's.
+Exit status 1: torch or cubind failed, a compiled side ran none of the kernels that were chosen for it,
+tuning took more than a minute or left something for the second process, losses of cubind are further from
+torch's than twice those of torch.compile (or than 2 %), or further from float32's than 1.2 times the fastest
+other side's.
 """
 
 import argparse
@@ -47,6 +48,7 @@ SIDES = (
 )
 LOSS_SHARE, OF_FASTEST = 0.02, 1.2
 ROUNDING = {"torch.bfloat16": 2**-8, "torch.float32": 2**-24}
+CHOSEN = "is cubind's: its kernels are loaded"  # in report()
 TUNE_S, AGAIN_S = 60, 10  # of the first process, and of one for which everything is known
 
 
@@ -128,6 +130,12 @@ def faults(result):
             if found["tune_s"] > limit:
                 told.append(f"{side}: {which} took {found['tune_s']:.0f} s, at most {limit} are allowed")
     told += [*far_from_float32(result["sides"])]
+    if CHOSEN in result["report"]:
+        told += [
+            f"{side}: kernels were chosen for its graph, and none ran"
+            for side, found in result["sides"].items()
+            if side.startswith("cubind") and side.endswith("compiled") and not found["share"]
+        ]
     compiled = result["sides"].get("torch_compiled", {})
     allowed = LOSS_SHARE
     if "loss_difference" in compiled:  # losses in bf16 may differ in their last bit
