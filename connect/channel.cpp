@@ -21,32 +21,33 @@ constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 20;
 using grpc::experimental::InterceptorBatchMethods;
 
 /// Call credentials would do the same, and gRPC refuses them without TLS.
-class TokenInterceptor final : public grpc::experimental::Interceptor {
+class MetadataInterceptor final : public grpc::experimental::Interceptor {
  public:
-  explicit TokenInterceptor(const std::string& value) : value_(value) {}
+  MetadataInterceptor(const std::string& name, const std::string& value) : name_(name), value_(value) {}
 
   void Intercept(InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(
             grpc::experimental::InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
-      methods->GetSendInitialMetadata()->emplace("authorization", value_);
+      methods->GetSendInitialMetadata()->emplace(name_, value_);
     }
     methods->Proceed();
   }
 
  private:
-  const std::string& value_;
+  const std::string &name_, &value_;
 };
 
-class TokenInterceptorFactory final : public grpc::experimental::ClientInterceptorFactoryInterface {
+class MetadataInterceptorFactory final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
-  explicit TokenInterceptorFactory(std::string value) : value_(std::move(value)) {}
+  MetadataInterceptorFactory(std::string name, std::string value)
+      : name_(std::move(name)), value_(std::move(value)) {}
 
   grpc::experimental::Interceptor* CreateClientInterceptor(grpc::experimental::ClientRpcInfo*) override {
-    return new TokenInterceptor(value_);
+    return new MetadataInterceptor(name_, value_);
   }
 
  private:
-  const std::string value_;
+  const std::string name_, value_;
 };
 
 std::string token_in(const std::filesystem::path& file) {
@@ -95,7 +96,8 @@ ChannelSecrets ChannelSecrets::from_environment() {
           .ca_file = named_by("CUBIND_CA_FILE"),
           .client_cert = named_by("CUBIND_CLIENT_CERT"),
           .client_key = named_by("CUBIND_CLIENT_KEY"),
-          .token_in_clear = named_by("CUBIND_INSECURE_TOKEN") == "1"};
+          .token_in_clear = named_by("CUBIND_INSECURE_TOKEN") == "1",
+          .role = named_by("CUBIND_ROLE").string()};
 }
 
 std::shared_ptr<grpc::Channel> open_channel(const std::string& address,
@@ -104,12 +106,16 @@ std::shared_ptr<grpc::Channel> open_channel(const std::string& address,
   const bool is_tls = address.starts_with(kTls);
   const std::string target = is_tls ? address.substr(kTls.size()) : address;
   std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
-  if (!secrets.token_file.empty() && !target.starts_with("unix:")) {
+  const bool is_unix = target.starts_with("unix:");
+  if (!secrets.role.empty() && is_unix) {
+    interceptors.push_back(std::make_unique<MetadataInterceptorFactory>("cubind-role", secrets.role));
+  }
+  if (!secrets.token_file.empty() && !is_unix) {
     if (!is_tls && !secrets.token_in_clear) {
       refuse_clear(address);
     }
-    interceptors.push_back(
-        std::make_unique<TokenInterceptorFactory>("Bearer " + token_in(secrets.token_file)));
+    interceptors.push_back(std::make_unique<MetadataInterceptorFactory>(
+        "authorization", "Bearer " + token_in(secrets.token_file)));
   }
   return grpc::experimental::CreateCustomChannelWithInterceptors(target, credentials(is_tls, secrets),
                                                                  arguments, std::move(interceptors));

@@ -17,8 +17,10 @@ struct ChannelSecrets {
   std::filesystem::path client_cert;  // PEM, if the daemon asks for client certificates
   std::filesystem::path client_key;
   bool token_in_clear = false;  // the token may travel without TLS
+  std::string role;  // "reader": on a Unix socket, a daemon grants no other role; empty: what it grants
 
-  /// CUBIND_TOKEN_FILE, CUBIND_CA_FILE, CUBIND_CLIENT_CERT, CUBIND_CLIENT_KEY, CUBIND_INSECURE_TOKEN=1.
+  /// CUBIND_TOKEN_FILE, CUBIND_CA_FILE, CUBIND_CLIENT_CERT, CUBIND_CLIENT_KEY, CUBIND_INSECURE_TOKEN=1,
+  /// CUBIND_ROLE.
   static ChannelSecrets from_environment();
 };
 

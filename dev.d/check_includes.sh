@@ -24,7 +24,7 @@ except='(tuner/worker|tests/nvrtc|tuner/includes/stand_ins)/.*|tests/unit/device
 except='' forbid 'server knows schemas, cuda_api and the tuner below its agent; never the workers or the agent' \
   'tuner/(worker|agent|search|measure|verify|space|toolchain|sandbox)/' server
 # The folders of the server stand on each other: none includes one above it, nor the files above all of them.
-above='daemon|fsck|metrics_page|metric_families|tls_credentials|prebuild|listener|user_watch|agent_process|config|main'
+above='daemon|fsck|metrics_page|metric_families|tls_credentials|prebuild|listener|user_watch|own_process|config|main'
 except='' forbid 'server/access stands on access and base alone' \
   '(server/([a-z_]+\.hpp|(store|table|lookup|jobs|answer|convert|service)/)|tuner/|schemas/|cuda_api/)' server/access
 except='' forbid 'server/store stands below the rest of the server' "server/([a-z_]+\.hpp|(table|lookup|jobs|answer|convert|service)/)" server/store
@@ -62,7 +62,7 @@ except='' forbid 'search, measure and verify are pure: below agent and worker' '
   tuner/search tuner/measure tuner/verify
 except='' forbid 'agent and worker meet only in messages' 'tuner/worker/' tuner/agent
 except='' forbid 'agent and worker meet only in messages' 'tuner/agent/' tuner/worker
-except='client/cubindctl/.*' forbid 'specs, tables and the rules of the choice are for cubindctl alone' \
+except='client/(cubindctl|web)/.*' forbid 'specs, tables and the rules of the choice are for cubindctl and the pages alone' \
   'tuner/(spec|table|space|includes|toolchain|search|measure)/' client
 
 grpc='(grpcpp/|grpc/|schemas/[a-z_]+\.grpc\.pb\.h)'
@@ -74,6 +74,7 @@ except='server/store/sqlite/.*' forbid 'SQLite stays in server/store/sqlite' 'sq
 except='server/store/postgresql/.*' forbid 'libpq stays in server/store/postgresql' 'libpq' base cuda_api plan launch server client tuner python bench
 except='server/metric[a-z_]*\.[ch]pp' forbid 'the library of Prometheus stays in the files of the metrics' 'prometheus/' \
   base cuda_api plan launch server client tuner python
+except='client/web/http_server.cpp' forbid 'CivetWeb stays in client/web/http_server.cpp' 'civetweb' base cuda_api plan launch server client tuner python
 except='client/reply_check.cpp' forbid 'protozero stays in client/reply_check' 'protozero/' base cuda_api plan launch server client tuner python bench
 except='.*\.cpp' forbid 'heavy headers stay out of headers' '(valijson/|CLI/)' base cuda_api plan launch server client tuner python bench tests
 

@@ -11,6 +11,7 @@
 #include "base/digest.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/loopback.hpp"
 #include "base/number_option.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
@@ -30,7 +31,7 @@ struct AgentArguments {
 };
 
 struct DaemonArguments {
-  std::string database, store, copy_to, bundle, trust, socket, socket_group, listen, metrics, tokens,
+  std::string database, store, copy_to, bundle, trust, socket, socket_group, listen, metrics, web, tokens,
       tls_certificate, tls_key, tls_client_ca, audit_log, tables, agent_program, until_unlocked;
   std::vector<std::string> kernels, headers;
   std::string config_file;
@@ -98,6 +99,8 @@ void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& confi
                  "append a JSON line to this file for each call that changes something or is refused");
   app.add_option("--metrics", arguments.metrics,
                  "[host:]port of a page for Prometheus, without TLS (default host: 127.0.0.1)");
+  app.add_option("--web", arguments.web,
+                 "[host:]port of pages for a browser, on this machine's loopback (default host: 127.0.0.1)");
   app.add_option("--kernels", arguments.kernels,
                  "folder of kernel specs; may be repeated (also CUBIND_KERNEL_PATH)");
   app.add_option("--headers", arguments.headers,
@@ -320,6 +323,8 @@ void complete(Config& config, const DaemonArguments& arguments) {
   config.audit_log = path_or_none(arguments.audit_log);
   config.listen = arguments.listen;
   config.metrics = metrics_address(arguments.metrics);
+  config.web = arguments.web.empty() ? "" : loopback_address("--web", arguments.web);
+  config.web_program = executable_dir() / "cubind-web";
   locate_store(config, arguments);
   config.socket =
       arguments.socket.empty() ? user_runtime_dir() / "cubind.sock" : absolute_path(arguments.socket);

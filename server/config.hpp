@@ -21,6 +21,8 @@ struct Config {
   std::optional<SocketGroup> socket_group;  // which has a socket of its own
   std::string listen;                       // host:port; empty: the socket alone
   std::string metrics;                      // host:port of the page for Prometheus; empty: none
+  std::string web;                          // host:port of the pages; empty: none
+  std::filesystem::path web_program;        // next to this executable
   bool insecure = false;
   bool sealed = false;            // questions start no compile and no job
   bool fsck = false;              // check the database instead of serving it

@@ -17,13 +17,13 @@
 #include "server/access/audit_log.hpp"
 #include "server/access/caller_limits.hpp"
 #include "server/access/gate.hpp"
-#include "server/agent_process.hpp"
 #include "server/answer/artifact_budget.hpp"
 #include "server/defined_kernels.hpp"
 #include "server/definitions_folder.hpp"
 #include "server/grpc_limits.hpp"
 #include "server/listener.hpp"
 #include "server/metrics_page.hpp"
+#include "server/own_process.hpp"
 #include "server/prebuild.hpp"
 #include "server/served_bundle.hpp"
 #include "server/service/cubind_service.hpp"
@@ -146,6 +146,7 @@ struct Daemon::Parts {
   void follow_peers();
   void listen();
   void start_agent();
+  void start_web();
   void start_watch();
   void set_not_serving();
   void schedule_tick();
@@ -189,7 +190,8 @@ struct Daemon::Parts {
   std::shared_ptr<grpc::ServerCredentials> credentials;  // of --listen; null: none
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<MetricsPage> metrics;  // null: off
-  std::unique_ptr<AgentProcess> agent;
+  std::unique_ptr<OwnProcess> agent;
+  std::unique_ptr<OwnProcess> web;  // null: off
   std::unique_ptr<UserWatch> users;
   std::shared_ptr<IdleVerification> idle_verification;  // null: stale records stay
   std::string address;
@@ -380,13 +382,25 @@ void Daemon::Parts::start_agent() {
     }
     return;
   }
-  AgentProcessOptions options;
+  OwnProcessOptions options;
   options.program = config.agent_program;
   options.arguments = config.agent_arguments;
   options.address = address;
-  agent = std::make_unique<AgentProcess>(std::move(options), [this] {
+  agent = std::make_unique<OwnProcess>(std::move(options), [this] {
     jobs.post([this] { scheduler.expect_agent_until(clock.steady_now() + kAgentStarts); });
   });
+}
+
+void Daemon::Parts::start_web() {
+  if (config.web.empty()) {
+    return;
+  }
+  OwnProcessOptions options;
+  options.name = "server of the pages";
+  options.program = config.web_program;
+  options.arguments = {config.web};
+  options.address = address;
+  web = std::make_unique<OwnProcess>(std::move(options), [] {});
 }
 
 void Daemon::Parts::start_watch() {
@@ -428,6 +442,7 @@ void Daemon::start() {
   parts_->prepare();
   parts_->listen();
   parts_->start_agent();
+  parts_->start_web();
   parts_->start_watch();
 }
 
@@ -452,6 +467,7 @@ void Daemon::stop() {
     return;
   }
   parts_->metrics.reset();
+  parts_->web.reset();
   parts_->drain();
   if (parts_->agent) {
     parts_->agent->stop();

@@ -99,7 +99,7 @@ function timeSpent() {
   const totals = new Map();
   for (const [stage, ms] of jobs.flatMap(stageTimes)) totals.set(stage, (totals.get(stage) || 0) + ms);
   const stages = [...totals].sort((a, b) => b[1] - a[1]).map(([stage]) => stage);
-  const colour = (stage) => `c${Math.min(6, stages.indexOf(stage))}`;
+  const colour = (stage) => `stage-${stage}`;
   const all = jobs.reduce((sum, job) => sum + job.elapsed_ms, 0);
   const most = stages[0];
   const strip = (job) => {

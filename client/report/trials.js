@@ -42,7 +42,7 @@ function tunablePanel(effect, rows, scale, fastest) {
   const cells = rows.slice(0, most).map((row) => bar(String(row.value), [
     svg('rect', {class: 'track', width: '100%', y: 2, height: 14}),
     line(scale(row.low), scale(row.high), 'range'),
-    svg('circle', {class: 'c0', cx: at(scale(row.middle)), cy: 9, r: 5},
+    svg('circle', {class: 'main', cx: at(scale(row.middle)), cy: 9, r: 5},
       tip(`${effect.name}=${row.value}: median ${duration(row.middle)}, ${count(row.trials, 'trial')}`)),
   ], `${times(row.middle / fastest)} · ${row.trials}`));
   return html('div', {class: 'panel'}, html('h3', {}, `${effect.name} explains ${percent(effect.explained)}`),

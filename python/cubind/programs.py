@@ -14,7 +14,8 @@ _FOLDER = pathlib.Path(__file__).parent / "_programs" / "bin"
 
 
 def program(name: str) -> pathlib.Path:
-    """The path of a program of the package: "cubind", "cubind-agent", "cubind-worker", "cubindctl".
+    """The path of a program of the package: "cubind", "cubind-agent", "cubind-worker", "cubind-web",
+    "cubindctl".
     CUBIND_PROGRAMS names another folder to look in first; without a package (a build of the source tree) PATH
     is searched."""
     folders = [pathlib.Path(folder) for folder in [os.environ.get("CUBIND_PROGRAMS", "")] if folder]
@@ -55,6 +56,11 @@ def cubind_agent() -> NoReturn:
 def cubind_worker() -> NoReturn:
     """The worker."""
     _run("cubind-worker")
+
+
+def cubind_web() -> NoReturn:
+    """The pages in a browser."""
+    _run("cubind-web")
 
 
 def cubindctl() -> NoReturn:

@@ -45,6 +45,13 @@ Caller caller_of_socket() {
           .known = Caller::Known::BySocket};
 }
 
+Caller reader_of_socket() {
+  Caller caller = caller_of_socket();
+  caller.name += ", as a reader";
+  caller.roles = {CallerRole::Reader};
+  return caller;
+}
+
 Caller caller_of_group(const SocketGroup& group) {
   return {.name = "the group " + group.name,
           .roles = {group.role},

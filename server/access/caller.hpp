@@ -37,6 +37,8 @@ struct Caller {
 Caller caller_of_token(const Token& token);
 /// An admin in every namespace.
 Caller caller_of_socket();
+/// The same, which asked for no more than the role of a reader.
+Caller reader_of_socket();
 /// All members of the group as one caller, in every namespace.
 Caller caller_of_group(const SocketGroup& group);
 Caller unknown_caller();

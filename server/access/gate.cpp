@@ -23,6 +23,7 @@ Gate::Gate(std::filesystem::path tokens, const Clock& clock, const std::optional
     : file_(std::move(tokens)),
       clock_(clock),
       socket_owner_(std::make_shared<const Caller>(caller_of_socket())),
+      socket_reader_(std::make_shared<const Caller>(reader_of_socket())),
       socket_group_(group ? std::make_shared<const Caller>(caller_of_group(*group)) : nullptr),
       unknown_(std::make_shared<const Caller>(unknown_caller())),
       tokens_(std::make_shared<const Tokens>()) {

@@ -34,6 +34,8 @@ class Gate {
 
   /// The caller behind a connection to the Unix socket.
   const CallerPtr& socket_owner() const { return socket_owner_; }
+  /// The same caller, with the rights of a reader: it has sent the metadata `cubind-role: reader`.
+  const CallerPtr& socket_reader() const { return socket_reader_; }
   /// The caller behind a connection to the group's socket; null if there is no such socket.
   const CallerPtr& socket_group() const { return socket_group_; }
   /// The caller that sent the metadata `authorization`. Throws Unauthenticated if there is none, or the token
@@ -61,7 +63,7 @@ class Gate {
 
   const std::filesystem::path file_;
   const Clock& clock_;
-  const CallerPtr socket_owner_, socket_group_, unknown_;
+  const CallerPtr socket_owner_, socket_reader_, socket_group_, unknown_;
 
   mutable std::shared_mutex mutex_;
   std::shared_ptr<const Tokens> tokens_;  // guarded by mutex_

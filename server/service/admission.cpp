@@ -13,7 +13,10 @@ bool is_of_group(const grpc::AuthContext& connection) {
 }
 
 const Gate::CallerPtr& caller_on_socket(const Gate& gate, const grpc::CallbackServerContext& call) {
-  return gate.socket_group() && is_of_group(*call.auth_context()) ? gate.socket_group() : gate.socket_owner();
+  if (gate.socket_group() && is_of_group(*call.auth_context())) {
+    return gate.socket_group();
+  }
+  return metadata_of(call, "cubind-role") == "reader" ? gate.socket_reader() : gate.socket_owner();
 }
 
 }  // namespace

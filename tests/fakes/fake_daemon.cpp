@@ -110,6 +110,10 @@ struct FakeDaemon::Server final : v1::Cubind::Service {
                          v1::GetStatusReply* reply) override {
     return run(call, scripts, scripts.get_status, [&] { *reply = scripts.get_status(); });
   }
+  grpc::Status ListWanted(grpc::ServerContext* call, const v1::ListWantedRequest*,
+                          v1::ListWantedReply* reply) override {
+    return run(call, scripts, scripts.list_wanted, [&] { *reply = scripts.list_wanted(); });
+  }
 
   const Scripts& scripts;
   TempDir folder{"cubind-fake"};

@@ -28,6 +28,7 @@ struct Scripts {
   std::function<v1::TableChunk(const v1::ExportTableRequest&)> export_table;
   std::function<v1::ImportTableReply(const std::string& json, const std::string& file)> import_table;
   std::function<v1::GetStatusReply()> get_status;
+  std::function<v1::ListWantedReply()> list_wanted;
 };
 
 class FakeDaemon {

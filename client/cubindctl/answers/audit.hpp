@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "client/cubindctl/answers/explanation.hpp"
+#include "client/cubindctl/options.hpp"
+#include "client/cubindctl/terminal/json_output.hpp"
 
 namespace cubind::ctl {
 
@@ -34,5 +36,8 @@ struct AuditInput {
 
 /// In the order in which a reader cares: is it right, is it fast, is it today's.
 std::vector<AuditLine> audit(const AuditInput& input);
+
+/// The document of `cubindctl audit --json`. Asks the daemon.
+OutputJson audit_document(const AuditOptions& options, const CommonOptions& common);
 
 }  // namespace cubind::ctl

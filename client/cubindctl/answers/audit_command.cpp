@@ -201,22 +201,31 @@ OutputJson document_of(const Audited& one, const std::string& kernel) {
           {"checks", std::move(lines)}};
 }
 
+OutputJson document_of(const std::vector<Audited>& audited, const std::string& kernel,
+                       std::uint32_t shipped_left_out) {
+  std::size_t failed = 0;
+  OutputJson records = OutputJson::array();
+  for (const Audited& one : audited) {
+    failed += count_of(one, Verdict::Fail);
+    records.push_back(document_of(one, kernel));
+  }
+  return {{"records", std::move(records)}, {"failed", failed}, {"shipped_left_out", shipped_left_out}};
+}
+
 }  // namespace
+
+OutputJson audit_document(const AuditOptions& options, const CommonOptions& common) {
+  Auditor auditor(options, common);
+  return document_of(auditor.run(), options.kernel, auditor.left_out());
+}
 
 ExitCode run(const AuditOptions& options, const CommonOptions& common) {
   Auditor auditor(options, common);
   const std::vector<Audited> audited = auditor.run();
-  std::size_t failed = 0;
-  for (const Audited& one : audited) {
-    failed += count_of(one, Verdict::Fail);
-  }
+  const OutputJson document = document_of(audited, options.kernel, auditor.left_out());
+  const auto failed = document["failed"].get<std::size_t>();
   if (common.json) {
-    OutputJson records = OutputJson::array();
-    for (const Audited& one : audited) {
-      records.push_back(document_of(one, options.kernel));
-    }
-    print_json(
-        {{"records", std::move(records)}, {"failed", failed}, {"shipped_left_out", auditor.left_out()}});
+    print_json(document);
   } else {
     for (const Audited& one : audited) {
       print(one, options.kernel, options.verbose);

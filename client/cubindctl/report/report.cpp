@@ -87,7 +87,9 @@ void add_everything(ReportInput& input, const Connection& connection, const Repo
   add_jobs(input, connection, options, common);
 }
 
-ReportInput input_of(const ReportOptions& options, const CommonOptions& common) {
+}  // namespace
+
+ReportInput read_report(const ReportOptions& options, const CommonOptions& common) {
   if (options.kernel.empty() && options.job.empty() && !options.all) {
     throw Error(ErrorCode::InvalidArgument, "report", "name a kernel, a job (--job ID) or --all");
   }
@@ -107,10 +109,8 @@ ReportInput input_of(const ReportOptions& options, const CommonOptions& common) 
   return input;
 }
 
-}  // namespace
-
 ExitCode run(const ReportOptions& options, const CommonOptions& common) {
-  const OutputJson data = report_data(input_of(options, common));
+  const OutputJson data = report_data(read_report(options, common));
   if (!common.json) {
     output_table(options.output, report_page(data),
                  ": " + counted(data["records"].size(), "record") + ", " +

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/cubindctl/answers/explanation.hpp"
+#include "client/cubindctl/options.hpp"
 #include "client/cubindctl/terminal/json_output.hpp"
 
 namespace cubind::ctl {
@@ -26,6 +27,9 @@ struct ReportInput {
   std::vector<v1::Job> jobs;
   std::vector<std::string> remarks;  // why something is left out
 };
+
+/// Asks the daemon. Throws Error(InvalidArgument) without a kernel, a job or `all`.
+ReportInput read_report(const ReportOptions& options, const CommonOptions& common);
 
 /// {"kernel", "devices", "records", "tunings", "jobs", "remarks", ...}; docs/cli.md describes it. A tuning is
 /// the document of `explain` with every timed trial in "best".

@@ -24,20 +24,24 @@ std::string data_text(const OutputJson& data) {
   return replaced(data.dump(-1, ' ', false, OutputJson::error_handler_t::replace), "<", "\\u003c");
 }
 
+std::string script() {
+  return std::string(kReportElements) + std::string(kReportCharts) + std::string(kReportTable) +
+         std::string(kReportTrials) + std::string(kReportSections);
+}
+
 }  // namespace
 
+std::string report_policy() {
+  return "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src " +
+         source_of(kReportStyle) + "; script-src " + source_of(kReportPlot) + " " + source_of(script());
+}
+
 std::string report_page(const OutputJson& data) {
-  const std::string script = std::string(kReportElements) + std::string(kReportCharts) +
-                             std::string(kReportTable) + std::string(kReportTrials) +
-                             std::string(kReportSections);
   std::string page(kReportPage);
-  page = replaced(std::move(page), "@policy@",
-                  "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src " +
-                      source_of(kReportStyle) + "; script-src " + source_of(kReportPlot) + " " +
-                      source_of(script));
+  page = replaced(std::move(page), "@policy@", report_policy());
   page = replaced(std::move(page), "@style@", kReportStyle);
   page = replaced(std::move(page), "@plot@", kReportPlot);
-  page = replaced(std::move(page), "@script@", script);
+  page = replaced(std::move(page), "@script@", script());
   return replaced(std::move(page), "@data@", data_text(data));  // last: names may look like a mark
 }
 

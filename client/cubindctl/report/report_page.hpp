@@ -11,4 +11,7 @@ namespace cubind::ctl {
 /// alone, by their digests. Names are data, never markup.
 std::string report_page(const OutputJson& data);
 
+/// The content policy that the page names itself, for a server that sends it too.
+std::string report_policy();
+
 }  // namespace cubind::ctl

@@ -1,13 +1,11 @@
 #include "client/cubindctl/report/report_page.hpp"
 
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
-#include "tests/fakes/program_run.hpp"
+#include "tests/fakes/browser.hpp"
 #include "tests/support/reported.hpp"
-#include "tests/support/skip.hpp"
 
 namespace cubind::test {
 namespace {
@@ -16,64 +14,8 @@ using Catch::Contains;
 using ctl::OutputJson;
 using ctl::report_page;
 
-constexpr const char* kBrowser = "/usr/bin/chromium";
 constexpr std::size_t kMostPageBytes = 2'000'000;
 const std::string kMarkup = "<img src=\"http://127.0.0.1:9/x\" onerror=\"throw 1\">";
-
-bool has_browser() {
-  const bool found = std::filesystem::exists(kBrowser);
-  if (!found) {
-    skip_test(std::string(kBrowser) + " is not on this machine: ./dev deps test");
-  }
-  return found;
-}
-
-struct Shown {
-  std::string main;                  // the elements that the page's script has made
-  std::vector<std::string> console;  // errors and what the content policy has refused
-};
-
-// The content policy refuses every request, and the browser's console tells each.
-Shown show(const std::string& page) {
-  const TempDir folder;
-  write_file_atomic(folder.path() / "report.html", page);
-  const std::string home = folder.path().string();
-  ProgramRun run;
-  run.program = kBrowser;
-  run.arguments = {"--headless",
-                   "--no-sandbox",
-                   "--disable-gpu",
-                   "--disable-dev-shm-usage",
-                   "--enable-logging=stderr",
-                   "--user-data-dir=" + home + "/profile",
-                   "--virtual-time-budget=2000",
-                   "--dump-dom",
-                   "file://" + home + "/report.html"};
-  run.environment = {"HOME=" + home, "PATH=/usr/bin:/bin"};
-  run.limit = std::chrono::seconds(100);
-  const ProgramResult result = run_program(run);
-  INFO(result.err);
-  REQUIRE(result.exit_code == 0);
-  Shown shown;
-  const std::size_t begin = result.out.find("<main"), end = result.out.find("</main>");
-  REQUIRE(begin < end);
-  shown.main = result.out.substr(begin, end - begin);
-  std::istringstream lines(result.err);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find("CONSOLE") != std::string::npos) {
-      shown.console.push_back(line);
-    }
-  }
-  return shown;
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++found;
-  }
-  return found;
-}
 
 std::size_t lines_of(const std::string& main, const std::string& mark) {
   const std::size_t begin = main.find("class=\"" + mark + "\"");

@@ -1,9 +1,6 @@
 // The page for Prometheus.
 #include <catch2/catch.hpp>
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-
 #include <future>
 #include <map>
 #include <regex>
@@ -11,9 +8,9 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "base/unique_fd.hpp"
 #include "server/daemon.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
+#include "tests/support/http_reply.hpp"
 #include "tests/support/paths.hpp"
 
 namespace cubind::test {
@@ -22,19 +19,7 @@ namespace {
 using Catch::Matchers::Contains;
 
 std::string http_get(int port, const std::string& path) {
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
-  const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
-  REQUIRE(::send(socket.get(), request.data(), request.size(), 0) == static_cast<ssize_t>(request.size()));
-  std::string reply;
-  char part[4096];
-  for (ssize_t size = 0; (size = ::recv(socket.get(), part, sizeof part, 0)) > 0;) {
-    reply.append(part, static_cast<std::size_t>(size));
-  }
+  const std::string reply = http_reply(port, path);
   REQUIRE_THAT(reply, Catch::Matchers::StartsWith("HTTP/1.1 200"));
   return reply.substr(reply.find("\r\n\r\n") + 4);
 }

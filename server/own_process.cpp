@@ -1,4 +1,4 @@
-#include "server/agent_process.hpp"
+#include "server/own_process.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -18,10 +18,10 @@ constexpr std::chrono::seconds kGoodLife{30};
 
 }  // namespace
 
-AgentProcess::AgentProcess(AgentProcessOptions options, std::function<void()> starting)
+OwnProcess::OwnProcess(OwnProcessOptions options, std::function<void()> starting)
     : options_(std::move(options)), starting_(std::move(starting)), thread_([this] { run(); }) {}
 
-AgentProcess::~AgentProcess() {
+OwnProcess::~OwnProcess() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = killing_ = true;
@@ -30,20 +30,20 @@ AgentProcess::~AgentProcess() {
   thread_.join();
 }
 
-void AgentProcess::stop() {
+void OwnProcess::stop() {
   const std::lock_guard lock(mutex_);
   stopping_ = true;
   changed_.notify_all();
 }
 
-void AgentProcess::run() {
+void OwnProcess::run() {
   auto delay = options_.first_delay;
   while (true) {
     const auto born = std::chrono::steady_clock::now();
     try {
       live();
     } catch (const Error& error) {
-      log_error(std::string("the local agent cannot be started: ") + error.what());
+      log_error("the " + options_.name + " cannot be started: " + error.what());
     }
     if (std::chrono::steady_clock::now() - born > kGoodLife) {
       delay = options_.first_delay;
@@ -56,7 +56,7 @@ void AgentProcess::run() {
   }
 }
 
-void AgentProcess::live() {
+void OwnProcess::live() {
   starting_();
   SubprocessOptions options;
   options.program = options_.program.string();
@@ -64,11 +64,11 @@ void AgentProcess::live() {
   options.arguments.insert(options.arguments.end(), {"--address", options_.address});
   options.environment = own_environment();
   options.stdout_to = ChildStream::Inherit;
-  Subprocess agent = Subprocess::spawn(options);
+  Subprocess program = Subprocess::spawn(options);
   bool told = false;
   while (true) {
-    if (const auto status = agent.try_wait()) {
-      log_info("the local agent ended: " + status->describe());
+    if (const auto status = program.try_wait()) {
+      log_info("the " + options_.name + " ended: " + status->describe());
       return;
     }
     std::unique_lock lock(mutex_);
@@ -78,7 +78,7 @@ void AgentProcess::live() {
     }
     if (stopping_ && !told) {
       told = true;
-      agent.send_signal(SIGTERM);
+      program.send_signal(SIGTERM);
     }
   }
 }

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/file.hpp"
-#include "server/agent_process.hpp"
+#include "server/own_process.hpp"
 #include "tests/support/eventually.hpp"
 
 namespace cubind::test {
@@ -21,8 +21,8 @@ struct Script {
   explicit Script(const std::string& body) {
     write_file_atomic(path, "#!/bin/sh\ncd '" + folder.path().string() + "'\n" + body + "\n", 0755);
   }
-  AgentProcessOptions options() const {
-    AgentProcessOptions options;
+  OwnProcessOptions options() const {
+    OwnProcessOptions options;
     options.program = path;
     options.arguments = {"--gpus", "0"};
     options.address = "unix:///the/socket";
@@ -36,21 +36,21 @@ struct Script {
 
 TEST_CASE("the agent is started with its options and the daemon's address") {
   const Script script("echo \"$@\" > said; sleep 60");
-  const AgentProcess process(script.options(), [] {});
+  const OwnProcess process(script.options(), [] {});
   CHECK(eventually([&] { return script.said() == "--gpus 0 --address unix:///the/socket\n"; }));
 }
 
 TEST_CASE("an agent that ends is started again") {
   const Script script("echo again >> said");
   std::atomic<int> starts{0};
-  const AgentProcess process(script.options(), [&] { ++starts; });
+  const OwnProcess process(script.options(), [&] { ++starts; });
   CHECK(eventually([&] { return starts >= 3; }));
 }
 
 TEST_CASE("stopping sends SIGTERM and starts no other") {
   const Script script("trap 'echo bye > said; exit 0' TERM; echo up > said; while :; do sleep 0.05; done");
   std::atomic<int> starts{0};
-  AgentProcess process(script.options(), [&] { ++starts; });
+  OwnProcess process(script.options(), [&] { ++starts; });
   REQUIRE(eventually([&] { return script.said() == "up\n"; }));
   process.stop();
   CHECK(eventually([&] { return script.said() == "bye\n"; }));
@@ -61,7 +61,7 @@ TEST_CASE("an agent that ignores SIGTERM is killed with its daemon") {
   const Script script("trap '' TERM; echo $$ > said; while :; do sleep 0.05; done");
   pid_t pid = 0;
   {
-    const AgentProcess process(script.options(), [] {});
+    const OwnProcess process(script.options(), [] {});
     REQUIRE(eventually([&] { return !script.said().empty(); }));
     pid = std::stoi(script.said());
   }

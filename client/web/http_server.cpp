@@ -1,0 +1,121 @@
+#include "client/web/http_server.hpp"
+
+#include <civetweb.h>
+
+#include <array>
+#include <exception>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/loopback.hpp"
+#include "base/text.hpp"
+
+namespace cubind::web {
+namespace {
+
+std::string decoded(const std::string& text) {
+  std::string result(text.size() + 1, '\0');
+  const int length = mg_url_decode(text.data(), static_cast<int>(text.size()), result.data(),
+                                   static_cast<int>(result.size()), /*is_form_url_encoded=*/1);
+  result.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
+  return result;
+}
+
+std::string headers_of(const Response& response) {
+  return "HTTP/1.1 " + std::to_string(response.status) + (response.status == 200 ? " OK" : " Error") +
+         "\r\nContent-Type: " + response.type +
+         "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\nContent-Security-Policy: " +
+         (response.policy.empty() ? "default-src 'none'" : response.policy) +
+         "; frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
+         "Cross-Origin-Resource-Policy: same-origin\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n";
+}
+
+Response refusal(int status, const std::string& why) {
+  return {status, "text/plain; charset=utf-8", "", why + "\n"};
+}
+
+}  // namespace
+
+std::map<std::string, std::string> parse_query(const std::string& text) {
+  std::map<std::string, std::string> query;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('&', at), text.size());
+    const std::size_t equals = std::min(text.find('=', at), end);
+    query[decoded(text.substr(at, equals - at))] =
+        equals == end ? "" : decoded(text.substr(equals + 1, end - equals - 1));
+    at = end + 1;
+  }
+  return query;
+}
+
+std::string url_encoded(const std::string& text) {
+  std::string result(3 * text.size() + 1, '\0');
+  result.resize(static_cast<std::size_t>(mg_url_encode(text.c_str(), result.data(), result.size())));
+  return result;
+}
+
+struct HttpServer::Server {
+  Handler handler;
+  mg_context* context = nullptr;
+
+  ~Server() {
+    if (context != nullptr) {
+      mg_stop(context);
+    }
+  }
+
+  Response answer(mg_connection* connection, const mg_request_info& info) const {
+    const char* host = mg_get_header(connection, "Host");
+    if (host == nullptr || !is_loopback(host)) {
+      return refusal(403,
+                     "the Host of the request is not this machine: a proxy sends 127.0.0.1 (docs/web.md)");
+    }
+    const std::string method = info.request_method;
+    if (method != "GET" && method != "HEAD") {
+      return refusal(405, "the pages are read only: GET");
+    }
+    try {
+      return handler({info.local_uri, parse_query(info.query_string == nullptr ? "" : info.query_string)});
+    } catch (const std::exception& fault) {
+      log_warning(std::string("a page failed: ") + fault.what());
+      return refusal(500, fault.what());
+    }
+  }
+
+  // Called by the library, which is written in C: nothing may be thrown through it.
+  static int handle(mg_connection* connection, void* self) noexcept {
+    const mg_request_info& info = *mg_get_request_info(connection);
+    const Response response = static_cast<const Server*>(self)->answer(connection, info);
+    const std::string headers = headers_of(response);
+    mg_write(connection, headers.data(), headers.size());
+    if (std::string_view(info.request_method) != "HEAD") {
+      mg_write(connection, response.body.data(), response.body.size());
+    }
+    return response.status;
+  }
+};
+
+HttpServer::HttpServer(const std::string& listen, Handler handler)
+    : server_(std::make_unique<Server>(Server{std::move(handler)})) {
+  const std::string address = loopback_address("--web", listen);
+  std::array<const char*, 9> options{
+      "listening_ports", address.c_str(), "num_threads", "8",    "request_timeout_ms",
+      "10000",           "tcp_nodelay",   "1",           nullptr};
+  const mg_callbacks callbacks{};
+  server_->context = mg_start(&callbacks, nullptr, options.data());
+  if (server_->context == nullptr) {
+    throw Error(ErrorCode::FailedPrecondition, "--web " + listen,
+                "cannot be listened on: another process may have the port");
+  }
+  mg_set_request_handler(server_->context, "/", &Server::handle, server_.get());
+}
+
+HttpServer::~HttpServer() = default;
+
+int HttpServer::port() const {
+  mg_server_port port{};
+  return mg_get_server_ports(server_->context, 1, &port) == 1 ? port.port : 0;
+}
+
+}  // namespace cubind::web

@@ -1,0 +1,230 @@
+// The first page.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/text.hpp"
+#include "client/cubindctl/answers/stored_trials.hpp"
+#include "client/cubindctl/report/report_commands.hpp"
+#include "client/cubindctl/terminal/json_output.hpp"
+#include "client/cubindctl/terminal/text_table.hpp"
+#include "client/cubindctl/tune/progress.hpp"
+#include "client/web/pages.hpp"
+#include "client/web/terms.hpp"
+
+namespace cubind::web {
+namespace {
+
+constexpr std::size_t kShortList = 12;
+constexpr std::size_t kMostCauseBytes = 400;
+
+/// Why something is not used, and what mends it.
+struct Cause {
+  std::uint64_t count = 0;
+  std::string unit;  // "question", "job"
+  std::string why;
+  std::string command;
+};
+
+using Causes = std::vector<Cause>;
+
+// Questions that no record answers, by what keeps a job from measuring them, else by kernel.
+void add_wants(Causes& causes, const Snapshot& snapshot) {
+  struct Group {
+    std::uint64_t asked = 0, problems = 0;
+    std::set<std::string> kernels;
+  };
+  std::map<std::tuple<std::string, std::string, std::string>, Group> groups;
+  for (const v1::Want& want : snapshot.wanted.wants()) {
+    Group& group = groups[{want.obstacle(), want.device(), want.obstacle().empty() ? want.kernel() : ""}];
+    group.asked += want.count();
+    ++group.problems;
+    group.kernels.insert(want.kernel());
+  }
+  for (const auto& [key, group] : groups) {
+    const auto& [obstacle, device, kernel] = key;
+    const bool has_gpu = !obstacle.starts_with("no agent offers");
+    causes.push_back({group.asked, "question",
+                      cut_utf8(join(group.kernels, ", "), kMostCauseBytes) + " on " + device + ": " +
+                          counted(group.problems, "problem") + " asked for and not measured; " +
+                          (obstacle.empty() ? "no job was started" : obstacle),
+                      has_gpu ? "cubindctl tune --wanted"
+                              : "cubind-agent --address " + ctl::shell_word(snapshot.address)});
+  }
+}
+
+// Problems whose latest job failed, by the beginning of the error.
+void add_failures(Causes& causes, const Snapshot& snapshot) {
+  std::map<std::string, const v1::Job*> latest;
+  for (const v1::Job& job : snapshot.jobs) {
+    if (job.kind() == v1::Job::TUNE && (job.state() == v1::Job::DONE || job.state() == v1::Job::FAILED)) {
+      latest[job.kernel() + "\n" + job.problem().SerializeAsString() + job.device_class() +
+             job.policy().SerializeAsString() + job.numerics().SerializeAsString() + "\n" +
+             job.namespace_()] = &job;
+    }
+  }
+  std::map<std::pair<std::string, std::string>, Cause> groups;
+  for (const auto& [question, job] : latest) {
+    if (job->state() != v1::Job::FAILED) {
+      continue;
+    }
+    const std::string error = job->error().substr(0, job->error().find('\n'));
+    Cause& cause = groups[{job->kernel(), error}];
+    ++cause.count;
+    cause.unit = "failed job";
+    cause.why = job->kernel() + ": " + cut_utf8(error, kMostCauseBytes);
+    cause.command = ctl::tune_command(ctl::question_of(*job), job->device(), false);
+  }
+  for (auto& [group, cause] : groups) {
+    causes.push_back(std::move(cause));
+  }
+}
+
+// Winners that lose to the library, which an operator then calls.
+void add_losses(Causes& causes, const Snapshot& snapshot) {
+  std::map<std::string, Cause> groups;
+  for (const TableRecord& record : snapshot.records->records) {
+    if (record.over_library.empty() || record.over_library.back().gain_high() >= 1) {
+      continue;
+    }
+    const TableContext& context = record.context;
+    Cause& cause = groups[context.kernel];
+    ++cause.count;
+    cause.unit = "record";
+    cause.why = context.kernel + ": slower than " + record.over_library.back().library() +
+                ", which is called instead";
+    cause.command = "cubindctl tune " + ctl::shell_word(context.kernel) + " --problem " +
+                    ctl::shell_word(to_string(context.problem)) + " --retune";
+  }
+  for (auto& [kernel, cause] : groups) {
+    causes.push_back(std::move(cause));
+  }
+}
+
+void add_states(Causes& causes, const v1::GetStatusReply& status) {
+  for (const std::string& reason : status.no_device_because()) {
+    causes.push_back({1, "agent", "An agent offers no GPU: " + reason, "cubindctl status"});
+  }
+  for (const std::string& error : status.kernel_errors()) {
+    causes.push_back(
+        {1, "kernel spec", cut_utf8(error, kMostCauseBytes),
+         "cubindctl kernels check " + ctl::shell_word(error.substr(0, error.find_first_of(" :")))});
+  }
+  if (status.read_only()) {
+    causes.push_back({1, "store", "Nothing new is stored: " + status.read_only_reason(), "cubindctl status"});
+  }
+  if (std::ranges::none_of(status.devices(), &v1::DeviceClass::offered)) {
+    causes.push_back({1, "daemon", "No agent offers a GPU: nothing is measured", "cubindctl devices"});
+  }
+}
+
+Grid causes_table(const Snapshot& snapshot) {
+  Causes causes;
+  add_wants(causes, snapshot);
+  add_failures(causes, snapshot);
+  add_losses(causes, snapshot);
+  add_states(causes, snapshot.status);
+  std::ranges::stable_sort(causes, std::ranges::greater(), &Cause::count);
+  Grid table{{{"how often"}, {"why"}, {"what mends it"}},
+             {},
+             "Everything that was asked for is answered by a measured winner.",
+             false,
+             true};
+  for (const Cause& cause : causes) {
+    if (table.rows.size() == kShortList) {
+      break;
+    }
+    table.rows.push_back({{replaced(counted(cause.count, cause.unit), " ", "\u00a0")},
+                          {cause.why},
+                          command_cell(cause.command)});
+  }
+  return table;
+}
+
+// The rest by the configurations that are left, each as long as those that are done.
+std::string rest_of(const v1::Job& job) {
+  if (job.configurations_done() == 0 || job.configurations() <= job.configurations_done()) {
+    return "-";
+  }
+  const double each = job.elapsed_ms() / 1000 / job.configurations_done();
+  return "about " + duration_text(each * (job.configurations() - job.configurations_done()));
+}
+
+Grid running_table(const Snapshot& snapshot) {
+  Grid table{{{"job"},
+              {"kernel"},
+              {"problem"},
+              {"device"},
+              {"state"},
+              {"configurations"},
+              {"for", true},
+              {"rest", true}},
+             {},
+             "No job is queued or running."};
+  for (const v1::Job& job : snapshot.jobs) {
+    if (!is_running(job) || table.rows.size() == kShortList) {
+      continue;
+    }
+    Cell done{"-"};
+    if (job.configurations() > 0) {
+      done = {std::to_string(job.configurations_done()) + " of " + std::to_string(job.configurations())};
+      done.share = static_cast<double>(job.configurations_done()) / job.configurations();
+    }
+    const std::string detail = ctl::detail_of(job);
+    table.rows.push_back({job_cell(job),
+                          kernel_cell(job.kernel()),
+                          {problem_text(job.problem())},
+                          {job.device()},
+                          {ctl::state_name(job.state()) + (detail.empty() ? "" : ": " + detail)},
+                          std::move(done),
+                          {duration_text(job.elapsed_ms() / 1000)},
+                          {rest_of(job)}});
+  }
+  return table;
+}
+
+Grid devices_table(const v1::GetStatusReply& status) {
+  Grid table{{{"GPU"}, {"now"}, {"measures"}, {"driver"}, {"agent"}, {"records", true}},
+             {},
+             "No agent offers a GPU."};
+  for (const v1::DeviceClass& device : status.devices()) {
+    if (device.offered()) {
+      table.rows.push_back({{device.label()},
+                            {replaced(device.state(), "_", " ")},
+                            {device.consent()},
+                            {device.driver().version()},
+                            {device.agent()},
+                            count_cell(device.records())});
+    }
+  }
+  return table;
+}
+
+std::string share_text(std::uint64_t part, std::uint64_t all) {
+  return all == 0 ? "none was asked"
+                  : ctl::fixed(100.0 * static_cast<double>(part) / static_cast<double>(all), 1) + " %";
+}
+
+}  // namespace
+
+View overview(const Snapshot& snapshot) {
+  const v1::GetStatusReply& status = snapshot.status;
+  const std::uint64_t asked = status.hits() + status.misses();
+  return {
+      "What is used, what is not, and why?",
+      "cubindctl status",
+      {Sentence{"Since the daemon started " + duration_text(static_cast<double>(status.uptime_ms()) / 1000) +
+                " ago, a record answered " + std::to_string(status.hits()) + " of " +
+                counted(asked, "question") + " at once (" + share_text(status.hits(), asked) + "). It has " +
+                counted(status.records() - status.shipped_records(), "record") + " of its own and " +
+                std::to_string(status.shipped_records()) + " that came with cubind; generation " +
+                std::to_string(status.generation().number()) + "."},
+       Heading{"What is not used, and why?"}, causes_table(snapshot), Heading{"What runs now?"},
+       running_table(snapshot), Heading{"What do the GPUs do?"}, devices_table(status),
+       Sentence{counted(status.jobs_running(), "job") + " running, " + std::to_string(status.jobs_queued()) +
+                " queued, " + counted(status.agents(), "agent") +
+                " connected. `cubindctl jobs --watch JOB` follows a job."}}};
+}
+
+}  // namespace cubind::web

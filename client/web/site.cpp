@@ -1,0 +1,109 @@
+#include "client/web/site.hpp"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "client/cubindctl/report/report_data.hpp"
+#include "client/cubindctl/report/report_page.hpp"
+#include "client/report/style.hpp"
+#include "client/web/live.hpp"
+#include "client/web/page.hpp"
+#include "client/web/pages.hpp"
+
+namespace cubind::web {
+namespace {
+
+constexpr const char* kPolicy =
+    "default-src 'none'; base-uri 'none'; form-action 'self'; img-src data:; style-src 'self'; script-src "
+    "'self'; connect-src 'self'";
+
+struct Link {
+  const char* path;
+  const char* text;
+};
+constexpr std::array kLinks{Link{"/", "Now"}, Link{"/kernels", "Kernels"}, Link{"/wanted", "Wanted"},
+                            Link{"/records", "Records"}, Link{"/jobs", "Jobs"}};
+
+std::string navigation(const std::string& path) {
+  std::string html;
+  for (const Link& link : kLinks) {
+    html += "<a href=\"" + std::string(link.path) + "\"" +
+            (path == link.path ? " aria-current=\"page\"" : "") + ">" + link.text + "</a> ";
+  }
+  return html;
+}
+
+Response page(const View& view, const Request& request, int status = 200) {
+  std::string html(kWebPage);
+  html = replaced(std::move(html), "@title@", escaped(view.question));
+  html = replaced(std::move(html), "@navigation@", navigation(request.path));
+  html = replaced(std::move(html), "@live@", view.is_live ? " data-live" : "");
+  html = replaced(std::move(html), "@main@", html_of(view, request));  // last: names may look like a mark
+  return {status, "text/html; charset=utf-8", kPolicy, html};
+}
+
+std::string value_of(const Request& request, const std::string& name) {
+  const auto found = request.query.find(name);
+  if (found == request.query.end() || found->second.empty()) {
+    throw Error(ErrorCode::NotFound, request.path, "needs " + name + "=... in its address");
+  }
+  return found->second;
+}
+
+// The page of `cubindctl report`, read again while its job runs.
+Response report(Snapshots& snapshots, const Request& request) {
+  ctl::CommonOptions common;
+  common.address = snapshots.address();
+  ctl::ReportOptions options;
+  options.shipped = true;
+  options.job = request.query.contains("job") ? request.query.at("job") : "";
+  options.kernel = options.job.empty() ? value_of(request, "kernel") : "";
+  const ctl::OutputJson data = ctl::report_data(ctl::read_report(options, common));
+  return {200, "text/html; charset=utf-8", ctl::report_policy(), ctl::report_page(data)};
+}
+
+Response route(Snapshots& snapshots, const Request& request) {
+  const std::string& path = request.path;
+  if (path == "/style.css") {
+    return {200, "text/css; charset=utf-8", "", std::string(kReportStyle)};
+  }
+  if (path == "/live.js") {
+    return {200, "text/javascript; charset=utf-8", "", std::string(kWebLive)};
+  }
+  if (path == "/report") {
+    return report(snapshots, request);
+  }
+  if (path == "/audit") {
+    return page(audit_page(snapshots.address(), value_of(request, "kernel")), request);
+  }
+  const auto snapshot = snapshots.now();
+  return page(path == "/"          ? overview(*snapshot)
+              : path == "/jobs"    ? jobs_page(*snapshot)
+              : path == "/job"     ? job_page(*snapshot, value_of(request, "id"))
+              : path == "/kernels" ? kernels_page(*snapshot)
+              : path == "/wanted"  ? wanted_page(*snapshot)
+              : path == "/records" ? records_page(*snapshot)
+                                   : throw Error(ErrorCode::NotFound, path, "is no page"),
+              request);
+}
+
+}  // namespace
+
+Response answer(Snapshots& snapshots, const Request& request) {
+  try {
+    return route(snapshots, request);
+  } catch (const Error& error) {
+    const bool is_away =
+        error.code() == ErrorCode::Unavailable || error.code() == ErrorCode::DeadlineExceeded;
+    return page(
+        {is_away ? "The daemon does not answer" : "This page cannot be shown", "", {Sentence{error.what()}}},
+        request,
+        is_away                               ? 503
+        : error.code() == ErrorCode::NotFound ? 404
+                                              : 400);
+  }
+}
+
+}  // namespace cubind::web

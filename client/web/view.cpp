@@ -1,0 +1,267 @@
+#include "client/web/view.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace cubind::web {
+namespace {
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return text;
+}
+
+std::string prose(const std::string& text) {
+  std::string html;
+  bool code = false;
+  for (std::size_t at = 0; at <= text.size(); code = !code) {
+    const std::size_t end = std::min(text.find('`', at), text.size());
+    const std::string part = escaped(text.substr(at, end - at));
+    html += code ? "<code>" + part + "</code>" : part;
+    at = end + 1;
+  }
+  return html;
+}
+
+/// The order, the filter and the part of a table that the address asks for.
+class AskedRows {
+ public:
+  AskedRows(const Grid& table, const Request& request) : table_(table), request_(request) {
+    std::istringstream words(lower(value("words")));
+    for (std::string word; words >> word;) {
+      words_.push_back(word);
+    }
+    for (const Row& row : table.rows) {
+      if (matches(row)) {
+        rows_.push_back(&row);
+      }
+    }
+    sort();
+    const std::size_t pages = std::max<std::size_t>(1, (rows_.size() + kRowsOfPage - 1) / kRowsOfPage);
+    page_ = std::clamp<std::size_t>(number("page").value_or(1), 1, pages);
+    last_page_ = pages;
+  }
+
+  std::vector<const Row*> shown() const {
+    const std::size_t begin = (page_ - 1) * kRowsOfPage, end = std::min(begin + kRowsOfPage, rows_.size());
+    return {rows_.begin() + static_cast<std::ptrdiff_t>(begin),
+            rows_.begin() + static_cast<std::ptrdiff_t>(end)};
+  }
+
+  std::string head(std::size_t column) const {
+    const bool is_sorted = sorted_ == column;
+    const std::string address =
+        link({{"sort", std::to_string(column)}, {"down", is_sorted && !down_ ? "1" : ""}, {"page", ""}});
+    return "<th scope=\"col\"" + std::string(table_.columns[column].is_number ? " class=\"number\"" : "") +
+           (is_sorted ? std::string(" aria-sort=\"") + (down_ ? "descending" : "ascending") + "\"" : "") +
+           "><a href=\"" + address + "\">" + escaped(table_.columns[column].name) + "</a></th>";
+  }
+
+  std::string form() const {
+    std::string html = "<form class=\"tools\" role=\"search\">";
+    for (const auto& [name, text] : request_.query) {
+      if (name != "words" && name != "page") {
+        html += "<input type=\"hidden\" name=\"" + escaped(name) + "\" value=\"" + escaped(text) + "\">";
+      }
+    }
+    return html +
+           "<input type=\"search\" name=\"words\" placeholder=\"filter\" aria-label=\"filter the rows\" "
+           "value=\"" +
+           escaped(value("words")) + "\"><button>filter</button><span class=\"quiet\">" + range() +
+           "</span></form>";
+  }
+
+  std::string turns() const {
+    if (last_page_ == 1) {
+      return "";
+    }
+    const auto turn = [&](bool possible, std::size_t page, const std::string& text) {
+      return possible ? "<a href=\"" + link({{"page", std::to_string(page)}}) + "\">" + text + "</a>"
+                      : "<span class=\"quiet\">" + text + "</span>";
+    };
+    return "<nav class=\"tools\" aria-label=\"pages of the table\">" +
+           turn(page_ > 1, page_ - 1, "previous rows") + turn(page_ < last_page_, page_ + 1, "next rows") +
+           "</nav>";
+  }
+
+ private:
+  std::string value(const std::string& name) const {
+    const auto found = request_.query.find(name);
+    return found == request_.query.end() ? "" : found->second;
+  }
+
+  std::optional<std::size_t> number(const std::string& name) const {
+    const std::string text = value(name);
+    const bool is_number =
+        !text.empty() && text.size() < 8 && text.find_first_not_of("0123456789") == std::string::npos;
+    return is_number ? std::optional<std::size_t>(std::stoul(text)) : std::nullopt;
+  }
+
+  bool matches(const Row& row) const {
+    if (words_.empty()) {
+      return true;
+    }
+    std::string text;
+    for (const Cell& cell : row) {
+      text += lower(cell.text) + " ";
+    }
+    return std::ranges::all_of(words_,
+                               [&](const std::string& word) { return text.find(word) != std::string::npos; });
+  }
+
+  // What is not known comes last in both directions.
+  void sort() {
+    sorted_ = number("sort").value_or(table_.columns.size());
+    down_ = value("down") == "1";
+    if (sorted_ >= table_.columns.size()) {
+      return;
+    }
+    const auto is_less = [&](const Row* a, const Row* b) {
+      const Cell &x = (*a)[sorted_], &y = (*b)[sorted_];
+      if (!table_.columns[sorted_].is_number) {
+        return down_ ? y.text < x.text : x.text < y.text;
+      }
+      if (!x.number || !y.number) {
+        return x.number && !y.number;
+      }
+      return down_ ? *y.number < *x.number : *x.number < *y.number;
+    };
+    std::ranges::stable_sort(rows_, is_less);
+  }
+
+  std::string range() const {
+    const std::size_t begin = (page_ - 1) * kRowsOfPage;
+    const std::string all = counted(rows_.size(), "row");
+    return last_page_ == 1 ? all
+                           : std::to_string(begin + 1) + " to " +
+                                 std::to_string(std::min(begin + kRowsOfPage, rows_.size())) + " of " + all;
+  }
+
+  std::string link(const std::vector<std::pair<std::string, std::string>>& changes) const {
+    auto query = request_.query;
+    for (const auto& [name, text] : changes) {
+      query[name] = text;
+    }
+    std::string address = request_.path;
+    char mark = '?';
+    for (const auto& [name, text] : query) {
+      if (!text.empty()) {
+        address += mark + url_encoded(name) + "=" + url_encoded(text);
+        mark = '&';
+      }
+    }
+    return escaped(address);
+  }
+
+  const Grid& table_;
+  const Request& request_;
+  std::vector<std::string> words_;
+  std::vector<const Row*> rows_;
+  std::size_t sorted_ = 0, page_ = 1, last_page_ = 1;
+  bool down_ = false;
+};
+
+std::string cell_html(const Cell& cell, const Column& column, bool is_cards) {
+  std::string text = cell.is_command ? "<code>" + escaped(cell.text) + "</code>" : prose(cell.text);
+  if (!cell.link.empty()) {
+    text = "<a href=\"" + escaped(cell.link) + "\">" + text + "</a>";
+  }
+  if (cell.share) {
+    const std::string width = std::to_string(std::clamp(std::lround(100 * *cell.share), 0L, 100L));
+    text =
+        "<svg class=\"bar\" aria-hidden=\"true\"><rect class=\"track\" width=\"100%\" height=\"14\"/><rect "
+        "class=\"" +
+        cell.colour + "\" width=\"" + width + "%\" height=\"14\"/></svg>" + text;
+  }
+  return "<td" + std::string(column.is_number ? " class=\"number\"" : "") +
+         (is_cards ? " data-name=\"" + escaped(column.name) + "\"" : "") + ">" + text + "</td>";
+}
+
+std::string table_html(const Grid& table, const std::vector<const Row*>& rows, const std::string& head) {
+  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table" +
+                     std::string(table.is_cards ? " class=\"cards\"" : "") + "><thead><tr>" + head +
+                     "</tr></thead><tbody>";
+  for (const Row* row : rows) {
+    html += "<tr>";
+    for (std::size_t i = 0; i < row->size(); ++i) {
+      html += cell_html((*row)[i], table.columns[i], table.is_cards);
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>";
+}
+
+struct Renderer {
+  const Request& request;
+
+  std::string operator()(const Heading& heading) const { return "<h2>" + escaped(heading.text) + "</h2>"; }
+  std::string operator()(const Sentence& sentence) const { return "<p>" + prose(sentence.text) + "</p>"; }
+  std::string operator()(const Grid& table) const {
+    if (table.rows.empty()) {
+      return "<p class=\"absent\">" + prose(table.none) + "</p>";
+    }
+    std::string head;
+    if (table.is_asked) {
+      const AskedRows asked(table, request);
+      for (std::size_t i = 0; i < table.columns.size(); ++i) {
+        head += asked.head(i);
+      }
+      return asked.form() + table_html(table, asked.shown(), head) + asked.turns();
+    }
+    std::vector<const Row*> rows;
+    for (const Row& row : table.rows) {
+      rows.push_back(&row);
+    }
+    for (const Column& column : table.columns) {
+      head += "<th scope=\"col\"" + std::string(column.is_number ? " class=\"number\"" : "") + ">" +
+              escaped(column.name) + "</th>";
+    }
+    return table_html(table, rows, head);
+  }
+};
+
+}  // namespace
+
+std::string escaped(const std::string& text) {
+  std::string html;
+  for (const char c : printable(text)) {
+    switch (c) {
+      case '<':
+        html += "&lt;";
+        break;
+      case '>':
+        html += "&gt;";
+        break;
+      case '&':
+        html += "&amp;";
+        break;
+      case '"':
+        html += "&quot;";
+        break;
+      case '\'':
+        html += "&#39;";
+        break;
+      default:
+        html += c;
+    }
+  }
+  return html;
+}
+
+std::string html_of(const View& view, const Request& request) {
+  std::string html = "<h1>" + escaped(view.question) + "</h1>";
+  if (!view.command.empty()) {
+    html += "<p class=\"quiet\">The same on a terminal: <code>" + escaped(view.command) + "</code></p>";
+  }
+  for (const Block& block : view.blocks) {
+    html += std::visit(Renderer{request}, block) + "\n";
+  }
+  return html;
+}
+
+}  // namespace cubind::web

@@ -1,0 +1,194 @@
+#include <catch2/catch.hpp>
+
+#include <atomic>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "client/web/http_server.hpp"
+#include "client/web/site.hpp"
+#include "tests/fakes/browser.hpp"
+#include "tests/fakes/fake_daemon.hpp"
+#include "tests/support/paths.hpp"
+#include "tuner/table/table.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Contains;
+
+const std::string kMarkup = "<img src=\"http://127.0.0.1:9/x\" onerror=\"throw 1\">";
+
+/// Two seconds pass between two looks: a browser's virtual time outruns the real one.
+class HurriedClock final : public Clock {
+ public:
+  std::chrono::steady_clock::time_point steady_now() const override {
+    return std::chrono::steady_clock::time_point(std::chrono::seconds(2) * ++looks_);
+  }
+  std::chrono::system_clock::time_point wall_now() const override { return RealClock().wall_now(); }
+
+ private:
+  mutable std::atomic<int> looks_{0};
+};
+
+/// The pages of a daemon without jobs, wants and records, unless a test says otherwise.
+struct Pages {
+  Pages() {
+    daemon.scripts.get_status = [this] { return status; };
+    daemon.scripts.list_jobs = [this](bool) { return jobs; };
+    daemon.scripts.list_wanted = [this] { return wanted; };
+    daemon.scripts.export_table = [](const v1::ExportTableRequest&) {
+      v1::TableChunk chunk;
+      chunk.set_json(print_table({}));
+      return chunk;
+    };
+  }
+
+  Shown open(const std::string& path) const {
+    return show_address("http://127.0.0.1:" + std::to_string(server.port()) + path);
+  }
+
+  v1::Job& add_job(const std::string& id, v1::Job::State state) {
+    v1::Job& job = *jobs.add_jobs();
+    job.set_id(id);
+    job.set_kernel("scale");
+    job.set_device("nvidia-h200");
+    job.set_state(state);
+    job.set_elapsed_ms(4000);
+    return job;
+  }
+
+  FakeDaemon daemon;
+  v1::GetStatusReply status;
+  v1::ListJobsReply jobs;
+  v1::ListWantedReply wanted;
+  HurriedClock clock;
+  web::Snapshots snapshots{daemon.address(), clock};
+  web::HttpServer server{"0",
+                         [this](const web::Request& request) { return web::answer(snapshots, request); }};
+};
+
+Shown check_open(const Pages& pages, const std::string& path) {
+  INFO(path);
+  Shown shown = pages.open(path);
+  CHECK(shown.console == std::vector<std::string>{});
+  CHECK_THAT(shown.main, !Contains(">nan") && !Contains("undefined") && !Contains("<img"));
+  return shown;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Pages, "the pages of an empty store say what is missing") {
+  if (!has_browser()) {
+    return;
+  }
+  CHECK_THAT(check_open(*this, "/").main,
+             Contains("No job is queued or running.") && Contains("No agent offers a GPU"));
+  CHECK_THAT(check_open(*this, "/jobs").main, Contains("No job has run"));
+  CHECK_THAT(check_open(*this, "/kernels").main, Contains("No kernel has a record"));
+  CHECK_THAT(check_open(*this, "/wanted").main, Contains("Nothing is wanted"));
+  CHECK_THAT(check_open(*this, "/records").main, Contains("No record is stored"));
+}
+
+TEST_CASE_METHOD(Pages, "records are rows a hundred at a time and counted by kernel") {
+  if (!has_browser()) {
+    return;
+  }
+  daemon.scripts.export_table = [](const v1::ExportTableRequest&) {
+    v1::TableChunk chunk;
+    chunk.set_json(read_file(source_dir() / "variants/tables/nvidia-h200.json"));
+    return chunk;
+  };
+  const Shown records = check_open(*this, "/records?sort=5&down=1");
+  CHECK(count(records.main, "<tr>") == 101);
+  CHECK_THAT(records.main, Contains("1 to 100 of 317 rows") && Contains("aria-sort=\"descending\""));
+  CHECK_THAT(check_open(*this, "/kernels").main, Contains("/report?kernel=matmul") && Contains("100 %"));
+}
+
+TEST_CASE_METHOD(Pages, "causes are listed by how often they occur with what mends them") {
+  if (!has_browser()) {
+    return;
+  }
+  add_job("1", v1::Job::FAILED).set_error("no reference");
+  v1::Want& want = *wanted.add_wants();
+  want.set_kernel("softmax");
+  want.set_device("nvidia-h200");
+  want.set_count(7);
+  const Shown shown = check_open(*this, "/");
+  const std::size_t first = shown.main.find("7&nbsp;questions"),
+                    second = shown.main.find("1&nbsp;failed&nbsp;job");
+  CHECK(first < second);
+  CHECK(second != std::string::npos);
+  CHECK_THAT(shown.main, Contains("<code>cubindctl tune --wanted</code>") &&
+                             Contains("scale: no reference") && Contains("<code>cubindctl tune scale"));
+}
+
+TEST_CASE_METHOD(Pages, "a running job has its progress and an ended one its stages") {
+  if (!has_browser()) {
+    return;
+  }
+  v1::Job& running = add_job("11", v1::Job::RUNNING);
+  running.set_configurations(40);
+  running.set_configurations_done(10);
+  v1::StageTime& stage = *add_job("12", v1::Job::DONE).add_stages();
+  stage.set_stage("compiling");
+  stage.set_ms(3000);
+  CHECK_THAT(check_open(*this, "/").main,
+             Contains("10 of 40") && Contains("about 12.0 s") && Contains("width=\"25%\""));
+  CHECK_THAT(check_open(*this, "/job?id=12").main, Contains("75 %") && Contains("class=\"stage-compiling\""));
+}
+
+TEST_CASE_METHOD(Pages, "names with markup are text on every page") {
+  if (!has_browser()) {
+    return;
+  }
+  v1::Job& job = add_job(kMarkup, v1::Job::FAILED);
+  job.set_kernel(kMarkup);
+  job.set_device(kMarkup);
+  job.set_error(kMarkup);
+  v1::Want& want = *wanted.add_wants();
+  want.set_kernel(kMarkup);
+  want.set_obstacle(kMarkup);
+  status.add_kernel_errors(kMarkup);
+  for (const char* path : {"/", "/jobs", "/kernels", "/wanted", "/job?id=%3Cimg", "/%3Cimg%20src=x%3E"}) {
+    CHECK_THAT(check_open(*this, path).main, Contains("&lt;img"));
+  }
+}
+
+TEST_CASE_METHOD(Pages, "a page stays while the daemon is away and shows the news when it is back") {
+  if (!has_browser()) {
+    return;
+  }
+  std::atomic<int> calls{0};
+  bool comes_back = false;
+  daemon.scripts.get_status = [&] {
+    const int call = ++calls;
+    if (call > 1 && (!comes_back || call == 2)) {
+      throw Error(ErrorCode::Unavailable, "", "the daemon stops");
+    }
+    v1::GetStatusReply reply;
+    reply.set_jobs_running(static_cast<std::uint32_t>(call));
+    return reply;
+  };
+  const Shown away = open("/");
+  CHECK_THAT(away.main, Contains("1 job running"));
+  CHECK_THAT(away.before, Contains("The daemon does not answer") && !Contains("role=\"status\" hidden"));
+  comes_back = true;
+  calls = 0;
+  const Shown back = open("/");
+  CHECK_THAT(back.main, Contains(" jobs running"));
+  CHECK_THAT(back.before, Contains("role=\"status\" hidden"));
+}
+
+TEST_CASE_METHOD(Pages, "a caller without the right to the records sees the rest") {
+  if (!has_browser()) {
+    return;
+  }
+  daemon.scripts.export_table = [](const v1::ExportTableRequest&) -> v1::TableChunk {
+    throw Error(ErrorCode::PermissionDenied, "ExportTable", "without a namespace needs all of them");
+  };
+  CHECK_THAT(check_open(*this, "/records").main, Contains("without a namespace needs all of them"));
+  CHECK_THAT(check_open(*this, "/").main, Contains("No job is queued"));
+}
+
+}  // namespace cubind::test
