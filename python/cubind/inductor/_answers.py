@@ -1,6 +1,6 @@
 """The stored choices: a daemon keeps each as a record of a table. Its kernel's name is the question's digest,
-its cubin's digest is that of the candidate, its configuration the candidate's number; `table` calls read and
-write it.
+its cubin's digest is that of the candidate, its configuration has the candidate's number; `table` calls read
+and write it.
 
 The first choice that is stored stays. Nothing of it has been verified, and its time is what Inductor has
 measured.
@@ -18,7 +18,7 @@ from ..errors import FailedPreconditionError, NotFoundError
 from ._question import Choice, Question, digest
 
 CALL_TIMEOUT = 2.0  # seconds
-_CANDIDATE, _NOTE = "CANDIDATE", "NOTE_"  # in a record's configuration
+_CANDIDATE = "CANDIDATE"  # in a record's configuration
 _UNUSED = "0" * 64
 _LONGEST_US = 3.6e9
 _CLASS_FACTS = (
@@ -58,13 +58,18 @@ class Answers:
         except NotFoundError:
             return None
         for record in table["records"]:
-            values = record["configuration"]
-            number = values.get(_CANDIDATE, -1)
             if record["kernel"] != question.name or record["interface"] != question.digest:
                 continue
-            if 0 <= number < len(question.candidates) and record["artifact"] == question.candidates[number]:
-                notes = tuple(value for name, value in values.items() if name.startswith(_NOTE))
-                return Choice(number, record["time_us"] / 1000.0, notes)
+            values, artifact, time_ms = (
+                record["configuration"],
+                record["artifact"],
+                record["time_us"] / 1000.0,
+            )
+            if not question.candidates:
+                return Choice(0, time_ms, values, artifact)
+            number = values.pop(_CANDIDATE, -1)
+            if 0 <= number < len(question.candidates) and artifact == question.candidates[number]:
+                return Choice(number, time_ms, values)
         return None
 
     def offer(self, question: Question, choice: Choice) -> Choice:
@@ -86,9 +91,11 @@ class Answers:
         device, driver = self._device(question.device)
         facts = _wire.to_dict(device.facts)
         facts["compute_capability"] = f"{facts.pop('cc_major', 0)}.{facts.pop('cc_minor', 0)}"
-        candidate = question.candidates[choice.number]
+        candidate, values = choice.among, choice.values
+        if question.candidates:
+            candidate = question.candidates[choice.number]
+            values = {_CANDIDATE: choice.number, **values}
         time_us = min(1000.0 * choice.time_ms, _LONGEST_US)
-        notes = {f"{_NOTE}{number}": value for number, value in enumerate(choice.notes)}
         record = {
             "kernel": question.name,
             "interface": question.digest,
@@ -96,7 +103,7 @@ class Answers:
             "device": device.digest.hex(),
             "policy": "cold/1,stream",
             "numerics": "tolerance",
-            "configuration": {_CANDIDATE: choice.number, **notes},
+            "configuration": values,
             "trial": digest(f"{question.digest} {candidate}"),
             "artifact": candidate,
             "architecture": f"sm_{device.facts.cc_major}{device.facts.cc_minor}",

@@ -138,8 +138,8 @@ def verify_ranks(group: Any = None) -> int:
     choices = []
     if session is not None:
         choices = [
-            _ranks_agree.Choice(question.what, question.digest[:12], f"candidate {number}", "")
-            for question, number in session.chosen.values()
+            _ranks_agree.Choice(question.what, question.digest[:12], choice.told(), "")
+            for question, choice in session.chosen.values()
         ]
         choices.append(_ranks_agree.Choice("cached graphs", "", session.tag, ""))
     return _ranks_agree.verify(choices, group, "cubind.inductor.verify_ranks", _REMEDY)
@@ -160,7 +160,7 @@ def report() -> str:
         f"{counts.stored} of these were stored"
     ]
     lines += [
-        f"cubind.inductor: {times} times Inductor's own: a product {reason}"
+        f"cubind.inductor: {times} times Inductor's own: {reason}"
         for reason, times in sorted(counts.own.items())
     ]
     lines += [

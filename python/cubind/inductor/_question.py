@@ -19,8 +19,8 @@ def digest(text: str) -> str:
 @dataclasses.dataclass(frozen=True)
 class Question:
     """digest: of all that the choice depends on, the candidates included. candidates: the digest of each, in
-    Inductor's order. what: the product, for a reader. toolchain: PyTorch, CUDA and Triton. device: CUDA's
-    number of the GPU."""
+    Inductor's order; none: a kernel's configuration is asked for. what: for a reader. toolchain: PyTorch,
+    CUDA and Triton. device: CUDA's number of the GPU."""
 
     digest: str
     candidates: tuple[str, ...]
@@ -36,12 +36,17 @@ class Question:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """One of a question's candidates. time_ms: what Inductor has measured. notes: what else those need who
-    follow, as _private reads it."""
+    """number: of the question's candidate. time_ms: what Inductor has measured. values: what else those need
+    who follow, or the configuration, as _private reads it. among: the digest of a kernel's configurations."""
 
     number: int
     time_ms: float
-    notes: tuple[int, ...] = ()
+    values: dict[str, int] = dataclasses.field(default_factory=dict)
+    among: str = ""
+
+    def told(self) -> str:
+        """For a reader."""
+        return str(self.values) if self.among else f"candidate {self.number}"
 
 
 def make_question(text: str, candidates: list[str], what: str, toolchain: str, device: int) -> Question:

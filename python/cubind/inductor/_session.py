@@ -21,7 +21,7 @@ _PATIENCE = 20.0  # seconds that slow calls may take in all
 
 
 class Counts:
-    """Products by what became of them. own: why Inductor chose, how often. foreign: what Inductor measured
+    """Choices by what became of them. own: why Inductor chose, how often. foreign: what Inductor measured
     besides, by the operation's name."""
 
     def __init__(self) -> None:
@@ -39,7 +39,9 @@ class Session:
     def __init__(self, answers: Answers, tag: str, failed: Callable[[], None]) -> None:
         self.tag = tag
         self.counts = Counts()
-        self.chosen: dict[str, tuple[Question, int]] = {}  # by digest: what the graphs of this process have
+        self.chosen: dict[
+            str, tuple[Question, Choice]
+        ] = {}  # by digest: what the graphs of this process have
         self._answers: Answers | None = answers
         self._failed = failed
         self._stored: dict[str, Choice] = {}  # by digest
@@ -57,14 +59,19 @@ class Session:
 
     def ask(self, question: Question) -> Choice | None:
         """The stored choice, which the graph gets. Raises SealedError if there is none."""
-        stored = self._ask(question)
+        stored = self.known(question)
         if stored is None:
-            count = len(question.candidates)
+            count = len(question.candidates) or "many"
             _sealing.program.refuse(f"Inductor would measure its {count} candidates", question.what)
-            return None
-        with self._lock:
-            self.counts.served += 1
-            self.chosen[question.digest] = question, stored.number
+        return stored
+
+    def known(self, question: Question) -> Choice | None:
+        """The same of a question that Inductor may have no need to measure."""
+        stored = self._ask(question)
+        if stored is not None:
+            with self._lock:
+                self.counts.served += 1
+                self.chosen[question.digest] = question, stored
         return stored
 
     def decide(self, question: Question, measured: Choice) -> Choice:
@@ -74,14 +81,14 @@ class Session:
         taken = stored or self._offer(question, measured) or measured
         with self._lock:
             self.counts.measured.add(question.digest)
-            self.chosen[question.digest] = question, taken.number
+            self.chosen[question.digest] = question, taken
         return taken
 
-    def differs(self, question: Question, number: int) -> None:
-        """The graph has that candidate, though another one is stored."""
+    def differs(self, question: Question, choice: Choice) -> None:
+        """The graph has that one, though another one is stored."""
         self._graph.lost = True
         with self._lock:
-            self.chosen[question.digest] = question, number
+            self.chosen[question.digest] = question, choice
 
     def foreign(self, name: str) -> None:
         """Inductor has measured candidates that it did not ask for."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class Fusion:
     """Whether a product is fused with a neighbour, and which candidate then computes both: number 0 says that
-    it is not, the others are the product's from 1. A choice's note says when Inductor decided it: at once,
+    it is not, the others are the product's from 1. A choice's WHEN says when Inductor decided it: at once,
     later, or once another process had compiled it."""
 
     def __init__(self, session: Session, buffer: Any, product: Product, question: Question) -> None:
@@ -55,7 +55,7 @@ class Fusion:
         """Inductor's result, at the time when it was decided: other fusions come before and after it."""
         from torch._inductor.scheduler import FusionResult
 
-        when = stored.notes[0] if stored.notes else _AT_ONCE
+        when = stored.values["WHEN"]
         if scheduler._has_layout_conflict_for_template(self._buffer):
             return FusionResult.fuse(False)
         if when == _AT_ONCE:
@@ -91,7 +91,7 @@ class Fusion:
     def _add_fastest_template(self) -> None:
         """Inductor measures it where a served product is to be fused for the first time."""
         stored = self._product.stored
-        number, time_ns = stored.notes[2:]
+        number, time_ns = stored.values["TEMPLATE"], stored.values["TEMPLATE_NS"]
         if number >= 0 and number != stored.number and (caller := self._product.caller(number)) is not None:
             self._buffer.choice_timings().setdefault(caller, time_ns / 1e6)
             if caller not in self._buffer.choices:
@@ -110,7 +110,7 @@ class Fusion:
             number = 1 + mark.number
         times = self._buffer._choice_timings.get(None, {}).values()
         time_ms = min((each for each in times if 0.0 < each < FAILED), default=_ANY_TIME)
-        stored = self._session.decide(self.question, Choice(number, time_ms, (when,)))
+        stored = self._session.decide(self.question, Choice(number, time_ms, {"WHEN": when}))
         if stored.number == number:
             return is_fused
         self._buffer.make_kernel_render, self._buffer._choice_timings = before
@@ -122,8 +122,10 @@ class Fusion:
         try:
             self._buffer.finalize_as_triton_caller(self._product.caller(number - 1))
         except Exception as error:
-            self._session.stays_own(f"is not fused as stored: {type(error).__name__}: {error}"[:256])
-            self._session.differs(self.question, 0)
+            self._session.stays_own(
+                f"a product is not fused as stored: {type(error).__name__}: {error}"[:256]
+            )
+            self._session.differs(self.question, Choice(0, _ANY_TIME))
             return False
         return True
 

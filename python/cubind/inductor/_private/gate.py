@@ -38,6 +38,17 @@ _NAMES: dict[str, dict[str, str | None]] = {
         "MultiTemplateBuffer.output_plannable": None,
         "TensorBox.create": "data",
     },
+    "torch._inductor.async_compile": {"AsyncCompile.triton": "self kernel_name source_code device_str"},
+    "torch._inductor.runtime.autotune_cache": {
+        "AutotuneCache.create": "inductor_meta filename configs_hash",
+        "AutotuneCache.save": "self config time_taken_ns found_by_coordesc triton_cache_hash",
+    },
+    "torch._inductor.runtime.triton_heuristics": {
+        "CachingAutotuner.autotune_to_one_config": "self args kwargs",
+        "CachingAutotuner.bench": None,
+        "CachingAutotuner.coordinate_descent_tuning": "self launcher args kwargs",
+        "CachingAutotuner._precompile_config": "self cfg",
+    },
     "torch._inductor.loop_body": {"LoopBody.debug_str": "self"},
     "torch._inductor.scheduler": {
         "BaseSchedulerNode.get_template_node": "self",
@@ -49,6 +60,7 @@ _NAMES: dict[str, dict[str, str | None]] = {
     "torch._inductor.codecache": {
         "FxGraphCache._save_graph": "key compiled_graph example_inputs local remote_cache",
         "FxGraphHashDetails.__init__": "self gm example_inputs fx_kwargs inputs_to_check",
+        "PyCodeCache.write": "source_code extra",
     },
     "torch._functorch._aot_autograd.autograd_cache": {"AOTAutogradCache.save": "key entry remote"},
     "torch._inductor.config": {

@@ -11,7 +11,8 @@ from torch._inductor.virtualized import V
 
 from .._question import Choice
 from .fusion import Fusion
-from .product import FAILED, ServedNode, is_served, mark_of, narrowed, notes_of
+from .kernel import Kernels, descends
+from .product import FAILED, ServedNode, is_served, mark_of, narrowed, neighbourly
 
 if TYPE_CHECKING:
     from .._session import Session
@@ -23,7 +24,8 @@ class Hooks:
 
     def __init__(self, session: Session) -> None:
         from torch._functorch._aot_autograd import autograd_cache
-        from torch._inductor import choices, codecache, ir, scheduler, select_algorithm
+        from torch._inductor import async_compile, choices, codecache, ir, scheduler, select_algorithm
+        from torch._inductor.runtime import triton_heuristics
 
         self._session = session
         # tag: that its graph's key has; is_own: the session is not asked; is_deferred: the buffer decides
@@ -37,6 +39,11 @@ class Hooks:
         self._replace(choices.InductorChoices, "get_template_configs", self._serving)
         self._replace(ir.MultiTemplateBuffer, "__init__", self._deferring)
         self._replace(scheduler.Scheduler, "speedup_by_fusion", self._fusing)
+        self._kernels = Kernels(session)
+        tuner = triton_heuristics.CachingAutotuner
+        self._replace(async_compile.AsyncCompile, "triton", self._compiling)
+        self._replace(tuner, "autotune_to_one_config", self._autotuning)
+        self._replace(tuner, "coordinate_descent_tuning", self._descending)
         self._selector.add_preprocessing_fn(self._only_served)
         self._selector.add_feedback_saver(self._feedback)
         _sessions.append(session)
@@ -76,7 +83,7 @@ class Hooks:
         if not any(map(mark_of, timings)):
             self._session.foreign(name)
         elif not getattr(self._thread, "is_deferred", False):
-            taken = self._decided(timings, lambda _: ())
+            taken = self._decided(timings, lambda _: {})
             for choice in list(timings):
                 if choice is not taken:
                     del timings[choice]
@@ -95,25 +102,26 @@ class Hooks:
                     self._thread.is_deferred = False
                 if hint_override is not None or not timings:
                     return timings
-                taken = self._decided(timings, lambda fastest: notes_of(buffer, timings, fastest))
+                taken = self._decided(timings, lambda fastest: neighbourly(buffer, timings, fastest))
                 return {taken: min(timings.values()), **{c: t for c, t in timings.items() if c is not taken}}
 
             original(buffer, layout, inputs, timings_of, unfiltered, prologues)
 
         return init
 
-    def _decided(self, timings: dict[Any, float], notes: Callable[[Any], tuple[int, ...]]) -> Any:
+    def _decided(self, timings: dict[Any, float], values: Callable[[Any], dict[str, int]]) -> Any:
         """The candidate that Inductor takes: its fastest, or the stored one."""
         fastest = min(timings, key=timings.__getitem__)
         mark, time_ms = mark_of(fastest), timings[fastest]
         if mark is None or mark.product.stored or not self._asks() or not 0.0 < time_ms < FAILED:
             return fastest
         question = mark.product.question
-        stored = self._session.decide(question, Choice(mark.number, time_ms, notes(fastest)))
+        own = Choice(mark.number, time_ms, values(fastest))
+        stored = self._session.decide(question, own)
         for choice, time_ms in timings.items():
             if time_ms < FAILED and mark_of(choice) == (mark.product, stored.number):
                 return choice
-        self._session.differs(question, mark.number)
+        self._session.differs(question, own)
         return fastest
 
     def _asks(self) -> bool:
@@ -124,7 +132,7 @@ class Hooks:
             try:
                 fusion = Fusion.of(self._session, node1, node2) if self._asks() else None
             except Exception as error:
-                self._session.stays_own(f"has no question of a fusion: {type(error).__name__}: {error}"[:256])
+                self._session.stays_own(f"a fusion has no question: {type(error).__name__}: {error}"[:256])
                 fusion = None
             if fusion is None:
                 return original(scheduler, node1, node2)
@@ -134,6 +142,41 @@ class Hooks:
             return fusion.measured(lambda: original(scheduler, node1, node2))
 
         return speedup_by_fusion
+
+    def _compiling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def triton(compiler: Any, kernel_name: str, source_code: str, device_str: str = "cuda") -> Any:
+            try:
+                if self._asks():
+                    self._kernels.compiles(kernel_name, source_code)
+            except Exception as error:
+                self._session.stays_own(f"a kernel has no question: {type(error).__name__}: {error}"[:256])
+            return original(compiler, kernel_name, source_code, device_str)
+
+        return triton
+
+    def _autotuning(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def autotune_to_one_config(tuner: Any, *args: Any, **kwargs: Any) -> None:
+            def measure() -> Any:
+                original(tuner, *args, **kwargs)
+                return tuner.launchers[0]
+
+            if self._asks():
+                tuner.launchers = [self._kernels.tuned(tuner, measure, not descends(tuner))]
+            else:
+                measure()
+
+        return autotune_to_one_config
+
+    def _descending(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def coordinate_descent_tuning(tuner: Any, launcher: Any, *args: Any, **kwargs: Any) -> Any:
+            def measure() -> Any:
+                return original(tuner, launcher, *args, **kwargs)
+
+            return (
+                self._kernels.tuned(tuner, measure, True) if self._asks() and descends(tuner) else measure()
+            )
+
+        return coordinate_descent_tuning
 
     def _tagged(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def init(details: Any, *args: Any, **kwargs: Any) -> None:
@@ -183,7 +226,7 @@ class Hooks:
                 finally:
                     self._thread.is_own = False
             for choice in choices:
-                if is_served(choice) and (product := mark_of(choice).product).stored.notes:
+                if is_served(choice) and (product := mark_of(choice).product).stored.values:
                     choice.output_node = ServedNode(product, choice)
             return choices
 

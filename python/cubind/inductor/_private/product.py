@@ -69,7 +69,7 @@ def narrowed(session: Session, earlier: list[Any], found: list[Any], inputs: Any
     except SealedError:
         raise
     except Exception as error:
-        session.stays_own(f"has no question: {type(error).__name__}: {error}"[:256])
+        session.stays_own(f"a product has no question: {type(error).__name__}: {error}"[:256])
         return found
     for number, candidate in enumerate(candidates):
         candidate.annotations[_MARK] = Mark(product, number)
@@ -77,11 +77,11 @@ def narrowed(session: Session, earlier: list[Any], found: list[Any], inputs: Any
 
 
 # ---- A product that may be fused with its neighbours ----
-# Its choice's notes: whether its result may be written into a larger tensor; a bit for each input that may be
-# computed in its kernel; the fastest template's number and time in ns (-1 and 0: there is none).
 
 
-def notes_of(buffer: Any, timings: dict[Any, float], fastest: Any) -> tuple[int, ...]:
+def neighbourly(buffer: Any, timings: dict[Any, float], fastest: Any) -> dict[str, int]:
+    """The values of its choice. PLANNABLE: its result may be written into a larger tensor. PROLOGUES: a bit
+    for each input that may be computed in its kernel. TEMPLATE, TEMPLATE_NS: the fastest one (-1: none)."""
     product = mark_of(fastest).product
     names = [node.get_name() for node in product.inputs.nodes()]
     prologues = sum(1 << at for at, name in enumerate(names) if name in buffer.allowed_prologue_inps)
@@ -92,7 +92,12 @@ def notes_of(buffer: Any, timings: dict[Any, float], fastest: Any) -> tuple[int,
         if not _is_extern(product.found[mark.number])
     ]
     time_ms, number = min(templates, default=(0.0, -1))
-    return int(buffer.output_plannable), prologues, number, int(1e6 * time_ms)
+    return {
+        "PLANNABLE": int(buffer.output_plannable),
+        "PROLOGUES": prologues,
+        "TEMPLATE": number,
+        "TEMPLATE_NS": int(1e6 * time_ms),
+    }
 
 
 def _is_extern(candidate: Any) -> bool:
@@ -120,11 +125,11 @@ class ServedNode:
             if (caller := product.caller(number)) is not None
         ]  # which Inductor takes where a template's layout does not fit
         times = {self._caller: product.stored.time_ms, **dict.fromkeys(others, FAILED)}
-        plannable, prologues, *_ = product.stored.notes
-        inputs = product.inputs.nodes()
+        values, inputs = product.stored.values, product.inputs.nodes()
+        prologues = values["PROLOGUES"]
         names = OrderedSet(node.get_name() for at, node in enumerate(inputs) if prologues >> at & 1)
         buffer = ir.MultiTemplateBuffer(
             self._caller.layout, inputs, lambda _=None: dict(times), list(times), names
         )
-        buffer._output_plannable = bool(plannable)
+        buffer._output_plannable = bool(values["PLANNABLE"])
         return ir.TensorBox.create(buffer)

@@ -38,11 +38,22 @@ class Stored(unittest.TestCase):
         self.answers = Answers(self.client)
 
     def test_the_first_offer_stays(self):
-        asked, first = question("first"), Choice(2, 0.25, (1, -1, 3 << 40))
+        asked, first = (
+            question("first"),
+            Choice(2, 0.25, {"PLANNABLE": 1, "TEMPLATE": -1, "TEMPLATE_NS": 3 << 40}),
+        )
         self.assertIsNone(self.answers.ask(asked))
         self.assertEqual(self.answers.offer(asked, first), first)
         self.assertEqual(self.answers.offer(asked, Choice(1, 0.125)), first)
         self.assertEqual(self.answers.ask(asked), first)
+
+    def test_the_configuration_of_a_kernel_comes_as_it_was_offered(self):
+        asked = question("triton_poi_fused_add_0", [])
+        values = {"XBLOCK": 512, "R0_BLOCK": 1, "num_warps": 8, "num_stages": 1, "found_by_coordesc": 1}
+        choice = Choice(0, 0.25, values, "5a" * 32)
+        self.assertEqual(self.answers.offer(asked, choice), choice)
+        self.assertEqual(self.answers.ask(asked), choice)
+        self.assertEqual(self.answers.offer(asked, Choice(0, 0.125, {"XBLOCK": 1}, "5b" * 32)), choice)
 
     def test_of_offers_at_the_same_moment_all_get_the_same_one(self):
         offering = threading.Barrier(len(CANDIDATES))
@@ -57,8 +68,8 @@ class Stored(unittest.TestCase):
             for at in range(20):
                 asked = question(f"at the same moment {at}")
                 numbers = range(len(CANDIDATES))
-                given = set(pool.map(offer, clients, [asked] * len(CANDIDATES), numbers))
-                self.assertEqual(given, {self.answers.ask(asked)})
+                given = list(pool.map(offer, clients, [asked] * len(CANDIDATES), numbers))
+                self.assertEqual(given, [self.answers.ask(asked)] * len(CANDIDATES))
 
     def test_it_is_a_record_of_a_table_with_the_time_that_inductor_measured(self):
         asked = question("record")
