@@ -61,9 +61,13 @@ class Session:
         """The stored choice, which the graph gets. Raises SealedError if there is none."""
         stored = self.known(question)
         if stored is None:
-            count = len(question.candidates) or "many"
-            _sealing.program.refuse(f"Inductor would measure its {count} candidates", question.what)
+            self.refuse(question)
         return stored
+
+    def refuse(self, question: Question) -> None:
+        """Inductor is about to measure. Raises SealedError."""
+        count = len(question.candidates) or "many"
+        _sealing.program.refuse(f"Inductor would measure its {count} candidates", question.what)
 
     def known(self, question: Question) -> Choice | None:
         """The same of a question that Inductor may have no need to measure."""

@@ -39,6 +39,10 @@ _NAMES: dict[str, dict[str, str | None]] = {
         "TensorBox.create": "data",
     },
     "torch._inductor.async_compile": {"AsyncCompile.triton": "self kernel_name source_code device_str"},
+    "torch._inductor.fx_passes.pad_mm": {
+        "get_cached_should_pad": "key",
+        "is_padded_faster": "key ori_time pad_time",
+    },
     "torch._inductor.runtime.autotune_cache": {
         "AutotuneCache.create": "inductor_meta filename configs_hash",
         "AutotuneCache.save": "self config time_taken_ns found_by_coordesc triton_cache_hash",

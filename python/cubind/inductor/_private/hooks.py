@@ -13,6 +13,7 @@ from .._question import Choice
 from .fusion import Fusion
 from .kernel import Kernels, descends
 from .product import FAILED, ServedNode, is_served, mark_of, narrowed, neighbourly
+from .question import padding_question
 
 if TYPE_CHECKING:
     from .._session import Session
@@ -25,6 +26,7 @@ class Hooks:
     def __init__(self, session: Session) -> None:
         from torch._functorch._aot_autograd import autograd_cache
         from torch._inductor import async_compile, choices, codecache, ir, scheduler, select_algorithm
+        from torch._inductor.fx_passes import pad_mm
         from torch._inductor.runtime import triton_heuristics
 
         self._session = session
@@ -39,6 +41,8 @@ class Hooks:
         self._replace(choices.InductorChoices, "get_template_configs", self._serving)
         self._replace(ir.MultiTemplateBuffer, "__init__", self._deferring)
         self._replace(scheduler.Scheduler, "speedup_by_fusion", self._fusing)
+        self._replace(pad_mm, "get_cached_should_pad", self._padding)
+        self._replace(pad_mm, "is_padded_faster", self._padded)
         self._kernels = Kernels(session)
         tuner = triton_heuristics.CachingAutotuner
         self._replace(async_compile.AsyncCompile, "triton", self._compiling)
@@ -92,7 +96,12 @@ class Hooks:
         """Of a product whose choice waits for what may be fused with it: its candidates without that."""
 
         def init(
-            buffer: Any, layout: Any, inputs: Any, choice_timings_fn: Any, unfiltered: Any, prologues: Any
+            buffer: Any,
+            layout: Any,
+            inputs: Any,
+            choice_timings_fn: Any,
+            unfiltered_choices: Any,
+            allowed_prologue_inps: Any,
         ) -> None:
             def timings_of(hint_override: Any = None) -> dict[Any, float]:
                 self._thread.is_deferred = True
@@ -105,7 +114,7 @@ class Hooks:
                 taken = self._decided(timings, lambda fastest: neighbourly(buffer, timings, fastest))
                 return {taken: min(timings.values()), **{c: t for c, t in timings.items() if c is not taken}}
 
-            original(buffer, layout, inputs, timings_of, unfiltered, prologues)
+            original(buffer, layout, inputs, timings_of, unfiltered_choices, allowed_prologue_inps)
 
         return init
 
@@ -142,6 +151,31 @@ class Hooks:
             return fusion.measured(lambda: original(scheduler, node1, node2))
 
         return speedup_by_fusion
+
+    def _padding(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def get_cached_should_pad(key: str) -> bool | None:
+            """None: Inductor measures it."""
+            if not self._asks():
+                return original(key)
+            question = padding_question(key)
+            if (stored := self._session.known(question)) is not None:
+                return bool(stored.number)
+            if (cached := original(key)) is None:
+                self._session.refuse(question)
+            return cached
+
+        return get_cached_should_pad
+
+    def _padded(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def is_padded_faster(key: str, ori_time: float, pad_time: float) -> bool:
+            is_faster: bool = original(key, ori_time, pad_time)
+            time_ms = pad_time if is_faster else ori_time
+            if not self._asks() or not 0.0 < time_ms < FAILED:
+                return is_faster
+            measured = Choice(int(is_faster), time_ms)
+            return bool(self._session.decide(padding_question(key), measured).number)
+
+        return is_padded_faster
 
     def _compiling(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def triton(compiler: Any, kernel_name: str, source_code: str, device_str: str = "cuda") -> Any:

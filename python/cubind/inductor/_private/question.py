@@ -1,4 +1,4 @@
-"""The question for a product's choice: everything that it may depend on."""
+"""The questions for a product's choices: everything that they may depend on."""
 
 from __future__ import annotations
 
@@ -55,6 +55,20 @@ def question_of(found: list[Any], inputs: Any, op_name: str) -> Question:
     }
     text = json.dumps(told, sort_keys=True, default=_text)
     return make_question(text, candidates, what(inputs, op_name), " ".join(versions()), index or 0)
+
+
+def padding_question(key: str) -> Question:
+    """Whether a product's inputs are padded. key: Inductor's own of what that depends on."""
+    index = torch.cuda.current_device()
+    told = {
+        "format": "cubind.inductor/1",
+        "padding": key,
+        "options": torch._inductor.config.post_grad_fusion_options,
+        "device": device_text(index),
+        "versions": versions(),
+    }
+    text = json.dumps(told, sort_keys=True, default=_text)
+    return make_question(text, ["plain", "padded"], f"padding of {key}"[:128], " ".join(versions()), index)
 
 
 def _inputs(inputs: Any) -> list[Any]:

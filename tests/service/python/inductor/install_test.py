@@ -21,7 +21,11 @@ from cubind.inductor._private import gate, product  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 from torch._functorch import config as functorch  # noqa: E402
 from torch._inductor import codecache, config, ir, select_algorithm  # noqa: E402
+from torch._inductor.async_compile import AsyncCompile  # noqa: E402
 from torch._inductor.choices import InductorChoices  # noqa: E402
+from torch._inductor.fx_passes import pad_mm  # noqa: E402
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner  # noqa: E402
+from torch._inductor.scheduler import Scheduler  # noqa: E402
 from torch._inductor.template_heuristics.aten import ATenConfigHeuristics  # noqa: E402
 from torch._inductor.template_heuristics.registry import register_template_heuristic  # noqa: E402
 from torch._inductor.utils import fresh_cache  # noqa: E402
@@ -94,6 +98,7 @@ class Daemons(unittest.TestCase):
 
     def test_uninstall_leaves_every_name_as_it_was(self):
         owners = InductorChoices, codecache.FxGraphCache, codecache.FxGraphHashDetails, ir.MultiTemplateBuffer
+        owners += Scheduler, pad_mm, AsyncCompile, CachingAutotuner
 
         def names():
             return {
