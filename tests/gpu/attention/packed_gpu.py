@@ -1,6 +1,6 @@
 """Packed attention on a GPU: a sequence has the bits that it has alone, whatever lies beside it.
 
-    python tests/gpu/torch/packed_gpu.py
+    python tests/gpu/attention/packed_gpu.py
 
 Needs a GPU of compute capability 8.0 or later, torch and the package cubind with its programs.
 """
