@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/identifier.hpp"
@@ -34,7 +35,38 @@ void refuse_other_documents(const JsonNode& root) {
   }
 }
 
-void read_cuda_document(const JsonNode& root, KernelSpec& spec) {
+/// Of sections that do not need each other: so that one look shows what is wrong in all of them.
+class Faults {
+ public:
+  template <typename Read>
+  void collect(const Read& read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::InvalidArgument) {
+        throw;
+      }
+      found_.push_back(error);
+    }
+  }
+
+  /// Throws the first, with a line in its cause for each of the others.
+  void raise() const {
+    if (found_.empty()) {
+      return;
+    }
+    std::string cause = found_.front().cause();
+    for (std::size_t i = 1; i < found_.size(); ++i) {
+      cause += std::string("\n") + found_[i].what();
+    }
+    throw Error(ErrorCode::InvalidArgument, found_.front().where(), cause);
+  }
+
+ private:
+  std::vector<Error> found_;
+};
+
+void check_keys(const JsonNode& root) {
   root.expect_keys({"$schema", "name",      "language",   "description",   "source",
                     "headers", "problem",   "specialize", "tunables",      "constraints",
                     "default", "arguments", "launches",   "reference",     "tolerance",
@@ -43,18 +75,28 @@ void read_cuda_document(const JsonNode& root, KernelSpec& spec) {
   root.string_or("$schema", "");
   root.string_or("description", "");
   root.string_or("baseline", "");
-  spec.source = read_path(root.at("source"));
-  read_problem(root, spec);
-  read_tunables(root, spec);
+}
+
+void read_cuda_document(const JsonNode& root, KernelSpec& spec) {
+  Faults faults;
+  faults.collect([&] { check_keys(root); });
+  faults.collect([&] { spec.source = read_path(root.at("source")); });
+  faults.collect([&] {
+    read_problem(root, spec);
+    read_tunables(root, spec);
+  });
+  faults.raise();
   const SpecScopes scopes = make_scopes(spec);
-  read_constraints(root, scopes, spec);
-  read_defaults(root, spec);
-  read_arguments(root, scopes, spec);
-  read_compilation(root, spec);
-  read_launches(root, scopes, spec);
-  read_reference(root, scopes, spec);
-  read_tolerance(root, scopes, spec);
-  read_work(root, scopes, spec);
+  faults.collect([&] { read_constraints(root, scopes, spec); });
+  faults.collect([&] { read_defaults(root, spec); });
+  faults.collect([&] { read_arguments(root, scopes, spec); });
+  faults.collect([&] { read_compilation(root, spec); });
+  faults.collect([&] { read_work(root, scopes, spec); });
+  faults.raise();
+  faults.collect([&] { read_launches(root, scopes, spec); });
+  faults.collect([&] { read_reference(root, scopes, spec); });
+  faults.collect([&] { read_tolerance(root, scopes, spec); });
+  faults.raise();
   check_spec(root, spec);
 }
 

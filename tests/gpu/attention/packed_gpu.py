@@ -1,4 +1,4 @@
-"""Packed attention on a GPU: a sequence has the bits that it has alone, whatever lies beside it.
+"""Packed attention on a GPU: a sequence has the bits that it has alone, whatever else is in the batch.
 
     python tests/gpu/attention/packed_gpu.py
 

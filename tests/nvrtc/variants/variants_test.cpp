@@ -1,5 +1,5 @@
 // Each kernel of variants/ as a machine without a GPU can look at it: its space is enumerated and its default
-// and its reference compile, for an A100 and for an H200.
+// and its reference compile, for a device of each compute capability that it is written for.
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <map>
@@ -20,6 +20,8 @@ namespace cubind::test {
 namespace {
 
 constexpr DeviceConstants kA100{108, 166912, 41943040, 80}, kH200{132, 232448, 62914560, 90};
+constexpr DeviceConstants kL40S{142, 101376, 100663296, 89}, kB200{148, 232448, 132644864, 100},
+    kRtx5090{170, 101376, 100663296, 120};
 
 using Specs = std::map<std::string, std::shared_ptr<const KernelSpec>>;
 
@@ -138,8 +140,20 @@ TEST_CASE("each kernel and its reference compile at the default for compute capa
   compile_all(kA100);
 }
 
+TEST_CASE("each kernel and its reference compile at the default for compute capability 8.9") {
+  compile_all(kL40S);
+}
+
 TEST_CASE("each kernel and its reference compile at the default for compute capability 9.0") {
   compile_all(kH200);
+}
+
+TEST_CASE("each kernel and its reference compile at the default for compute capability 10.0") {
+  compile_all(kB200);
+}
+
+TEST_CASE("each kernel and its reference compile at the default for compute capability 12.0") {
+  compile_all(kRtx5090);
 }
 
 TEST_CASE("the examples of the page on kernels of your own pass the readers and compile") {
@@ -160,9 +174,9 @@ TEST_CASE("the examples of the page on kernels of your own pass the readers and 
   }
 }
 
-TEST_CASE("each kernel has configurations to try on both devices and few enough to try all") {
+TEST_CASE("each kernel has configurations to try on each device and few enough to try all") {
   for (const auto& [name, spec] : shipped_specs()) {
-    for (const DeviceConstants& device : {kA100, kH200}) {
+    for (const DeviceConstants& device : {kA100, kL40S, kH200, kB200, kRtx5090}) {
       for (const std::int64_t size : {64, 128}) {
         INFO(name << " at " << size << " on " << device.cc);
         const SpaceSize space = count_valid(*spec, problem_of_size(*spec, size), device);

@@ -34,6 +34,23 @@ TEST_CASE("tunables and dims and arguments keep their declared order") {
   CHECK(to_string(spec->defaults[0]) == "THREADS=256,VECTOR=4,BLOCKS=1");
 }
 
+TEST_CASE("faults of sections that do not need each other are named together") {
+  CHECK(refusal([](OrderedJson& json) {
+          json["soruce"] = "kernel.cu";
+          json["tunables"]["VECTOR"] = {1, 1};
+        }) ==
+        "scale.json /soruce: unexpected key, did you mean \"source\"?\n"
+        "scale.json /tunables/VECTOR/1: 1 is listed twice");
+  const std::string of_expressions = refusal([](OrderedJson& json) {
+    json["constraints"] = {"VECTRO <= 4"};
+    json["arguments"]["x"]["role"] = "inn";
+    json["launches"] = 1;
+  });
+  CHECK_THAT(of_expressions, Catch::StartsWith("scale.json /constraints/0: "));
+  CHECK_THAT(of_expressions, Catch::Contains("\nscale.json /arguments/x/role: "));
+  CHECK_THAT(of_expressions, !Catch::Contains("launches"));  // which name arguments
+}
+
 TEST_CASE("a default is put in declared order") {
   SpecBuilder builder;
   builder.json["default"] = {{{"BLOCKS", 1}, {"VECTOR", 2}, {"THREADS", 64}}};
