@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <bitset>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "launch/enqueue.hpp"
 #include "launch/entry_symbols.hpp"
+#include "launch/tensor_map.hpp"
 
 namespace cubind {
 namespace {
@@ -16,6 +18,12 @@ void check_limit(std::size_t count, std::size_t limit, const std::string& kernel
     throw Error(ErrorCode::ResourceExhausted, kernel,
                 std::to_string(count) + " " + what + ", a client launches at most " + std::to_string(limit));
   }
+}
+
+std::string hex_of(cuda::DevicePtr pointer) {
+  std::ostringstream text;
+  text << "0x" << std::hex << pointer;
+  return text.str();
 }
 
 }  // namespace
@@ -50,6 +58,9 @@ void BoundKernel::Shared::add_launch(const LaunchTemplate& from, const std::vect
     const ParameterIndex at{launches.size(), to.parameters++};
     if (parameter.source == ParameterSource::Value) {
       to.passed.push_back({at.parameter, -1});
+    } else if (parameter.source == ParameterSource::TensorMap) {
+      maps.push_back(number_of(parameter, at));
+      to.passed.push_back({at.parameter, static_cast<int>(maps.back()), static_cast<int>(maps.size()) - 1});
     } else if (parameter.source != ParameterSource::Symbol) {
       to.passed.push_back({at.parameter, static_cast<int>(number_of(parameter, at))});
     } else if (parameter.role == Role::In) {
@@ -92,6 +103,7 @@ bool BoundKernel::Shared::compute(std::span<const std::int64_t> dims, Numbers& n
   if (!rule->evaluate(dims, numbers.values)) {
     return false;
   }
+  numbers.maps.resize(maps.size());
   for (std::size_t i = 0; i < launches.size(); ++i) {
     numbers.shapes[i] = rule->program().shape(i, numbers.values.span());
     if (!numbers.shapes[i].left_out()) {
@@ -111,6 +123,9 @@ void BoundKernel::Shared::compute(std::size_t launch, Numbers& numbers) const {
       numbers.computed[to.first + passed.index] =
           pack_number(parameters[passed.index].type,
                       program.parameter_number(launch, passed.index, numbers.values.span()));
+    } else if (passed.map >= 0) {
+      numbers.maps[static_cast<std::size_t>(passed.map)] =
+          program.tensor_map(launch, passed.index, numbers.values.span());
     }
   }
   for (const Copied& copied : to.copied) {
@@ -176,13 +191,76 @@ void BoundKernel::Shared::copy(const Launch& launch, const Numbers& numbers, con
   }
 }
 
+std::shared_ptr<const BoundKernel::Descriptors> BoundKernel::Shared::describe(const Numbers& numbers,
+                                                                              const Packed& packed) const {
+  auto made = std::make_shared<Descriptors>();
+  for (const std::size_t argument : maps) {
+    made->buffers.push_back({argument, 0});
+  }
+  made->maps.resize(maps.size());
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    for (const Passed& passed : launches[i].passed) {
+      if (passed.map < 0 || numbers.shapes[i].left_out()) {
+        continue;
+      }
+      const auto map = static_cast<std::size_t>(passed.map);
+      auto& [argument, pointer] = made->buffers[map];
+      pointer = std::bit_cast<cuda::DevicePtr>(packed[argument]);
+      made->maps[map] = encode(module->api(), numbers.maps[map], pointer, arguments[argument].name);
+    }
+  }
+  return made;
+}
+
+bool BoundKernel::Shared::has_buffers(const Descriptors& descriptors, const Packed& packed) const {
+  return std::ranges::all_of(descriptors.buffers, [&](const CapturedBuffer& buffer) {
+    return buffer.pointer == 0 || buffer.pointer == std::bit_cast<cuda::DevicePtr>(packed[buffer.argument]);
+  });
+}
+
+bool BoundKernel::Shared::is_capturing(cuda::Stream stream) const {
+  constexpr int kActive = 1;
+  int status = 0;
+  return module->api().stream_is_capturing(stream, &status) == cuda::Result::Success && status == kActive;
+}
+
+// A launch of the prepared problem leaves out what the launch before it left out.
+std::shared_ptr<const BoundKernel::Descriptors> BoundKernel::Shared::describe(const Numbers& numbers,
+                                                                              const Packed& packed,
+                                                                              Kept& kept, bool captures,
+                                                                              AfterCapture after) const {
+  const std::lock_guard lock(kept.mutex);
+  if (after == AfterCapture::SameBuffers && kept.captured) {
+    for (const auto& [argument, pointer] : kept.captured->buffers) {
+      const auto given = std::bit_cast<cuda::DevicePtr>(packed[argument]);
+      if (pointer != 0 && pointer != given) {
+        throw Error(ErrorCode::FailedPrecondition, "argument " + arguments[argument].name,
+                    hex_of(given) + " was given, and a CUDA graph holds the tensor map of " +
+                        hex_of(pointer) +
+                        ", which it was captured with: prepare another launch for other buffers");
+      }
+    }
+  }
+  if (!kept.last || !has_buffers(*kept.last, packed)) {
+    kept.last = describe(numbers, packed);
+  }
+  if (captures) {
+    kept.captured = kept.last;
+  }
+  return kept.last;
+}
+
 void BoundKernel::Shared::start(std::size_t launch, const Numbers& numbers, const Packed& packed,
-                                cuda::Stream stream) const {
+                                const Descriptors* descriptors, cuda::Stream stream) const {
   const Launch& from = launches[launch];
   copy(from, numbers, packed, stream);
   std::array<void*, kMaxParameters> pointers;  // NOLINT: as many as the kernel has parameters
   for (std::size_t p = 0; p < from.passed.size(); ++p) {
-    const auto& [index, argument] = from.passed[p];
+    const auto& [index, argument, map] = from.passed[p];
+    if (map >= 0) {
+      pointers[p] = const_cast<cuda::TensorMap*>(&descriptors->maps[static_cast<std::size_t>(map)]);
+      continue;
+    }
     const ParameterBytes& bytes =
         argument < 0 ? numbers.computed[from.first + index] : packed[static_cast<std::size_t>(argument)];
     pointers[p] = const_cast<std::byte*>(bytes.data());  // the driver reads them
@@ -196,7 +274,7 @@ void BoundKernel::Shared::start(std::size_t launch, const Numbers& numbers, cons
 
 // Every argument is packed, and so checked, before the first launch.
 void BoundKernel::Shared::launch(const Numbers& numbers, std::span<const ArgumentValue> given,
-                                 cuda::Stream stream) const {
+                                 cuda::Stream stream, Kept* kept, AfterCapture after) const {
   if (given.size() != arguments.size()) {
     throw Error(ErrorCode::InvalidArgument, "arguments",
                 std::to_string(given.size()) + " are given, " + rule->kernel() + " takes " +
@@ -204,9 +282,14 @@ void BoundKernel::Shared::launch(const Numbers& numbers, std::span<const Argumen
   }
   const Packed packed = pack(numbers, given);
   const CubinModule::Current current(*module);
+  std::shared_ptr<const Descriptors> descriptors;
+  if (!maps.empty()) {
+    descriptors =
+        kept ? describe(numbers, packed, *kept, is_capturing(stream), after) : describe(numbers, packed);
+  }
   for (std::size_t i = 0; i < launches.size(); ++i) {
     if (!numbers.shapes[i].left_out()) {
-      start(i, numbers, packed, stream);
+      start(i, numbers, packed, descriptors.get(), stream);
     }
   }
 }
@@ -240,11 +323,23 @@ std::optional<PreparedLaunch> BoundKernel::prepare(std::span<const std::int64_t>
   PreparedLaunch prepared;
   prepared.shared_ = shared_;
   prepared.numbers_ = std::move(numbers);
+  prepared.kept_ = shared_->maps.empty() ? nullptr : std::make_shared<Kept>();
   return prepared;
 }
 
-void PreparedLaunch::launch(std::span<const ArgumentValue> arguments, cuda::Stream stream) const {
-  shared_->launch(*numbers_, arguments, stream);
+void PreparedLaunch::launch(std::span<const ArgumentValue> arguments, cuda::Stream stream,
+                            AfterCapture after) const {
+  shared_->launch(*numbers_, arguments, stream, kept_.get(), after);
+}
+
+std::vector<CapturedBuffer> PreparedLaunch::captured() const {
+  if (!kept_) {
+    return {};
+  }
+  const std::lock_guard lock(kept_->mutex);
+  auto buffers = kept_->captured ? kept_->captured->buffers : std::vector<CapturedBuffer>();
+  std::erase_if(buffers, [](const CapturedBuffer& buffer) { return buffer.pointer == 0; });  // left out
+  return buffers;
 }
 
 }  // namespace cubind

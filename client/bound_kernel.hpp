@@ -1,9 +1,12 @@
 // A loaded kernel with numbered arguments: its launches compare no names, take no lock and allocate nothing.
+// Only with tensor maps, a launch that is not prepared allocates, and a prepared one takes a lock and
+// allocates where its pointers differ from those of the launch before.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +20,20 @@
 namespace cubind {
 
 class PreparedLaunch;
+
+/// A buffer whose tensor map a CUDA graph holds.
+struct CapturedBuffer {
+  std::size_t argument = 0;  // its number
+  cuda::DevicePtr pointer = 0;
+  bool operator==(const CapturedBuffer&) const = default;
+};
+
+/// What a launch does whose kernel has tensor maps and that was captured before with other buffers: a graph
+/// keeps the 128 bytes of a tensor map, and with them the pointer.
+enum class AfterCapture : std::uint8_t {
+  SameBuffers,  // throws Error(FailedPrecondition) at the argument's name
+  AnyBuffers,   // launches: the caller knows what the graph holds
+};
 
 /// Cheap to copy, immutable, safe on many threads.
 class BoundKernel {
@@ -65,6 +82,7 @@ class BoundKernel {
   struct Passed {
     std::size_t index = 0;  // its index in the launch
     int argument = -1;      // the argument's number; -1: the parameter is computed
+    int map = -1;           // the number of the argument's tensor map; -1: the argument itself is passed
   };
   // An argument whose content is copied to a variable before the launch. Its size in bytes is in
   // Numbers::computed.
@@ -85,14 +103,27 @@ class BoundKernel {
     RuleValues values;
     std::array<LaunchShape, kMaxLaunches> shapes;
     std::array<ParameterBytes, kMaxParameters> computed;  // NOLINT: only values that launches read are set
+    std::vector<TensorMap> maps;                          // by their numbers
   };
   using Packed = std::array<ParameterBytes, kMaxParameters>;  // by the arguments' numbers
+  // By the numbers of the tensor maps; those of launches that are left out are not set.
+  struct Descriptors {
+    std::vector<CapturedBuffer> buffers;
+    std::vector<cuda::TensorMap> maps;
+  };
+  // What a prepared launch keeps of its tensor maps: the descriptors of the last launch, and of the last one
+  // that was captured.
+  struct Kept {
+    std::mutex mutex;
+    std::shared_ptr<const Descriptors> last, captured;  // guarded by mutex
+  };
   struct Shared {
     std::shared_ptr<const Rule> rule;
     std::shared_ptr<CubinModule> module;
     std::vector<Parameter> arguments;
     std::vector<ParameterIndex> first_uses;  // of the arguments
     std::vector<Launch> launches;
+    std::vector<std::size_t> maps;  // of each tensor map: the number of its buffer's argument
 
     void add_launch(const LaunchTemplate& from, const std::vector<std::string>& symbols);
     std::size_t number_of(const ParameterTemplate& parameter, ParameterIndex at);
@@ -101,8 +132,15 @@ class BoundKernel {
     void compute(std::size_t launch, Numbers& numbers) const;
     Packed pack(const Numbers& numbers, std::span<const ArgumentValue> given) const;
     void copy(const Launch& launch, const Numbers& numbers, const Packed& packed, cuda::Stream stream) const;
-    void start(std::size_t launch, const Numbers& numbers, const Packed& packed, cuda::Stream stream) const;
-    void launch(const Numbers& numbers, std::span<const ArgumentValue> given, cuda::Stream stream) const;
+    void start(std::size_t launch, const Numbers& numbers, const Packed& packed,
+               const Descriptors* descriptors, cuda::Stream stream) const;
+    void launch(const Numbers& numbers, std::span<const ArgumentValue> given, cuda::Stream stream,
+                Kept* kept = nullptr, AfterCapture after = AfterCapture::AnyBuffers) const;
+    std::shared_ptr<const Descriptors> describe(const Numbers& numbers, const Packed& packed) const;
+    std::shared_ptr<const Descriptors> describe(const Numbers& numbers, const Packed& packed, Kept& kept,
+                                                bool captures, AfterCapture after) const;
+    bool has_buffers(const Descriptors& descriptors, const Packed& packed) const;
+    bool is_capturing(cuda::Stream stream) const;
     ParameterBytes pack(std::size_t argument, const ArgumentValue& value, const Numbers& numbers) const;
     std::uint64_t extent_of(std::size_t argument, const RuleValues& values) const;
   };
@@ -110,16 +148,22 @@ class BoundKernel {
   std::shared_ptr<const Shared> shared_;
 };
 
-/// Cheap to copy, immutable, safe on many threads.
+/// Cheap to copy, safe on many threads. Copies share what they hold of tensor maps.
 class PreparedLaunch {
  public:
   /// Like BoundKernel::launch() for the prepared dims.
-  void launch(std::span<const ArgumentValue> arguments, cuda::Stream stream) const;
+  void launch(std::span<const ArgumentValue> arguments, cuda::Stream stream,
+              AfterCapture after = AfterCapture::SameBuffers) const;
+
+  /// The buffers whose tensor maps the last captured launch holds, once for each map; empty if none was
+  /// captured.
+  std::vector<CapturedBuffer> captured() const;
 
  private:
   friend class BoundKernel;
   std::shared_ptr<const BoundKernel::Shared> shared_;
   std::shared_ptr<const BoundKernel::Numbers> numbers_;
+  std::shared_ptr<BoundKernel::Kept> kept_;  // null: the kernel has no tensor maps
 };
 
 }  // namespace cubind

@@ -39,7 +39,8 @@ const Answer& LoadedKernel::answer() const { return impl_->answer; }
 const BoundKernel& LoadedKernel::bound() const { return impl_->bound; }
 
 void LoadedKernel::launch(const Arguments& arguments, cuda::Stream stream) const {
-  impl_->prepared.launch(number_arguments(impl_->bound.arguments(), arguments), stream);
+  impl_->prepared.launch(number_arguments(impl_->bound.arguments(), arguments), stream,
+                         AfterCapture::AnyBuffers);
 }
 
 void LoadedKernel::launch(const Problem& problem, const Arguments& arguments, cuda::Stream stream) const {

@@ -53,7 +53,7 @@ void take_enumerator(pbf_reader& from, std::initializer_list<To> known, const ch
 
 void take(pbf_reader& from, ParameterSource& to) {
   using enum ParameterSource;
-  take_enumerator(from, {Buffer, Value, Caller, Symbol}, "source", to);
+  take_enumerator(from, {Buffer, Value, Caller, Symbol, TensorMap}, "source", to);
 }
 
 void take(pbf_reader& from, Role& to) {
@@ -142,10 +142,24 @@ void take(pbf_reader& from, Configuration& to) {
   refuse_twice(to.values);
 }
 
+void take(pbf_reader& from, TensorMapType& to) {
+  const std::uint64_t number = from.get_uint64();
+  if (number > static_cast<std::uint64_t>(TensorMapType::Tf32Ftz)) {
+    refuse("tensor_map.type", std::to_string(number) + " is not known");
+  }
+  to = static_cast<TensorMapType>(number);
+}
+
+void take(pbf_reader& from, TensorMapTemplate& to) {
+  to.modes.clear();
+  read(view_of(from), Field{1, to.argument}, Field{2, to.type}, Field{3, to.nan_fill}, Field{4, to.sizes},
+       Field{5, to.strides}, Field{6, to.box}, Field{7, to.element_strides}, Field{8, to.modes});
+}
+
 void take(pbf_reader& from, ParameterTemplate& to) {
   read(view_of(from), Field{1, to.name}, Field{2, to.source}, Field{3, to.type}, Field{4, to.role},
        Field{5, to.extent}, Field{6, to.align_bytes}, Field{7, to.value}, Field{8, to.shape},
-       Field{9, to.variable}, Field{10, to.symbol});
+       Field{9, to.variable}, Field{10, to.symbol}, Field{11, to.tensor_map});
 }
 
 void take(pbf_reader& from, LaunchAttributes& to) {

@@ -37,6 +37,7 @@
     X(occupancy_max_active_blocks, cuOccupancyMaxActiveBlocksPerMultiprocessor, (int*, Function, int, std::size_t)) \
     X(launch_kernel, cuLaunchKernel, (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**)) \
     X(launch_kernel_ex, cuLaunchKernelEx, (const LaunchConfig*, Function, void**, void**)) \
+    X(tensor_map_encode_tiled, cuTensorMapEncodeTiled, (TensorMap*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*, const std::uint32_t*, const std::uint32_t*, int, int, int, int)) \
     X(mem_get_info, cuMemGetInfo_v2, (std::size_t*, std::size_t*)) \
     X(mem_alloc, cuMemAlloc_v2, (DevicePtr*, std::size_t)) \
     X(mem_free, cuMemFree_v2, (DevicePtr)) \
@@ -56,6 +57,7 @@
     X(stream_query, cuStreamQuery, (Stream)) \
     X(stream_synchronize, cuStreamSynchronize, (Stream)) \
     X(stream_wait_value32, cuStreamWaitValue32_v2, (Stream, DevicePtr, std::uint32_t, unsigned)) \
+    X(stream_is_capturing, cuStreamIsCapturing, (Stream, int*)) \
     X(stream_begin_capture, cuStreamBeginCapture_v2, (Stream, int)) \
     X(stream_end_capture, cuStreamEndCapture, (Stream, Graph*)) \
     X(graph_instantiate, cuGraphInstantiateWithFlags, (GraphExec*, Graph, unsigned long long)) \

@@ -103,6 +103,11 @@ enum class LaunchAttributeId : int {
   Priority = 8,
 };
 
+/// CUtensorMap, aligned as by CUDA 13; CUDA 12 asks for 64 bytes.
+struct alignas(128) TensorMap {
+  std::uint64_t opaque[16];
+};
+
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDefault = 0;
 inline constexpr unsigned kEventDisableTiming = 2;

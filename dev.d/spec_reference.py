@@ -27,6 +27,7 @@ SECTIONS = [
     ("a buffer", "definitions/buffer", "buffer"),
     ("a fill", "definitions/fill/anyOf/1", "fill"),
     ("a scalar", "definitions/scalar", "scalar"),
+    ("a tensor map", "definitions/tensor_map", "tensor_map"),
     ("a launch", "definitions/launch", "launch"),
     ("reference", "properties/reference/anyOf/2", None),
     ("tolerance", "definitions/tolerance", "tolerance"),

@@ -22,7 +22,11 @@ void put(KeyEncoder& key, const ParameterTemplate& parameter) {
       .field("align", parameter.align_bytes)
       .field("value", parameter.value);
   put(key, "shape", parameter.shape);
-  key.field("variable", parameter.variable).field("symbol", parameter.symbol).end();
+  key.field("variable", parameter.variable).field("symbol", parameter.symbol);
+  if (parameter.source == ParameterSource::TensorMap) {
+    put_tensor_map(key, parameter.tensor_map);
+  }
+  key.end();
 }
 
 void put(KeyEncoder& key, const LaunchTemplate& launch) {
@@ -41,6 +45,17 @@ void put(KeyEncoder& key, const LaunchTemplate& launch) {
 }
 
 }  // namespace
+
+void put_tensor_map(KeyEncoder& key, const TensorMapTemplate& map) {
+  key.begin("tensor_map")
+      .field("argument", map.argument)
+      .field("type", to_string(map.type))
+      .field("nan_fill", map.nan_fill);
+  for (const auto& [tag, list] : kTensorMapLists) {
+    put(key, tag, map.*list);
+  }
+  key.end();
+}
 
 void put_attributes(KeyEncoder& key, const LaunchAttributes& attributes) {
   if (attributes != LaunchAttributes{}) {

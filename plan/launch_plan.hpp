@@ -14,6 +14,7 @@
 
 #include "plan/dtype.hpp"
 #include "plan/problem.hpp"
+#include "plan/tensor_map.hpp"
 
 namespace cubind {
 
@@ -34,16 +35,17 @@ enum class ParameterSource : std::uint8_t {
   Caller,  // a number from the caller
   Symbol,  // the content of a variable, not a parameter of the kernel. Role In: the caller's device memory is
            // copied to it before the launch. Scratch: it keeps the kernels' writes
+  TensorMap,  // the caller's device memory, which the kernel gets as a descriptor of 128 bytes
 };
 
 /// Whether an argument of this source has elements, an extent and a role.
 constexpr bool is_buffer(ParameterSource source) {
-  return source == ParameterSource::Buffer || source == ParameterSource::Symbol;
+  return source != ParameterSource::Value && source != ParameterSource::Caller;
 }
 
 /// One argument of a launch with its evaluated numbers.
 struct Parameter {
-  std::string name;
+  std::string name;  // source TensorMap: the buffer's
   ParameterSource source = ParameterSource::Buffer;
   DType type = DType::F32;
   Role role = Role::None;
@@ -52,7 +54,8 @@ struct Parameter {
   std::int64_t value = 0;                // source Value; converted to `type` at launch
   std::vector<std::int64_t> shape = {};  // buffers: the axes, outermost first; empty if the spec has none
   std::string variable = {};             // source Symbol: the name expression with every placeholder replaced
-  std::string symbol = {};  // source Symbol: the lowered name in the cubin; empty before compiling
+  std::string symbol = {};    // source Symbol: the lowered name in the cubin; empty before compiling
+  TensorMap tensor_map = {};  // source TensorMap
   bool operator==(const Parameter&) const = default;
 };
 
@@ -94,6 +97,7 @@ struct ParameterTemplate {
   std::vector<std::string> shape =
       {};  // expressions: their product is the extent; empty: the spec gives none
   std::string variable = {}, symbol = {};  // as in Parameter
+  TensorMapTemplate tensor_map = {};       // source TensorMap
   bool operator==(const ParameterTemplate&) const = default;
 };
 

@@ -43,6 +43,9 @@ PlanProgram::CheckName PlanProgram::check_name(std::size_t check) const {
               "at most the " + std::to_string(shared_limit_) + " bytes of shared memory of a block"};
     case Check::Kind::Parameter:
       return {launches_[named.launch].parameters[named.index].where, "a value that its type holds"};
+    case Check::Kind::TensorMap:
+      return {launches_[named.launch].parameters[named.index].map->where,
+              "a tensor map within its buffer and the limits of TMA"};
   }
   throw Error(ErrorCode::Internal, "plan", "unknown kind of check");
 }
@@ -63,6 +66,8 @@ bool PlanProgram::check_holds(const Check& check, Values values, std::string* wh
       return shared_holds(check.launch, values, why);
     case Check::Kind::Parameter:
       return parameter_holds(check, values, why);
+    case Check::Kind::TensorMap:
+      return tensor_map_holds(check, values, why);
   }
   throw Error(ErrorCode::Internal, "plan", "unknown kind of check");
 }
@@ -164,6 +169,22 @@ bool PlanProgram::parameter_holds(const Check& check, Values values, std::string
   return does_not_fit(why, [&] {
     return bound.where + ": " + std::to_string(value) + " does not fit " + std::string(to_string(from.type)) +
            " (" + quoted(from.value) + ")";
+  });
+}
+
+bool PlanProgram::tensor_map_holds(const Check& check, Values values, std::string* why) const {
+  const BoundLaunch& bound = launches_[check.launch];
+  if (has_zero(evaluate_axes(bound.grid, bound.where, "/grid", values))) {
+    return true;
+  }  // never launched
+  const ParameterTemplate& from = template_.launches[check.launch].parameters[check.index];
+  const std::int64_t bytes = parameter_number(check.launch, check.index, values);
+  const auto fault =
+      tensor_map_fault(tensor_map(check.launch, check.index, values),
+                       {static_cast<std::uint64_t>(bytes), from.align_bytes}, compute_capability_);
+  return !fault || does_not_fit(why, [&] {
+    const std::string& where = bound.parameters[check.index].map->where;
+    return where + (fault->key.empty() ? "" : "/" + fault->key) + ": " + fault->cause;
   });
 }
 

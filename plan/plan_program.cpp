@@ -1,6 +1,7 @@
 #include "plan/plan_program.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/refuse.hpp"
@@ -101,6 +102,37 @@ std::vector<BoundExpression> PlanProgram::bind_axes(const std::vector<std::strin
   return bound;
 }
 
+PlanProgram::BoundTensorMap PlanProgram::bind(const TensorMapTemplate& map) const {
+  BoundTensorMap bound{{}, "/arguments/" + map.argument};
+  if (const auto fault = tensor_map_fault(map)) {
+    refuse(bound.where + "/" + fault->key, fault->cause);
+  }
+  for (std::size_t list = 0; list < bound.lists.size(); ++list) {
+    const std::vector<std::string>& texts = map.*kTensorMapLists[list].second;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      bound.lists[list].push_back(bind(texts[i], bound.where + "/" + tensor_map_key(list, i)));
+    }
+  }
+  return bound;
+}
+
+PlanProgram::BoundParameter PlanProgram::bind(const ParameterTemplate& parameter) const {
+  const bool buffer = is_buffer(parameter.source);
+  BoundParameter to;
+  to.where = "/arguments/" + parameter.name + (buffer ? "/extent" : "/expr");
+  if (parameter.source != ParameterSource::Caller) {
+    to.expression = bind(buffer ? parameter.extent : parameter.value, to.where);
+  }
+  to.shape_where = "/arguments/" + parameter.name + "/shape";
+  for (std::size_t i = 0; i < parameter.shape.size(); ++i) {
+    to.shape.push_back(bind(parameter.shape[i], to.shape_where + "/" + std::to_string(i)));
+  }
+  if (parameter.source == ParameterSource::TensorMap) {
+    to.map = bind(parameter.tensor_map);
+  }
+  return to;
+}
+
 void PlanProgram::bind_launch(std::size_t index) {
   const LaunchTemplate& from = template_.launches[index];
   BoundLaunch bound;
@@ -112,17 +144,7 @@ void PlanProgram::bind_launch(std::size_t index) {
   }
   bound.shared_bytes.push_back(bind(from.shared_bytes, bound.where + "/shared_bytes"));
   for (const ParameterTemplate& parameter : from.parameters) {
-    const bool buffer = is_buffer(parameter.source);
-    BoundParameter to;
-    to.where = "/arguments/" + parameter.name + (buffer ? "/extent" : "/expr");
-    if (parameter.source != ParameterSource::Caller) {
-      to.expression = bind(buffer ? parameter.extent : parameter.value, to.where);
-    }
-    to.shape_where = "/arguments/" + parameter.name + "/shape";
-    for (std::size_t i = 0; i < parameter.shape.size(); ++i) {
-      to.shape.push_back(bind(parameter.shape[i], to.shape_where + "/" + std::to_string(i)));
-    }
-    bound.parameters.push_back(std::move(to));
+    bound.parameters.push_back(bind(parameter));
   }
   launches_.push_back(std::move(bound));
 }
@@ -132,15 +154,20 @@ void PlanProgram::add_launch_checks(std::size_t launch) {
   add_check(Check::Kind::Shape, launch, 0, {bound.grid, bound.block, bound.cluster});
   add_check(Check::Kind::Shared, launch, 0, {bound.grid, bound.shared_bytes});
   for (std::size_t i = 0; i < bound.parameters.size(); ++i) {
-    const auto& [expression, shape, where, shape_where] = bound.parameters[i];
+    const auto& [expression, shape, where, shape_where, map] = bound.parameters[i];
     if (expression) {
       add_check(Check::Kind::Parameter, launch, i, {std::span(&*expression, 1), shape});
+    }
+    if (map) {
+      std::vector<std::span<const BoundExpression>> all(map->lists.begin(), map->lists.end());
+      all.insert(all.end(), {bound.grid, std::span(&*expression, 1)});
+      add_check(Check::Kind::TensorMap, launch, i, std::move(all));
     }
   }
 }
 
 void PlanProgram::add_check(Check::Kind kind, std::size_t launch, std::size_t index,
-                            std::initializer_list<std::span<const BoundExpression>> expressions) {
+                            std::vector<std::span<const BoundExpression>> expressions) {
   Check check{kind, launch, index, {}};
   for (const auto& group : expressions) {
     for (const BoundExpression& expression : group) {
@@ -167,16 +194,22 @@ void PlanProgram::set_configuration(const Configuration& configuration,
 }
 
 void PlanProgram::fix(Values values, const std::vector<bool>& varying) {
+  const auto fix_all = [&](std::vector<BoundExpression>& expressions) {
+    for (BoundExpression& expression : expressions) {
+      fix(expression, values, varying);
+    }
+  };
   for (std::size_t i = 0; i < launches_.size(); ++i) {
     BoundLaunch& bound = launches_[i];
     for (auto* axes : {&bound.grid, &bound.block, &bound.shared_bytes, &bound.cluster}) {
-      for (BoundExpression& expression : *axes) {
-        fix(expression, values, varying);
-      }
+      fix_all(*axes);
     }
     for (BoundParameter& parameter : bound.parameters) {
       if (parameter.expression) {
         fix(*parameter.expression, values, varying);
+      }
+      if (parameter.map) {
+        std::ranges::for_each(parameter.map->lists, fix_all);
       }
     }
     bound.shared_fits = bound.shared_bytes[0].slots().empty() &&
@@ -207,6 +240,36 @@ std::int64_t PlanProgram::parameter_number(std::size_t launch, std::size_t index
   return is_buffer(from.source) ? checked_bytes(value, from.type, bound.where) : value;
 }
 
+// Strides that are not given leave no gaps; where they overflow, no check holds.
+TensorMap PlanProgram::tensor_map(std::size_t launch, std::size_t index, Values values) const {
+  const TensorMapTemplate& from = template_.launches[launch].parameters[index].tensor_map;
+  const BoundTensorMap& bound = *launches_[launch].parameters[index].map;
+  const auto number = [&](TensorMapList list, std::size_t i) {
+    try {
+      return bound.lists[list][i].evaluate(values);
+    } catch (const ExpressionError& error) {
+      refuse(bound.where + "/" + tensor_map_key(list, i), error.what());
+    }
+  };
+  TensorMap to{from.argument, from.type, from.nan_fill, static_cast<std::uint32_t>(from.sizes.size())};
+  std::int64_t dense = static_cast<std::int64_t>(size_of(from.type));
+  for (std::size_t axis = 0; axis < to.axes; ++axis) {
+    to.sizes[axis] = number(kSizes, axis);
+    to.box[axis] = number(kBox, axis);
+    to.element_strides[axis] = from.element_strides.empty() ? 1 : number(kElementStrides, axis);
+    if (axis + 1 < to.axes) {
+      if (__builtin_mul_overflow(dense, to.sizes[axis], &dense)) {
+        dense = std::numeric_limits<std::int64_t>::max();
+      }
+      to.strides[axis] = from.strides.empty() ? dense : number(kStrides, axis);
+    }
+  }
+  to.swizzle = number(kModes, 0);
+  to.interleave = number(kModes, 1);
+  to.l2_promotion = number(kModes, 2);
+  return to;
+}
+
 Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values values) const {
   const ParameterTemplate& from = template_.launches[launch].parameters[index];
   const BoundParameter& bound = launches_[launch].parameters[index];
@@ -217,6 +280,9 @@ Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values v
   if (is_buffer(from.source)) {
     to.extent_bytes = static_cast<std::uint64_t>(number);
     to.shape = evaluate_shape(bound.shape, bound.shape_where, values);
+    if (bound.map) {
+      to.tensor_map = tensor_map(launch, index, values);
+    }
   } else {
     to.value = number;
   }

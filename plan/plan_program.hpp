@@ -6,7 +6,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -75,6 +74,8 @@ class PlanProgram {
   LaunchShape shape(std::size_t launch, std::span<const std::int64_t> values) const {
     return shape(launch, values, false);
   }
+  /// A parameter of source TensorMap.
+  TensorMap tensor_map(std::size_t launch, std::size_t index, std::span<const std::int64_t> values) const;
   /// A buffer's extent in bytes, the value of what the plan computes, 0 for a caller's scalar.
   std::int64_t parameter_number(std::size_t launch, std::size_t index,
                                 std::span<const std::int64_t> values) const;
@@ -85,10 +86,15 @@ class PlanProgram {
   using Values = std::span<const std::int64_t>;
   using Axes = std::array<std::int64_t, 3>;
 
+  struct BoundTensorMap {
+    std::array<std::vector<BoundExpression>, std::size(kTensorMapLists)> lists;
+    std::string where;
+  };
   struct BoundParameter {
     std::optional<BoundExpression> expression;  // extent or value; absent for a caller's scalar
     std::vector<BoundExpression> shape;         // empty: the spec gives none
     std::string where, shape_where;
+    std::optional<BoundTensorMap> map = {};
   };
   struct BoundLaunch {
     std::vector<BoundExpression> grid, block, shared_bytes;  // one to three, one to three, one
@@ -98,7 +104,7 @@ class PlanProgram {
     std::string where;
   };
   struct Check {
-    enum class Kind : std::uint8_t { Constraint, Shape, Shared, Parameter };
+    enum class Kind : std::uint8_t { Constraint, Shape, Shared, Parameter, TensorMap };
     Kind kind = Kind::Constraint;
     std::size_t launch = 0;
     std::size_t index = 0;  // of the constraint or parameter
@@ -110,12 +116,14 @@ class PlanProgram {
   BoundExpression bind(const std::string& text, const std::string& where) const;
   std::vector<BoundExpression> bind_axes(const std::vector<std::string>& texts,
                                          const std::string& where) const;
+  BoundTensorMap bind(const TensorMapTemplate& map) const;
+  BoundParameter bind(const ParameterTemplate& parameter) const;
   void bind_launch(std::size_t index);
   void fix(BoundExpression& expression, std::span<const std::int64_t> values,
            const std::vector<bool>& varying) const;
   void add_launch_checks(std::size_t launch);
   void add_check(Check::Kind kind, std::size_t launch, std::size_t index,
-                 std::initializer_list<std::span<const BoundExpression>> expressions);
+                 std::vector<std::span<const BoundExpression>> expressions);
 
   /// Each says whether the check holds and, if it does not and `why` is given, why.
   bool constraint_holds(std::size_t index, Values values, std::string* why) const;
@@ -123,6 +131,7 @@ class PlanProgram {
   bool cluster_holds(const BoundLaunch& bound, const Axes& grid, Values values, std::string* why) const;
   bool shared_holds(std::size_t launch, Values values, std::string* why) const;
   bool parameter_holds(const Check& check, Values values, std::string* why) const;
+  bool tensor_map_holds(const Check& check, Values values, std::string* why) const;
   bool check_holds(const Check& check, Values values, std::string* why) const;
   std::string bindings(const Check& check, Values values) const;
   bool extent_holds(const BoundParameter& bound, const ParameterTemplate& from, Values values,

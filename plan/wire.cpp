@@ -1,5 +1,6 @@
 #include "plan/wire.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -67,6 +68,8 @@ v1::Parameter::Source source_to_wire(ParameterSource source) {
       return v1::Parameter::CALLER;
     case ParameterSource::Symbol:
       return v1::Parameter::SYMBOL;
+    case ParameterSource::TensorMap:
+      return v1::Parameter::TENSOR_MAP;
   }
   throw Error(ErrorCode::Internal, "source", "unknown value");
 }
@@ -81,6 +84,8 @@ ParameterSource source_from_wire(v1::Parameter::Source source, const std::string
       return ParameterSource::Caller;
     case v1::Parameter::SYMBOL:
       return ParameterSource::Symbol;
+    case v1::Parameter::TENSOR_MAP:
+      return ParameterSource::TensorMap;
     default:
       refuse_unknown(field, "source", static_cast<int>(source));
   }
@@ -103,6 +108,46 @@ DType scalar_type_from_wire(std::string_view from, std::string_view field) {
   return type ? *type : dtype_from_wire(from, field);
 }
 
+void tensor_map_to_wire(const TensorMap& from, v1::TensorMap& to) {
+  to.set_argument(from.argument);
+  to.set_type(static_cast<std::uint32_t>(from.type));
+  to.set_nan_fill(from.nan_fill);
+  const auto add = [&](const TensorMap::Axes& axes, auto& list, std::uint32_t count) {
+    list.Assign(axes.begin(), axes.begin() + count);
+  };
+  add(from.sizes, *to.mutable_sizes(), from.axes);
+  add(from.strides, *to.mutable_strides(), from.axes - 1);
+  add(from.box, *to.mutable_box(), from.axes);
+  add(from.element_strides, *to.mutable_element_strides(), from.axes);
+  for (const std::int64_t mode : {from.swizzle, from.interleave, from.l2_promotion}) {
+    to.add_modes(mode);
+  }
+}
+
+TensorMap tensor_map_from_wire(const v1::TensorMap& from, const std::string& field) {
+  TensorMap to{from.argument(), TensorMapType(from.type()), from.nan_fill(),
+               static_cast<std::uint32_t>(from.sizes_size())};
+  if (from.type() > static_cast<std::uint32_t>(TensorMapType::Tf32Ftz) || to.axes < 1 ||
+      to.axes > kMaxTensorMapAxes || from.modes_size() != 3) {
+    refuse(field, "is no tensor map");
+  }
+  const auto take = [&](const auto& list, TensorMap::Axes& axes, std::uint32_t count) {
+    if (static_cast<std::uint32_t>(list.size()) != count) {
+      refuse(field,
+             "a list has " + std::to_string(list.size()) + " numbers, expected " + std::to_string(count));
+    }
+    std::ranges::copy(list, axes.begin());
+  };
+  take(from.sizes(), to.sizes, to.axes);
+  take(from.strides(), to.strides, to.axes - 1);
+  take(from.box(), to.box, to.axes);
+  take(from.element_strides(), to.element_strides, to.axes);
+  to.swizzle = from.modes(0);
+  to.interleave = from.modes(1);
+  to.l2_promotion = from.modes(2);
+  return to;
+}
+
 Parameter parameter_from_wire(const v1::Parameter& from, const std::string& field) {
   Parameter to;
   to.name = from.name();
@@ -115,6 +160,9 @@ Parameter parameter_from_wire(const v1::Parameter& from, const std::string& fiel
   to.shape.assign(from.shape().begin(), from.shape().end());
   to.variable = from.variable();
   to.symbol = from.symbol();
+  if (to.source == ParameterSource::TensorMap) {
+    to.tensor_map = tensor_map_from_wire(from.tensor_map(), field + ".tensor_map");
+  }
   return to;
 }
 
@@ -129,6 +177,9 @@ void parameter_to_wire(const Parameter& from, v1::Parameter& to) {
   to.mutable_shape()->Assign(from.shape.begin(), from.shape.end());
   to.set_variable(from.variable);
   to.set_symbol(from.symbol);
+  if (from.source == ParameterSource::TensorMap) {
+    tensor_map_to_wire(from.tensor_map, *to.mutable_tensor_map());
+  }
 }
 
 void parameter_template_to_wire(const ParameterTemplate& from, v1::ParameterTemplate& to) {
@@ -142,6 +193,18 @@ void parameter_template_to_wire(const ParameterTemplate& from, v1::ParameterTemp
   to.mutable_shape()->Assign(from.shape.begin(), from.shape.end());
   to.set_variable(from.variable);
   to.set_symbol(from.symbol);
+  if (from.source == ParameterSource::TensorMap) {
+    const TensorMapTemplate& map = from.tensor_map;
+    v1::TensorMapTemplate& added = *to.mutable_tensor_map();
+    added.set_argument(map.argument);
+    added.set_type(static_cast<std::uint32_t>(map.type));
+    added.set_nan_fill(map.nan_fill);
+    added.mutable_sizes()->Assign(map.sizes.begin(), map.sizes.end());
+    added.mutable_strides()->Assign(map.strides.begin(), map.strides.end());
+    added.mutable_box()->Assign(map.box.begin(), map.box.end());
+    added.mutable_element_strides()->Assign(map.element_strides.begin(), map.element_strides.end());
+    added.mutable_modes()->Assign(map.modes.begin(), map.modes.end());
+  }
 }
 
 void attributes_to_wire(const LaunchAttributes& from, v1::LaunchAttributes& to) {

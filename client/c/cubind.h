@@ -155,7 +155,8 @@ enum {
   CUBIND_BUFFER = 0, /* the caller's device memory */
   CUBIND_VALUE = 1,  /* `value`, computed for this problem */
   CUBIND_SCALAR = 2, /* a number that the caller passes */
-  CUBIND_SYMBOL = 3  /* not a parameter: a variable of the module, to which an input is copied before the launch */
+  CUBIND_SYMBOL = 3, /* not a parameter: a variable of the module, to which an input is copied before the launch */
+  CUBIND_TENSOR_MAP = 4 /* a CUtensorMap of the caller's device memory, which cubind_launch() encodes */
 };
 
 /* cubind_parameter.role */
@@ -219,8 +220,11 @@ CUBIND_API cubind_code cubind_set_integer(cubind_binding* binding, const char* n
 /* Enqueues the launches on the stream (NULL: the default stream), and before each launch the copies of inputs to variables of the
    module. A module has each variable once, so the caller must order launches with different contents on several streams. If an argument
    is missing, an integer does not fit, or an address is NULL or misaligned, launches nothing and returns CUBIND_INVALID_ARGUMENT.
-   Allocates nothing and takes no lock. */
+   Allocates nothing and takes no lock, unless the kernel has tensor maps. Then a CUDA graph that captures the launch holds their
+   buffers: later launches of the binding with others return CUBIND_FAILED_PRECONDITION. Bind again for other buffers. */
 CUBIND_API cubind_code cubind_launch(const cubind_binding* binding, struct CUstream_st* stream);
+/* The buffer whose tensor map a captured launch of the binding holds; NULL: none. */
+CUBIND_API cubind_code cubind_binding_captured(const cubind_binding* binding, const char* name, const void** device_memory);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,8 @@ namespace cubind::c {
 static_assert(CUBIND_BUFFER == static_cast<int>(ParameterSource::Buffer) &&
               CUBIND_VALUE == static_cast<int>(ParameterSource::Value) &&
               CUBIND_SCALAR == static_cast<int>(ParameterSource::Caller) &&
-              CUBIND_SYMBOL == static_cast<int>(ParameterSource::Symbol));
+              CUBIND_SYMBOL == static_cast<int>(ParameterSource::Symbol) &&
+              CUBIND_TENSOR_MAP == static_cast<int>(ParameterSource::TensorMap));
 static_assert(CUBIND_ROLE_NONE == static_cast<int>(Role::None) &&
               CUBIND_ROLE_IN == static_cast<int>(Role::In) &&
               CUBIND_ROLE_OUT == static_cast<int>(Role::Out) &&

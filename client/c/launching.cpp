@@ -58,7 +58,7 @@ cubind_binding make_binding(const LoadedKernel& loaded, std::span<const std::int
   return binding;
 }
 
-void set(cubind_binding* binding, const char* name, const ArgumentValue& value) {
+std::size_t number_of(const cubind_binding* binding, const char* name) {
   const std::vector<Parameter>& arguments = given(binding, "binding").arguments;
   const std::string_view wanted = &given(name, "name");
   const auto found = std::ranges::find(arguments, wanted, &Parameter::name);
@@ -68,7 +68,11 @@ void set(cubind_binding* binding, const char* name, const ArgumentValue& value) 
     throw Error(ErrorCode::InvalidArgument, "argument " + std::string(wanted),
                 "the kernel takes no such argument" + suggestion(std::string(wanted), known));
   }
-  binding->values[static_cast<std::size_t>(found - arguments.begin())] = value;
+  return static_cast<std::size_t>(found - arguments.begin());
+}
+
+void set(cubind_binding* binding, const char* name, const ArgumentValue& value) {
+  binding->values[number_of(binding, name)] = value;
 }
 
 }  // namespace
@@ -135,4 +139,18 @@ cubind_code cubind_set_integer(cubind_binding* binding, const char* name, int64_
 
 cubind_code cubind_launch(const cubind_binding* binding, CUstream_st* stream) {
   return guarded([&] { given(binding, "binding").prepared.launch(binding->values, stream); });
+}
+
+cubind_code cubind_binding_captured(const cubind_binding* binding, const char* name,
+                                    const void** device_memory) {
+  return guarded([&] {
+    const void*& to = given(device_memory, "device_memory");
+    const std::size_t argument = number_of(binding, name);
+    to = nullptr;
+    for (const cubind::CapturedBuffer& buffer : binding->prepared.captured()) {
+      if (buffer.argument == argument) {
+        to = reinterpret_cast<const void*>(buffer.pointer);  // NOLINT: the driver's address
+      }
+    }
+  });
 }

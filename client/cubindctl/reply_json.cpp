@@ -131,6 +131,7 @@ OutputJson json_of(const v1::CheckKernelReply& reply) {
         {"valid_configurations", report.valid()},
         {"configurations", report.total()},
         {"default", json_of(configuration_from_wire(report.first_default(), "first_default"))},
+        {"launches", json_of(plan_from_wire(report.plan(), "plan"))},
         {"thinning", thinning}};
     if (!report.error().empty()) {
       problem["error"] = report.error();

@@ -82,6 +82,12 @@ class Arguments:
     def _pass(self, name: str, value: Any, parameter: Parameter | None) -> None:
         where = f"argument {name}"
         number = is_number(value)
+        if parameter is not None and not (number or parameter.is_pointer or parameter.type):
+            raise InvalidArgumentError(
+                "is no number, the kernel's parameter is of a type of its own. A tensor map needs a spec: "
+                "docs/kernels.md",
+                where,
+            )
         if parameter is not None and parameter.is_pointer == number:
             kind, other = ("a number", "a pointer") if number else ("no number", "one")
             raise InvalidArgumentError(f"is {kind}, the kernel's parameter is {other}", where)

@@ -58,7 +58,9 @@ class BoundKernel:
 
     bound() launches on the current stream of the arrays' library. bound(x2, w2), or bound(x=x2), launches
     with other arrays instead of those bound; they must have the same shapes, types and device, of which
-    only the pointers' alignment is checked. `bound.launch` is the same callable, a little faster.
+    only the pointers' alignment is checked. `bound.launch` is the same callable, a little faster. If the
+    kernel has tensor maps and a CUDA graph captured the launch, other buffers under them are refused with
+    FailedPreconditionError: the graph holds those that `captured` names.
 
     arguments: the names of the arguments, in order. answer: the variant. values: the bound values, in that
     order.
@@ -76,6 +78,12 @@ class BoundKernel:
 
     def __call__(self, *arguments: Any, **named: Any) -> None:
         self.launch(*arguments, **named)
+
+    @property
+    def captured(self) -> dict[str, int]:
+        """The addresses of the buffers whose tensor maps the last capture of this launch into a CUDA graph
+        holds, by argument. Empty for a kernel without tensor maps, whose graphs hold plain addresses."""
+        return self.launch.__self__.captured()  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
         return f"cubind.BoundKernel({self.answer.kernel}, {self.answer.problem})"

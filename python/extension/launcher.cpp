@@ -71,7 +71,22 @@ PyObject* call(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObjec
 
 PyMethodDef call_definition = {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)),
                                METH_FASTCALL | METH_KEYWORDS, "Launches the kernel."};
-PyMethodDef no_methods[] = {{nullptr, nullptr, 0, nullptr}};
+PyObject* captured(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Object held = Object::take(PyDict_New());
+    const Launcher& launcher = unbox<Launcher>(self);
+    for (const auto& [argument, pointer] : launcher.launch.captured()) {
+      const Object address = Object::take(PyLong_FromUnsignedLongLong(pointer));
+      if (PyDict_SetItem(held.get(), launcher.names[argument].get(), address.get()) != 0) {
+        throw PythonError();
+      }
+    }
+    return held;
+  });
+}
+
+PyMethodDef methods[] = {{"captured", captured, METH_NOARGS, "The buffers that a CUDA graph holds."},
+                         {nullptr, nullptr, 0, nullptr}};
 
 int refuse_init(PyObject*, PyObject*, PyObject*) {
   PyErr_SetString(PyExc_TypeError, "Kernel.prepare() makes launchers");
@@ -82,7 +97,7 @@ int refuse_init(PyObject*, PyObject*, PyObject*) {
 
 void add_launcher_type(PyObject* module) {
   launcher_type =
-      boxed_type<Launcher>(module, "cubind._core.Launcher", no_methods, refuse_init, "Behind a launch.");
+      boxed_type<Launcher>(module, "cubind._core.Launcher", methods, refuse_init, "Behind a launch.");
 }
 
 Object make_launcher(PreparedLaunch launch, const BoundKernel& kernel, PyObject* bound, PyObject* stream,

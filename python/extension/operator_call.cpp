@@ -377,7 +377,7 @@ bool OperatorCall::Known::run(const Dims& now, std::size_t count, std::span<cons
   if (!launch) {
     return false;
   }
-  launch->launch(values, stream);
+  launch->launch(values, stream, AfterCapture::AnyBuffers);
   return true;
 }
 

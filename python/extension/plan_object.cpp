@@ -7,7 +7,7 @@
 namespace cubind::python {
 namespace {
 
-constexpr const char* kSources[] = {"buffer", "value", "caller", "symbol"};
+constexpr const char* kSources[] = {"buffer", "value", "caller", "symbol", "tensor_map"};
 constexpr const char* kRoles[] = {"none", "in", "out", "inout", "zero", "scratch"};
 
 template <typename Item, typename ToObject>
@@ -33,6 +33,24 @@ void set(const Object& dict, std::initializer_list<std::pair<const char*, Object
   }
 }
 
+Object tensor_map_object(const TensorMap& map) {
+  Object object = Object::take(PyDict_New());
+  const auto list = [](const TensorMap::Axes& axes, std::uint32_t count) {
+    return list_of(std::vector(axes.begin(), axes.begin() + count), number);
+  };
+  set(object, {{"argument", text(map.argument)},
+               {"type", text(to_string(map.type))},
+               {"sizes", list(map.sizes, map.axes)},
+               {"strides", list(map.strides, map.axes - 1)},
+               {"box", list(map.box, map.axes)},
+               {"element_strides", list(map.element_strides, map.axes)},
+               {"swizzle", number(map.swizzle)},
+               {"interleave", number(map.interleave)},
+               {"l2_promotion", number(map.l2_promotion)},
+               {"fill", text(map.nan_fill ? "nan" : "zeros")}});
+  return object;
+}
+
 Object parameter_object(const Parameter& parameter) {
   Object object = Object::take(PyDict_New());
   set(object, {{"name", text(parameter.name)},
@@ -45,6 +63,8 @@ Object parameter_object(const Parameter& parameter) {
                {"shape", list_of(parameter.shape, number)}});
   if (parameter.source == ParameterSource::Symbol) {
     set(object, {{"variable", text(parameter.variable)}, {"symbol", text(parameter.symbol)}});
+  } else if (parameter.source == ParameterSource::TensorMap) {
+    set(object, {{"tensor_map", tensor_map_object(parameter.tensor_map)}});
   }
   return object;
 }

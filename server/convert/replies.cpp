@@ -121,7 +121,9 @@ void to_wire(const KernelEntry& from, const RecordCount& records, v1::Kernel& to
     to.add_tunables(tunable.name);
   }
   for (const ArgumentSpec& argument : from.spec->arguments) {
-    to_wire(argument, *to.add_arguments());
+    if (!argument.tensor_map) {  // the caller passes its buffer
+      to_wire(argument, *to.add_arguments());
+    }
   }
   for (const NamedValue& flag : from.spec->flags) {
     v1::NamedValue& added = *to.add_flags();

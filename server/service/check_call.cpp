@@ -314,12 +314,15 @@ void CheckCall::count_for(const Problem& problem, const Target& target) {
   }
 }
 
-void CheckCall::warn_where_nothing_runs(const Problem& problem, const Configuration& configuration,
-                                        const DeviceConstants& constants) {
+void CheckCall::add_plan(const Problem& problem, const Configuration& configuration,
+                         const DeviceConstants& constants) {
   const bool is_empty = std::ranges::any_of(problem.dims, [](const auto& dim) { return dim.value == 0; });
   const PlanEvaluator evaluator(spec_->plan_template(problem, configuration), problem, configuration,
                                 constants);
   const PlanResult result = evaluator.evaluate(problem, configuration);
+  if (result.plan) {
+    to_wire(*result.plan, *reply_.mutable_problems(reply_.problems_size() - 1)->mutable_plan());
+  }
   if (!is_empty && result.plan && result.plan->launches.empty()) {
     reply_.add_warnings("/launches: nothing is launched for " + to_string(problem) + " with " +
                         to_string(configuration) +
@@ -341,7 +344,7 @@ void CheckCall::order_default(const Problem& problem, const Target& target) {
                         ", the first valid configuration is used instead: " + to_string(*first));
   }
   if (&target == &targets_.front()) {
-    warn_where_nothing_runs(problem, *first, target.constants);
+    add_plan(problem, *first, target.constants);
   }
   const ArtifactSource source = artifact_source(*spec_, problem, *first, target.architecture);
   if (ordered_.insert(artifact_key(source, ToolchainIdentity{}).digest).second) {

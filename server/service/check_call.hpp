@@ -57,8 +57,7 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   /// The caller is there, the daemon stays, and the call has not yet cost more than it may.
   void go_on();
   void order_default(const Problem& problem, const Target& target);
-  void warn_where_nothing_runs(const Problem& problem, const Configuration& configuration,
-                               const DeviceConstants& constants);
+  void add_plan(const Problem& problem, const Configuration& configuration, const DeviceConstants& constants);
   /// Of a compile of the sent source.
   ToolchainNeed need_for(const std::string& architecture) const;
   void compile();

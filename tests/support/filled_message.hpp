@@ -37,6 +37,9 @@ inline void fill(google::protobuf::Message& message) {
       case Field::CPPTYPE_INT64:
         put(field, &R::SetInt64, &R::AddInt64, std::int64_t{number});
         break;
+      case Field::CPPTYPE_INT32:
+        put(field, &R::SetInt32, &R::AddInt32, std::int32_t{number});
+        break;
       case Field::CPPTYPE_UINT64:
         put(field, &R::SetUInt64, &R::AddUInt64, static_cast<std::uint64_t>(number));
         break;

@@ -14,6 +14,10 @@ std::string to_string(const Dim3& extents) {
 std::uint64_t product(const Dim3& extents) { return std::uint64_t{extents.x} * extents.y * extents.z; }
 
 std::string described(const ParameterTemplate& argument) {
+  if (argument.source == ParameterSource::TensorMap) {
+    return argument.tensor_map.argument + " is a tensor map of " + argument.name +
+           " (const __grid_constant__ CUtensorMap)";
+  }
   const bool is_pointer = is_buffer(argument.source);
   const std::string type(to_string(argument.type)), spelled(cuda_name(argument.type));
   return argument.name + (is_pointer ? " is a buffer of " : " is a scalar ") + type + " (" + spelled +

@@ -79,6 +79,7 @@ constexpr std::array<ElementType, 18> kElementTypes = {{{"double", 8},
                                                         {"unsigned long long", 8, true, true}}};
 
 constexpr std::size_t kPointerBytes = 8;
+constexpr std::size_t kTensorMapBytes = 128;
 
 EntryParameter parameter_of(const std::string& type) {
   EntryParameter parameter{type};
@@ -138,6 +139,10 @@ std::optional<std::vector<EntryParameter>> entry_parameters(const std::string& s
 }
 
 bool fits(const EntryParameter& parameter, const ParameterTemplate& argument) {
+  if (argument.source == ParameterSource::TensorMap) {
+    return (parameter.bytes == 0 || parameter.bytes == kTensorMapBytes) && !parameter.is_pointer &&
+           !parameter.element;
+  }
   const bool is_buffer = argument.source == ParameterSource::Buffer;
   if (parameter.bytes != 0 && parameter.bytes != (is_buffer ? kPointerBytes : size_of(argument.type))) {
     return false;

@@ -99,6 +99,11 @@ struct Fill {
 /// "normal", "uniform", ...
 std::string_view to_string(Fill::Kind kind);
 
+struct TensorMapSpec {
+  std::string buffer;
+  TensorMapTemplate map;  // but for the type, which is that of the argument
+};
+
 struct ArgumentSpec {
   std::string name;
   bool buffer = true;
@@ -117,6 +122,7 @@ struct ArgumentSpec {
   std::string expr;                      // scalars that an expression gives
   bool from_caller = false;              // scalars from the caller
   double bench = 0;                      // the value that the measurement passes for a caller's scalar
+  std::optional<TensorMapSpec> tensor_map = {};  // neither a buffer nor a scalar
 };
 
 /// Whether the caller reads it after the launch. Outputs are compared with the reference.
@@ -254,6 +260,7 @@ class KernelSpec {
   const SourceFile* bundled_file(std::string_view path) const;
   /// The element type of an argument for the problem's types.
   DType element_type(const ArgumentSpec& argument, const Problem& problem) const;
+  TensorMapType element_type(const TensorMapTemplate& map, const Problem& problem) const;
   /// The sizes of a buffer's axes, outermost first. Throws as resolved_fill() does.
   std::vector<std::int64_t> shape(const ArgumentSpec& argument, const Problem& problem) const;
   /// The fill with its expressions evaluated: parameters are complete, in the order of Fill::Kind. Throws

@@ -88,6 +88,23 @@ void put_axes(KeyEncoder& key, std::string_view tag, const Dim3& axes) {
   key.begin(tag).field("x", axes.x).field("y", axes.y).field("z", axes.z).end();
 }
 
+void put_tensor_map(KeyEncoder& key, const TensorMap& map) {
+  key.begin("tensor_map").field("type", to_string(map.type)).field("nan_fill", map.nan_fill);
+  key.list("axes", map.axes);
+  for (std::size_t axis = 0; axis < map.axes; ++axis) {
+    key.begin("axis")
+        .field("size", map.sizes[axis])
+        .field("stride", map.strides[axis])
+        .field("box", map.box[axis])
+        .field("element_stride", map.element_strides[axis])
+        .end();
+  }
+  key.field("swizzle", map.swizzle)
+      .field("interleave", map.interleave)
+      .field("l2_promotion", map.l2_promotion)
+      .end();
+}
+
 void put_parameter(KeyEncoder& key, const Parameter& parameter) {
   key.begin("parameter").field("name", parameter.name).field("type", to_string(parameter.type));
   if (is_buffer(parameter.source)) {
@@ -99,6 +116,8 @@ void put_parameter(KeyEncoder& key, const Parameter& parameter) {
   }
   if (parameter.source == ParameterSource::Symbol) {
     key.field("variable", parameter.variable);
+  } else if (parameter.source == ParameterSource::TensorMap) {
+    put_tensor_map(key, parameter.tensor_map);
   }
   key.end();
 }
@@ -148,7 +167,7 @@ void put_fills(KeyEncoder& key, const KernelSpec& spec, const Problem& problem) 
   key.end().field("seeds", kSeedScheme);
 }
 
-void put_launch_spec(KeyEncoder& key, const LaunchSpec& launch) {
+void put_launch_spec(KeyEncoder& key, const KernelSpec& spec, const LaunchSpec& launch) {
   key.begin("launch").field("entry", launch.entry);
   put_strings(key, "arguments", launch.arguments);
   put_strings(key, "grid", launch.grid);
@@ -157,13 +176,19 @@ void put_launch_spec(KeyEncoder& key, const LaunchSpec& launch) {
     put_strings(key, "cluster", launch.cluster);
   }
   put_attributes(key, launch.attributes);
+  for (const std::string& name : launch.arguments) {
+    if (const ArgumentSpec& argument = *spec.argument(name); argument.tensor_map) {
+      key.field("map_of", argument.tensor_map->buffer).field("map_type", argument.type);
+      put_tensor_map(key, argument.tensor_map->map);
+    }
+  }
   key.field("shared_bytes", launch.shared_bytes).end();
 }
 
-void put_launch_specs(KeyEncoder& key, const std::vector<LaunchSpec>& launches) {
+void put_launch_specs(KeyEncoder& key, const KernelSpec& spec, const std::vector<LaunchSpec>& launches) {
   key.list("launches", launches.size());
   for (const LaunchSpec& launch : launches) {
-    put_launch_spec(key, launch);
+    put_launch_spec(key, spec, launch);
   }
 }
 
@@ -176,7 +201,7 @@ void put_tunables_and_launches(KeyEncoder& key, const KernelSpec& spec) {
     }
     put_strings(key, tunable.name, values);
   }
-  put_launch_specs(key, spec.launches);
+  put_launch_specs(key, spec, spec.launches);
 }
 
 void put_defaults(KeyEncoder& key, const KernelSpec& spec) {
@@ -198,7 +223,7 @@ void put_default_reference(KeyEncoder& key, const KernelSpec& spec) {
   put_strings(key, "options", spec.options);
   put_strings(key, "defines", spec.defines);
   put_defaults(key, spec);
-  put_launch_specs(key, spec.launches);
+  put_launch_specs(key, spec, spec.launches);
 }
 
 void put_bound(KeyEncoder& key, std::string_view tag, const BoundSpec& bound) {
@@ -350,8 +375,13 @@ Digest interface_digest(const KernelSpec& spec) {
   for (const NamedValue& flag : spec.flags) {
     key.field("item", flag.name);
   }
-  key.list("arguments", spec.arguments.size());
+  const auto is_map = [](const ArgumentSpec& argument) { return argument.tensor_map.has_value(); };
+  const auto maps = static_cast<std::size_t>(std::ranges::count_if(spec.arguments, is_map));
+  key.list("arguments", spec.arguments.size() - maps);
   for (const ArgumentSpec& argument : spec.arguments) {
+    if (is_map(argument)) {
+      continue;  // callers pass its buffer
+    }
     key.begin("argument").field("kind", kind_name(argument)).field("type", argument.type);
     if (argument.buffer) {
       key.field("role", role_name(argument.role)).field("align_bytes", argument.align_bytes);
@@ -377,7 +407,7 @@ Digest verification_digest(const KernelSpec& spec) {
   key.field("kind", kind_name(spec.reference.kind));
   if (spec.reference.kind == ReferenceSpec::Kind::Kernel) {
     put_sources(key, spec.reference_digests.source, spec.reference_digests.includes);
-    put_launch_specs(key, spec.reference.launches);
+    put_launch_specs(key, spec, spec.reference.launches);
   } else {
     put_default_reference(key, spec);
   }

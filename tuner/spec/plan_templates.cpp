@@ -13,6 +13,14 @@ namespace {
 
 ParameterTemplate parameter(const KernelSpec& spec, const ArgumentSpec& argument, const Problem& problem,
                             const Configuration& configuration) {
+  if (argument.tensor_map) {
+    const auto& [buffer, map] = *argument.tensor_map;
+    ParameterTemplate result = parameter(spec, *spec.argument(buffer), problem, configuration);
+    result.source = ParameterSource::TensorMap;
+    result.tensor_map = map;
+    result.tensor_map.type = spec.element_type(map, problem);
+    return result;
+  }
   ParameterTemplate result;
   result.name = argument.name;
   result.type = spec.element_type(argument, problem);

@@ -34,7 +34,8 @@ bool SpaceChecks::holds(std::size_t check, std::span<const std::int64_t> tunable
 std::string SpaceChecks::describe(std::size_t check, std::span<const std::int64_t> tunables) const {
   const std::string text = program_.describe(check, values_with(tunables));
   const auto colon = text.starts_with('/') ? text.find(": ") : std::string::npos;
-  return colon == std::string::npos ? text : text.substr(colon + 2);
+  const bool adds_a_location = !name(check).where.starts_with(text.substr(0, colon));
+  return colon == std::string::npos || adds_a_location ? text : text.substr(colon + 2);
 }
 
 Check check_of(const std::shared_ptr<const SpaceChecks>& checks, std::size_t index) {

@@ -14,7 +14,7 @@ namespace {
 
 // A space is made for each condition in turn: what a person waits for is counted with less effort than what a
 // search needs.
-constexpr SpaceLimits kLimits{.max_edges = 500'000, .max_draws = 0};
+constexpr SpaceLimits kWalkLimits{.max_edges = 500'000, .max_draws = 0};
 constexpr std::uint64_t kMostThinningSteps = 5'000'000;  // over all conditions
 
 enum class Counted { Yes, Faults, TooTangled };
@@ -22,7 +22,7 @@ enum class Counted { Yes, Faults, TooTangled };
 Counted count(const KernelSpec& spec, const std::vector<Check>& checks, const Interrupt& interrupt,
               std::uint64_t& left) {
   try {
-    left = ConfigurationSpace(axes_of(spec), checks, kLimits, interrupt).count();
+    left = ConfigurationSpace(axes_of(spec), checks, kWalkLimits, interrupt).count();
     return Counted::Yes;
   } catch (const Error& error) {
     if (error.where() != "space" && !error.where().starts_with("/")) {
@@ -41,7 +41,7 @@ std::string first_rejection(const KernelSpec& spec, const std::shared_ptr<const 
     return !all->holds(last, tunables);
   };
   try {
-    const ConfigurationSpace rejected(axes_of(spec), std::move(checks), kLimits, interrupt);
+    const ConfigurationSpace rejected(axes_of(spec), std::move(checks), kWalkLimits, interrupt);
     const Point point = rejected.point(0);
     std::vector<std::int64_t> values;
     for (std::size_t i = 0; i < point.size(); ++i) {

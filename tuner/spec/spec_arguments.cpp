@@ -194,7 +194,6 @@ std::string read_symbol(const JsonNode& node, Role role, const KernelSpec& spec)
 }
 
 ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const KernelSpec& spec) {
-  refuse_unsupported(node, {"tensor_map"});
   if (const auto optional = node.find("optional")) {
     optional->fail(
         "a buffer that may be left out has no elements then: give the problem a flag, as in \"extent\": "
@@ -328,14 +327,22 @@ void read_arguments(const JsonNode& root, const SpecScopes& scopes, KernelSpec& 
   }
   for (const JsonNode& node : members_of(arguments, SpecLimits::kArguments, "arguments")) {
     const std::string name = read_name(node, false);
-    refuse_unsupported(node, {"tensor_map"});
-    if (node.contains("buffer") == node.contains("scalar")) {
-      node.fail("an argument is either a \"buffer\" or a \"scalar\"");
+    const bool is_map = node.contains("tensor_map") && !spec.triton;
+    if (int{node.contains("buffer")} + int{node.contains("scalar")} + int{is_map} != 1) {
+      node.fail("an argument is one of a \"buffer\", a \"scalar\" and a \"tensor_map\"");
     }
-    ArgumentSpec argument =
-        node.contains("buffer") ? read_buffer(node, scopes, spec) : read_scalar(node, scopes, spec);
+    ArgumentSpec argument;
+    if (!is_map) {
+      argument = node.contains("buffer") ? read_buffer(node, scopes, spec) : read_scalar(node, scopes, spec);
+    }
     argument.name = name;
+    argument.buffer = argument.buffer && !is_map;
     spec.arguments.push_back(std::move(argument));
+  }
+  for (ArgumentSpec& argument : spec.arguments) {
+    if (const JsonNode node = arguments.at(argument.name); node.contains("tensor_map")) {
+      read_tensor_map(node, scopes, spec, argument);
+    }
   }
 }
 

@@ -40,6 +40,8 @@ void use_launches(const std::vector<LaunchSpec>& launches, Names& names) {
   }
 }
 
+const std::vector<std::string> kNoTexts;
+
 // The names that reach a compiler or a launch. A tunable outside of them would give several configurations
 // with the same trial key.
 Names effective_names(const KernelSpec& spec) {
@@ -58,6 +60,11 @@ Names effective_names(const KernelSpec& spec) {
     use_expression(argument.fill.sigma, names);
     use_text(argument.symbol, names);
     names.insert(argument.type);
+    for (const auto& [key, list] : kTensorMapLists) {
+      for (const std::string& text : argument.tensor_map ? argument.tensor_map->map.*list : kNoTexts) {
+        use_expression(text, names);
+      }
+    }
   }
   return names;
 }
@@ -124,10 +131,16 @@ void check_specialized(const JsonNode& root, const KernelSpec& spec) {
   }
 }
 
-Names launched_arguments(const std::vector<LaunchSpec>& launches) {
+// With the buffers whose tensor maps are launched.
+Names launched_arguments(const KernelSpec& spec, const std::vector<LaunchSpec>& launches) {
   Names names;
   for (const LaunchSpec& launch : launches) {
-    names.insert(launch.arguments.begin(), launch.arguments.end());
+    for (const std::string& name : launch.arguments) {
+      names.insert(name);
+      if (const auto& map = spec.argument(name)->tensor_map) {
+        names.insert(map->buffer);
+      }
+    }
   }
   return names;
 }
@@ -150,8 +163,8 @@ void check_file_fill(const JsonNode& node, const KernelSpec& spec, const Argumen
 }  // namespace
 
 void check_arguments(const JsonNode& root, const KernelSpec& spec) {
-  const Names launched = launched_arguments(spec.launches);
-  const Names referenced = launched_arguments(spec.reference.launches);
+  const Names launched = launched_arguments(spec, spec.launches);
+  const Names referenced = launched_arguments(spec, spec.reference.launches);
   const JsonNode arguments = root.at("arguments");
   bool has_output = false;
   for (const ArgumentSpec& argument : spec.arguments) {

@@ -88,7 +88,6 @@ LaunchAttributes read_attributes(const JsonNode& launch) {
 
 LaunchSpec read_launch(const JsonNode& node, const SymbolTable& symbols, const KernelSpec& spec,
                        bool with_tunables) {
-  refuse_unsupported(node, {"tensor_map"});
   node.expect_keys(
       {"entry", "arguments", "grid", "block", "shared_bytes", "cluster", "cooperative", "attributes"});
   LaunchSpec launch;
@@ -115,6 +114,21 @@ std::vector<LaunchSpec> read_launch_list(const JsonNode& node, const SymbolTable
   return launches;
 }
 
+// What is evaluated to pass an argument.
+std::vector<std::string> launch_expressions(const KernelSpec& spec, const ArgumentSpec& argument) {
+  std::vector<std::string> texts;
+  if (argument.tensor_map) {
+    texts = launch_expressions(spec, *spec.argument(argument.tensor_map->buffer));
+    for (const auto& [key, list] : kTensorMapLists) {
+      const std::vector<std::string>& all = argument.tensor_map->map.*list;
+      texts.insert(texts.end(), all.begin(), all.end());
+    }
+  } else if (argument.buffer || !argument.from_caller) {
+    texts.push_back(argument.buffer ? argument.extent : argument.expr);
+  }
+  return texts;
+}
+
 // The reference runs once for all configurations: its arguments must not depend on tunables.
 void check_reference_arguments(const JsonNode& launches, const SpecScopes& scopes, const KernelSpec& spec) {
   for (const JsonNode& launch : launches.elements()) {
@@ -123,15 +137,13 @@ void check_reference_arguments(const JsonNode& launches, const SpecScopes& scope
       for (const std::string& name : placeholders(argument.symbol, element.where())) {
         check_placeholder(element, name, spec, false);
       }
-      const std::string& text = argument.buffer ? argument.extent : argument.expr;
-      if (text.empty()) {
-        continue;
-      }
-      const Expression expression = Expression::parse(text);
-      for (const std::string& name : expression.variables()) {
-        if (!scopes.reference.find(name)) {
-          element.fail(quoted(argument.name) + " depends on the tunable " + quoted(name) +
-                       ", which the reference does not know");
+      for (const std::string& text : launch_expressions(spec, argument)) {
+        const Expression expression = Expression::parse(text);
+        for (const std::string& name : expression.variables()) {
+          if (!scopes.reference.find(name)) {
+            element.fail(quoted(argument.name) + " depends on the tunable " + quoted(name) +
+                         ", which the reference does not know");
+          }
         }
       }
     }

@@ -21,6 +21,9 @@ void read_constraints(const JsonNode& root, const SpecScopes& scopes, KernelSpec
 void read_defaults(const JsonNode& root, KernelSpec& spec);
 inline constexpr char kNoOutput[] = "nothing can be verified: no argument has the role out, inout or zero";
 void read_arguments(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
+/// An argument that is a tensor map, after the buffers have been read.
+void read_tensor_map(const JsonNode& node, const SpecScopes& scopes, KernelSpec& spec,
+                     ArgumentSpec& argument);
 /// A text that is compiled, with placeholders; tunables are none of them for the reference.
 std::string read_compiled_text(const JsonNode& node, const KernelSpec& spec, bool with_tunables);
 void read_launches(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);

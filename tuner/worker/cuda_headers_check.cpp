@@ -8,6 +8,7 @@
 
 #include "cuda_api/driver_api.hpp"
 #include "cuda_api/nvml_api.hpp"
+#include "plan/tensor_map.hpp"
 
 // Of cudaProfiler.h, which NVIDIA's wheels lack.
 extern "C" CUresult cuProfilerStart();
@@ -30,7 +31,7 @@ constexpr bool passed_alike() {
     if constexpr (std::is_same_v<PointeeA, PointeeB>) {
       return true;
     } else {
-      return sizeof(PointeeA) == sizeof(PointeeB) && alignof(PointeeA) == alignof(PointeeB);
+      return sizeof(PointeeA) == sizeof(PointeeB) && alignof(PointeeA) >= alignof(PointeeB);
     }
   } else {
     constexpr bool scalars =
@@ -124,6 +125,30 @@ static_assert(same_value(cuda::kEventDisableTiming, CU_EVENT_DISABLE_TIMING));
 static_assert(same_value(cuda::kWaitValueGeq, CU_STREAM_WAIT_VALUE_GEQ));
 static_assert(same_value(cuda::kHostAllocDeviceMap, CU_MEMHOSTALLOC_DEVICEMAP));
 static_assert(same_value(cuda::kCaptureThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+
+static_assert(same_value(TensorMapType::U8, CU_TENSOR_MAP_DATA_TYPE_UINT8));
+static_assert(same_value(TensorMapType::U16, CU_TENSOR_MAP_DATA_TYPE_UINT16));
+static_assert(same_value(TensorMapType::U32, CU_TENSOR_MAP_DATA_TYPE_UINT32));
+static_assert(same_value(TensorMapType::I32, CU_TENSOR_MAP_DATA_TYPE_INT32));
+static_assert(same_value(TensorMapType::U64, CU_TENSOR_MAP_DATA_TYPE_UINT64));
+static_assert(same_value(TensorMapType::I64, CU_TENSOR_MAP_DATA_TYPE_INT64));
+static_assert(same_value(TensorMapType::F16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16));
+static_assert(same_value(TensorMapType::F32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32));
+static_assert(same_value(TensorMapType::F64, CU_TENSOR_MAP_DATA_TYPE_FLOAT64));
+static_assert(same_value(TensorMapType::Bf16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16));
+static_assert(same_value(TensorMapType::F32Ftz, CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ));
+static_assert(same_value(TensorMapType::Tf32, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32));
+static_assert(same_value(TensorMapType::Tf32Ftz, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ));
+// The numbers that launch/tensor_map.cpp computes.
+static_assert(CU_TENSOR_MAP_INTERLEAVE_NONE == 0 && CU_TENSOR_MAP_INTERLEAVE_16B == 1 &&
+              CU_TENSOR_MAP_INTERLEAVE_32B == 2);
+static_assert(CU_TENSOR_MAP_SWIZZLE_NONE == 0 && CU_TENSOR_MAP_SWIZZLE_32B == 1 &&
+              CU_TENSOR_MAP_SWIZZLE_64B == 2 && CU_TENSOR_MAP_SWIZZLE_128B == 3);
+static_assert(CU_TENSOR_MAP_L2_PROMOTION_NONE == 0 && CU_TENSOR_MAP_L2_PROMOTION_L2_64B == 1 &&
+              CU_TENSOR_MAP_L2_PROMOTION_L2_128B == 2 && CU_TENSOR_MAP_L2_PROMOTION_L2_256B == 3);
+static_assert(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE == 0 &&
+              CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA == 1);
+static_assert(CU_STREAM_CAPTURE_STATUS_ACTIVE == 1);
 
 static_assert(sizeof(cuda::LaunchAttribute) == sizeof(CUlaunchAttribute));
 static_assert(offsetof(cuda::LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "cuda_api/shared_memory.hpp"
 #include "launch/enqueue.hpp"
+#include "launch/tensor_map.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -21,6 +22,7 @@ ParameterBytes packed(const Parameter& parameter, const FindBuffer& buffer, cons
     case ParameterSource::Caller:
       return pack_scalar(parameter, scalar(parameter));
     case ParameterSource::Symbol:
+    case ParameterSource::TensorMap:
       break;
   }
   throw Error(ErrorCode::Internal, "parameter " + parameter.name, "unknown source");
@@ -53,8 +55,11 @@ BoundPlan::BoundPlan(const LoadedModule& module, const LaunchPlan& plan, const F
     bound.function = module_.number_of(launch.entry_symbol);
     bound.shape = {launch.grid, launch.block, launch.shared_bytes, launch.cluster, launch.attributes};
     for (const Parameter& parameter : launch.parameters) {
-      if (parameter.source != ParameterSource::Symbol) {
-        bound.values.push_back(packed(parameter, buffer, scalar));
+      if (parameter.source == ParameterSource::TensorMap) {
+        bound.values.emplace_back(
+            encode(module_.api(), parameter.tensor_map, buffer(parameter), parameter.name));
+      } else if (parameter.source != ParameterSource::Symbol) {
+        bound.values.emplace_back(packed(parameter, buffer, scalar));
       } else if (parameter.role == Role::In) {
         copy(parameter, buffer(parameter), stream);
       }
@@ -97,7 +102,12 @@ void BoundPlan::enqueue(cuda::Stream stream) const {
   for (const BoundLaunch& launch : launches_) {
     std::array<void*, kMaxParameters> parameters;  // NOLINT: as many as the launch has
     for (std::size_t i = 0; i < launch.values.size(); ++i) {
-      parameters[i] = const_cast<std::byte*>(launch.values[i].data());  // the driver reads them
+      // The driver reads them.
+      parameters[i] = std::visit(
+          [](const auto& value) {
+            return static_cast<void*>(const_cast<std::decay_t<decltype(value)>*>(&value));
+          },
+          launch.values[i]);
     }
     const cuda::Result result = cubind::enqueue(module_.api(), module_.function(launch.function),
                                                 launch.shape, parameters.data(), stream);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "cuda_api/driver_types.hpp"
@@ -45,7 +46,7 @@ class BoundPlan {
   struct BoundLaunch {
     std::size_t function = 0;  // its number in the module
     LaunchShape shape;
-    std::vector<ParameterBytes> values;  // one for each parameter
+    std::vector<std::variant<ParameterBytes, cuda::TensorMap>> values;  // one for each parameter
   };
   void copy(const Parameter& symbol, cuda::DevicePtr content, cuda::Stream stream) const;
   void check_block(const BoundLaunch& launch) const;

@@ -12,16 +12,37 @@ namespace {
 
 OutputJson dim_json(const Dim3& dim) { return {dim.x, dim.y, dim.z}; }
 
+OutputJson tensor_map_json(const TensorMap& map) {
+  const auto list = [](const TensorMap::Axes& axes, std::size_t count) {
+    return std::vector(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  return {{"argument", map.argument},
+          {"type", to_string(map.type)},
+          {"sizes", list(map.sizes, map.axes)},
+          {"strides", list(map.strides, map.axes - 1)},
+          {"box", list(map.box, map.axes)},
+          {"element_strides", list(map.element_strides, map.axes)},
+          {"swizzle", map.swizzle},
+          {"interleave", map.interleave},
+          {"l2_promotion", map.l2_promotion},
+          {"fill", map.nan_fill ? "nan" : "zeros"}};
+}
+
 OutputJson parameter_json(const Parameter& parameter) {
   const bool is_symbol = parameter.source == ParameterSource::Symbol;
+  const bool is_map = parameter.source == ParameterSource::TensorMap;
   OutputJson json{{"name", parameter.name},
                   {"kind", is_symbol                     ? "symbol"
+                           : is_map                      ? "tensor_map"
                            : is_buffer(parameter.source) ? "buffer"
                                                          : "scalar"},
                   {"type", to_string(parameter.type)}};
   if (is_symbol) {
     json["variable"] = parameter.variable;
     json["symbol"] = parameter.symbol;
+  }
+  if (is_map) {
+    json["tensor_map"] = tensor_map_json(parameter.tensor_map);
   }
   if (is_buffer(parameter.source)) {
     json["role"] = parameter.role == Role::In      ? "in"

@@ -12,6 +12,7 @@
 #include "client/cubindctl/answers/answer_json.hpp"
 #include "client/cubindctl/answers/asked_terms.hpp"
 #include "client/cubindctl/answers/comparison_output.hpp"
+#include "client/cubindctl/answers/launch_text.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/terminal/terminal.hpp"
 #include "client/cubindctl/terminal/text_table.hpp"
@@ -37,10 +38,6 @@ Query query_of(const GetOptions& options, const CommonOptions& common) {
   return query;
 }
 
-std::string dim_text(const Dim3& dim) {
-  return std::to_string(dim.x) + "x" + std::to_string(dim.y) + "x" + std::to_string(dim.z);
-}
-
 class AnswerPrinter {
  public:
   explicit AnswerPrinter(const Answer& answer)
@@ -59,11 +56,10 @@ class AnswerPrinter {
       print_measurement();
     }
     for (const Launch& launch : answer_.plan().launches) {
-      line("launch", launch.entry + " grid " + dim_text(launch.grid) + " block " + dim_text(launch.block) +
-                         (launch.cluster ? " cluster " + dim_text(*launch.cluster) : "") +
-                         (launch.attributes.cooperative ? " cooperative" : "") +
-                         (launch.attributes.programmatic_stream_serialization ? " dependent" : "") +
-                         " shared " + std::to_string(launch.shared_bytes) + " B");
+      line("launch", launch_text(launch));
+      for (const std::string& map : tensor_map_texts(launch)) {
+        line("tensor map", map);
+      }
     }
     line("tensor cores", tensor_cores_text());
     line("cubin", reply_.artifact().architecture() + ", " + size_text(answer_.cubin().size()) + ", " +

@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "client/connection.hpp"
+#include "client/cubindctl/answers/launch_text.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/kernels/name_clash.hpp"
 #include "client/cubindctl/kernels/private_daemon.hpp"
@@ -101,6 +102,15 @@ void print(const v1::CheckKernelReply::ProblemReport& report) {
     std::cout << ", default " << to_string(configuration_from_wire(report.first_default(), "first_default"));
   }
   std::cout << "\n";
+  for (const Launch& launch : plan_from_wire(report.plan(), "plan").launches) {
+    const std::vector<std::string> maps = tensor_map_texts(launch);
+    if (launch.cluster || launch.attributes != LaunchAttributes{} || !maps.empty()) {
+      std::cout << "    " << launch_text(launch) << "\n";
+    }
+    for (const std::string& map : maps) {
+      std::cout << "      tensor map " << map << "\n";
+    }
+  }
   TextTable table({">REJECTS", ">LEAVES", "CONDITION", "PLACE"});
   for (const v1::CheckKernelReply::Thinning& step : report.thinning()) {
     table.add({std::to_string(step.rejected()), std::to_string(step.left()), step.condition(), step.where()});

@@ -31,6 +31,9 @@ struct CopyRecord {
 // What the driver says is no memory that a GPU can access.
 constexpr DevicePtr kHostMemory = 0xbad000;
 
+// A stream of this handle captures a graph.
+constexpr std::uintptr_t kCapturing = 0xcab;
+
 // Where each variable of a module is, and its size.
 constexpr DevicePtr kVariable = 0xc0000;
 constexpr std::size_t kVariableBytes = 64 << 10;
@@ -271,6 +274,17 @@ Result cuPointerGetAttribute(void* value, PointerAttribute, DevicePtr pointer) {
     return Result::InvalidValue;
   }
   std::memcpy(value, &pointer, sizeof pointer);
+  return Result::Success;
+}
+// Its first 8 bytes are the address of the buffer.
+Result cuTensorMapEncodeTiled(TensorMap* map, int, unsigned, void* base, const std::uint64_t*,
+                              const std::uint64_t*, const std::uint32_t*, const std::uint32_t*, int, int, int,
+                              int) {
+  *map = {{reinterpret_cast<std::uintptr_t>(base)}};
+  return Result::Success;
+}
+Result cuStreamIsCapturing(Stream stream, int* status) {
+  *status = stream == handle<Stream>(kCapturing) ? 1 : 0;
   return Result::Success;
 }
 Result cuGetErrorName(Result, const char** name) {

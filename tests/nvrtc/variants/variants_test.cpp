@@ -158,8 +158,9 @@ TEST_CASE("each kernel and its reference compile at the default for compute capa
 
 TEST_CASE("the examples of the page on kernels of your own pass the readers and compile") {
   Compiler compiler;
-  for (const auto& [heading, name] : {std::pair("# A kernel of your own", "scale"),
-                                      std::pair("## Two launches and scratch", "column_sums")}) {
+  for (const auto& [heading, name] :
+       {std::pair("# A kernel of your own", "scale"), std::pair("## Two launches and scratch", "column_sums"),
+        std::pair("## Tensor maps", "transpose")}) {
     INFO(name);
     const std::string page = "kernels.md";
     const auto spec = parse_kernel_spec({std::string(name) + ".json",
@@ -167,7 +168,9 @@ TEST_CASE("the examples of the page on kernels of your own pass the readers and 
                                          {{std::string(name) + ".cu", code_block(page, heading, "cuda")}}});
     CHECK(spec->name == name);
     const Problem problem = problem_of_size(*spec, 128);
-    compiler.kernel(spec, problem, spec->defaults.front(), kH200);
+    const Configuration& configuration = spec->defaults.front();
+    compare(compiler.kernel(spec, problem, configuration, kH200), spec->plan_template(problem, configuration),
+            problem, configuration, kH200);
     if (spec->reference.kind == ReferenceSpec::Kind::Kernel) {
       compiler.reference(spec, problem, kH200);
     }

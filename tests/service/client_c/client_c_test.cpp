@@ -40,15 +40,35 @@ std::vector<LaunchRecord> launches() {
   return found;
 }
 
+// The kernel takes x as a tensor map of its rows.
+void put_tensor_map(v1::GetVariantReply& reply) {
+  v1::ParameterTemplate& x = *reply.mutable_rule()->mutable_launches(0)->mutable_parameters(0);
+  x.set_source(v1::Parameter::TENSOR_MAP);
+  v1::TensorMapTemplate& map = *x.mutable_tensor_map();
+  map.set_argument("x_map");
+  map.set_type(static_cast<std::uint32_t>(TensorMapType::F16));
+  for (const auto& [size, box] : {std::pair("D", "64"), {"N", "8"}}) {
+    map.add_sizes(size);
+    map.add_box(box);
+  }
+  for (int i = 0; i < 3; ++i) {
+    map.add_modes("0");
+  }
+}
+
 // A daemon that answers every question about `scale`, a client of it, and a variant for N=1024, D=4096.
 class Asked {
  public:
-  Asked() {
-    daemon_.scripts.get_variant = [this](const v1::GetVariantRequest& request) {
+  explicit Asked(bool with_tensor_map = false) {
+    daemon_.scripts.get_variant = [=, this](const v1::GetVariantRequest& request) {
       last = request;
       Problem asked = problem_from_wire(request.problem(), "problem");
-      return test::sample_reply(
+      v1::GetVariantReply reply = test::sample_reply(
           {{{"N", asked.dim("N").value()}, {"D", asked.dim("D").value()}}, asked.types, {}, ""}, kCubin);
+      if (with_tensor_map) {
+        put_tensor_map(reply);
+      }
+      return reply;
     };
     REQUIRE(cubind_connect(daemon_.address().c_str(), 0, &client) == CUBIND_OK);
     query.kernel = "scale";
@@ -79,7 +99,9 @@ class Asked {
 // A loaded kernel of it, and a binding for some dims.
 class Bound : public Asked {
  public:
-  Bound() { REQUIRE(cubind_load(get(), &kernel) == CUBIND_OK); }
+  explicit Bound(bool with_tensor_map = false) : Asked(with_tensor_map) {
+    REQUIRE(cubind_load(get(), &kernel) == CUBIND_OK);
+  }
   ~Bound() {
     cubind_binding_free(binding);
     cubind_kernel_free(kernel);
@@ -244,6 +266,31 @@ TEST_CASE("a binding launches with its arguments as often as it is asked to") {
   REQUIRE(seen.size() == 4);
   CHECK((seen[0].parameters[0] == 0x1000 && seen[2].parameters[0] == 0x4000 && seen[0].stream == 0x77));
   CHECK((seen[1].grid[0] == 1024 && seen[1].shared_bytes == 4096 * 4));
+}
+
+TEST_CASE("a binding that a graph holds names the buffer of its tensor map and refuses another") {
+  Bound bound(true);
+  bound.bind({1024, 4096});
+  bound.set_all();
+  cubind_parameter parameter{};
+  parameter.size = sizeof parameter;
+  REQUIRE(cubind_variant_parameter(bound.variant, 0, 0, &parameter) == CUBIND_OK);
+  CHECK((std::string(parameter.name) == "x" && parameter.source == CUBIND_TENSOR_MAP));
+  fake<void(std::size_t)>("fake_parameters")(3);
+  const auto held = [&] {
+    const void* buffer = &bound;
+    CHECK(cubind_binding_captured(bound.binding, "x", &buffer) == CUBIND_OK);
+    return reinterpret_cast<std::uintptr_t>(buffer);
+  };
+  REQUIRE(cubind_launch(bound.binding, nullptr) == CUBIND_OK);
+  CHECK(held() == 0);
+  REQUIRE(cubind_launch(bound.binding, reinterpret_cast<CUstream_st*>(0xcab)) == CUBIND_OK);  // it captures
+  CHECK(held() == 0x1000);
+  CHECK((launches().size() == 4 && launches()[2].parameters[0] == 0x1000));
+  REQUIRE(cubind_set_buffer(bound.binding, "x", reinterpret_cast<void*>(0x4000)) == CUBIND_OK);
+  CHECK(cubind_launch(bound.binding, nullptr) == CUBIND_FAILED_PRECONDITION);
+  CHECK_THAT(cubind_last_error(), says("argument x: 0x4000 was given"));
+  CHECK(cubind_binding_captured(bound.binding, "z", nullptr) == CUBIND_INVALID_ARGUMENT);
 }
 
 TEST_CASE("other dims of the bucket are bound without a call, and those of another bucket are refused") {

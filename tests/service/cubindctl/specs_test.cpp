@@ -8,6 +8,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "tests/service/cubindctl/live.hpp"
+#include "tests/support/docs.hpp"
 #include "tests/support/facts.hpp"
 #include "tests/support/valid_configurations.hpp"
 #include "tuner/spec/kernel_spec.hpp"
@@ -134,6 +135,22 @@ TEST_CASE("kernels check counts the dynamic shared memory of a launch") {
   replace_in(spec, read_file(spec), with_shared.dump());
   const std::string out = ctl(daemon, {"kernels", "check", spec, "--problem", text_of(tiny_problem(2))}).out;
   CHECK(std::regex_search(out, std::regex(R"(registers, (512|1024|2048|4096) B shared, 0 B spilled)")));
+}
+
+TEST_CASE("kernels check prints the tensor maps of the default and why none is valid") {
+  TinyDaemon daemon;
+  const fs::path spec = daemon.kernels() / "transpose.json";
+  for (const auto& [file, language] : {std::pair("transpose.cu", "cuda"), {"transpose.json", "json"}}) {
+    write_file_atomic(daemon.kernels() / file, code_block("kernels.md", "## Tensor maps", language));
+  }
+  const auto checked = [&](const char* problem) {
+    return ctl(daemon, {"kernels", "check", spec, "--problem", problem}).out;
+  };
+  CHECK_THAT(checked("N=1000,D=64"),
+             Contains("tensor map x_map of x: f32 [64, 1000], strides [256], box [32, 64]\n") &&
+                 Contains("compiled for sm_90"));
+  CHECK_THAT(checked("N=1000,D=63"),
+             Contains("/arguments/x_map/strides/0: 252 bytes are not a multiple of 16"));
 }
 
 TEST_CASE("what a kernel check assumes is a note and no warning") {

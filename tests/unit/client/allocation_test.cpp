@@ -33,4 +33,16 @@ TEST_CASE("a launch that copies the content of a variable allocates nothing") {
   CHECK(after == before);
 }
 
+TEST_CASE("a prepared launch whose tensor maps stay allocates nothing") {
+  const auto prepared = bound_sample(rule_with_tensor_maps()).prepare(BoundDims{1000, 4096}).value();
+  const BoundValues given = bound_values();
+  recorded().launching = false;
+  prepared.launch(given, nullptr);  // encodes them
+  const std::size_t before = allocation_count();
+  prepared.launch(given, nullptr);
+  const std::size_t after = allocation_count();
+  recorded().launching = true;
+  CHECK(after == before);
+}
+
 }  // namespace cubind::test

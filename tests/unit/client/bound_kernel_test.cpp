@@ -129,6 +129,67 @@ TEST_CASE("the content of a variable is checked before anything is copied or lau
   CHECK(recorded().launches.empty());
 }
 
+TEST_CASE("a tensor map is encoded for the caller's buffer and the dims of the launch") {
+  const BoundKernel kernel = bound_sample(rule_with_tensor_maps());
+  CHECK(kernel.arguments().size() == 4);  // x, y, alpha, partial as without maps
+  REQUIRE(kernel.launch(BoundDims{1000, 4096}, bound_values(), nullptr));
+  REQUIRE(recorded().maps.size() == 2);
+  CHECK(recorded().maps[0] == RecordedMap{0x1000, 6, {4096, 1000}, {8192}, {64, 8}, {1, 1}, {0, 3, 3, 0}});
+  CHECK(recorded().maps[1].base == 0x2000);
+  REQUIRE(recorded().launches.size() == 2);
+  CHECK(recorded().launches[0].parameters[0] == 0x1000);  // of the descriptor, where the kernel finds it
+  CHECK(recorded().launches[0].parameters[1] == 0x2000);  // y is a pointer here
+  CHECK(recorded().launches[1].parameters[0] == 0x2000);
+}
+
+TEST_CASE("a prepared launch encodes its tensor maps again only for other buffers") {
+  const auto prepared = bound_sample(rule_with_tensor_maps()).prepare(BoundDims{1000, 4096}).value();
+  BoundValues values = bound_values();
+  prepared.launch(values, nullptr);
+  values[3] = cuda::DevicePtr{0x4000};  // which has no map
+  prepared.launch(values, nullptr);
+  CHECK(recorded().maps.size() == 2);
+  values[0] = cuda::DevicePtr{0x8000};
+  prepared.launch(values, nullptr);
+  CHECK(recorded().maps.size() == 4);
+  CHECK(recorded().launches[4].parameters[0] == 0x8000);
+}
+
+TEST_CASE("a prepared launch that a graph holds refuses other buffers below its tensor maps") {
+  const auto prepared = bound_sample(rule_with_tensor_maps()).prepare(BoundDims{1000, 4096}).value();
+  BoundValues values = bound_values();
+  prepared.launch(values, nullptr);
+  CHECK(prepared.captured().empty());
+  recorded().capturing = true;
+  prepared.launch(values, nullptr);
+  recorded().capturing = false;
+  CHECK(prepared.captured() == std::vector<CapturedBuffer>{{0, 0x1000}, {1, 0x2000}});
+  prepared.launch(values, nullptr);
+  const std::size_t before = recorded().launches.size();
+  values[1] = cuda::DevicePtr{0x8000};
+  CHECK_THROWS_WITH(
+      prepared.launch(values, nullptr),
+      "argument y: 0x8000 was given, and a CUDA graph holds the tensor map of 0x2000, which it was "
+      "captured with: prepare another launch for other buffers");
+  CHECK(recorded().launches.size() == before);
+  prepared.launch(values, nullptr, AfterCapture::AnyBuffers);
+  CHECK(recorded().launches.back().parameters[0] == 0x8000);
+  CHECK(prepared.captured()[1].pointer == 0x2000);
+}
+
+TEST_CASE("a tensor map that the driver does not encode is named with its numbers and nothing is launched") {
+  const BoundKernel kernel = bound_sample([] {
+    PlanTemplate plan = rule_with_tensor_maps()->program().plan_template();
+    plan.launches[1].parameters[0].tensor_map.type = TensorMapType::F64;
+    plan.launches[1].parameters[0].tensor_map.sizes = {"D / 4", "N"};
+    plan.launches[1].parameters[0].tensor_map.box = {"16", "8"};
+    return sample_rule(std::move(plan));
+  }());
+  CHECK_THROWS_WITH(kernel.launch(BoundDims{1000, 4096}, bound_values(), nullptr),
+                    Catch::Contains("encoding the tensor map y_map of y: f64 [1024, 1000], strides [8192]"));
+  CHECK(recorded().launches.empty());
+}
+
 TEST_CASE("threads launch through one kernel at once") {
   const BoundKernel kernel = bound_sample();
   recorded().launching = false;

@@ -41,6 +41,20 @@ cuda::Result record_launch_ex(const cuda::LaunchConfig* config, cuda::Function f
   return result;
 }
 
+cuda::Result record_map(cuda::TensorMap* map, int type, unsigned axes, void* base, const std::uint64_t* sizes,
+                        const std::uint64_t* strides, const std::uint32_t* box, const std::uint32_t* steps,
+                        int interleave, int swizzle, int promotion, int fill) {
+  map->opaque[0] = reinterpret_cast<std::uintptr_t>(base);
+  recorded().maps.push_back({map->opaque[0],
+                             type,
+                             {sizes, sizes + axes},
+                             {strides, strides + axes - 1},
+                             {box, box + axes},
+                             {steps, steps + axes},
+                             {interleave, swizzle, promotion, fill}});
+  return type == static_cast<int>(TensorMapType::F64) ? cuda::Result::InvalidValue : cuda::Result::Success;
+}
+
 std::shared_ptr<cuda::DriverApi> recording_driver() {
   recorded() = {};
   auto api = std::make_shared<cuda::DriverApi>();
@@ -76,6 +90,10 @@ std::shared_ptr<cuda::DriverApi> recording_driver() {
     }
     return cuda::Result::Success;
   };
+  api->tensor_map_encode_tiled = record_map;
+  api->stream_is_capturing = [](cuda::Stream, int* status) {
+    return *status = recorded().capturing ? 1 : 0, cuda::Result::Success;
+  };
   api->launch_kernel = record_launch;
   api->launch_kernel_ex = record_launch_ex;
   api->get_error_name = [](cuda::Result, const char** text) { return *text = "NAME", cuda::Result::Success; };
@@ -90,9 +108,7 @@ Recorded& recorded() {
   return instance;
 }
 
-namespace {
-
-std::shared_ptr<const Rule> rule_of(PlanTemplate plan, std::vector<Problem> own_records) {
+std::shared_ptr<const Rule> sample_rule(PlanTemplate plan, std::vector<Problem> own_records) {
   return std::make_shared<const Rule>(RuleParts{"scale",
                                                 rows_problem(1024),
                                                 sample_configuration(),
@@ -102,19 +118,31 @@ std::shared_ptr<const Rule> rule_of(PlanTemplate plan, std::vector<Problem> own_
                                                 {132, 232448, 0, 90}});
 }
 
-}  // namespace
-
 Problem rows_problem(std::int64_t n) { return {{{"N", n}, {"D", 4096}}, {{"T", DType::F16}}, {}, ""}; }
 
 std::shared_ptr<const Rule> bound_rule(std::vector<Problem> own_records) {
-  return rule_of(sample_template(), std::move(own_records));
+  return sample_rule(sample_template(), std::move(own_records));
 }
 
 std::shared_ptr<const Rule> rule_with_attributes() {
   PlanTemplate plan = sample_template();
   plan.launches[0].cluster = {"VECTOR", "1"};
   plan.launches[0].attributes = {true, true, -3};
-  return rule_of(std::move(plan), {});
+  return sample_rule(std::move(plan));
+}
+
+std::shared_ptr<const Rule> rule_with_tensor_maps() {
+  PlanTemplate plan = sample_template();
+  for (LaunchTemplate& launch : plan.launches) {
+    ParameterTemplate& mapped = launch.parameters[0];
+    mapped.source = ParameterSource::TensorMap;
+    mapped.tensor_map = {.argument = mapped.name + "_map",
+                         .type = TensorMapType::F16,
+                         .sizes = {"D", "N"},
+                         .box = {"16 * VECTOR", "8"},
+                         .modes = {"128", "0", "256"}};
+  }
+  return sample_rule(std::move(plan));
 }
 
 std::shared_ptr<const Rule> rule_with_variables() {
@@ -133,7 +161,7 @@ std::shared_ptr<const Rule> rule_with_variables() {
         {},
         "counter",
         "counter"}});
-  return rule_of(std::move(plan), {});
+  return sample_rule(std::move(plan));
 }
 
 BoundKernel bound_sample(std::shared_ptr<const Rule> rule) {

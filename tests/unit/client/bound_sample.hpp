@@ -26,19 +26,34 @@ struct RecordedCopy {
   bool operator==(const RecordedCopy&) const = default;
 };
 
+/// A tensor map that was encoded. Its first word is the pointer.
+struct RecordedMap {
+  cuda::DevicePtr base = 0;
+  int type = 0;
+  std::vector<std::uint64_t> sizes, strides;
+  std::vector<std::uint32_t> box, element_strides;
+  std::array<int, 4> modes{};  // interleave, swizzle, L2 promotion, fill
+  bool operator==(const RecordedMap&) const = default;
+};
+
 /// What the recording driver was asked for since the last kernel was bound.
 struct Recorded {
   bool launching = true;  // false: launches leave no trace, and allocate nothing
   std::vector<RecordedLaunch> launches;
   std::vector<RecordedCopy> copies;
   std::vector<int> granted;  // bytes of dynamic shared memory
+  std::vector<RecordedMap> maps;
+  bool capturing = false;  // what streams say
 };
 Recorded& recorded();
 
 Problem rows_problem(std::int64_t n);
+std::shared_ptr<const Rule> sample_rule(PlanTemplate plan, std::vector<Problem> own_records = {});
 std::shared_ptr<const Rule> bound_rule(std::vector<Problem> own_records = {});
 /// The first launch has clusters of 4 blocks and each attribute.
 std::shared_ptr<const Rule> rule_with_attributes();
+/// The first launch takes x, and the second y, as a tensor map of rows of D.
+std::shared_ptr<const Rule> rule_with_tensor_maps();
 /// With a filter of 4 N floats in a variable of 16 KiB at kVariable, which the second launch reads, and a
 /// counter.
 std::shared_ptr<const Rule> rule_with_variables();

@@ -34,7 +34,16 @@ PlanTemplate rich_template() {
       {"n", ParameterSource::Value, DType::I64, Role::None, "", 0, "N"},
       {"alpha", ParameterSource::Caller, DType::U32, Role::None, "", 0, ""},
       {"y", ParameterSource::Buffer, DType::F32, Role::Scratch, "N", 16, ""},
-      {"filter", ParameterSource::Symbol, DType::F32, Role::In, "9", 16, "", {"9"}, "filter<float>", "_Z6f"}};
+      {"filter", ParameterSource::Symbol, DType::F32, Role::In, "9", 16, "", {"9"}, "filter<float>", "_Z6f"},
+      {"y", ParameterSource::TensorMap, DType::F32, Role::Scratch, "N", 16, ""}};
+  plan.launches[0].parameters.back().tensor_map = {.argument = "y_map",
+                                                   .type = TensorMapType::Tf32,
+                                                   .nan_fill = true,
+                                                   .sizes = {"N / 4", "4"},
+                                                   .strides = {"N"},
+                                                   .box = {"4", "N"},
+                                                   .element_strides = {"1", "2"},
+                                                   .modes = {"0", "16", "N"}};
   plan.launches[0].cluster = {"2", "N"};
   plan.launches[0].attributes = {true, true, -3};
   return plan;
@@ -205,7 +214,7 @@ TEST_CASE("what no version has a meaning for is refused") {
   };
   CHECK_THAT(refused([&](auto& reply) { first(reply)->set_role(static_cast<v1::Role>(6)); }),
              StartsWith("role: "));
-  CHECK_THAT(refused([&](auto& reply) { first(reply)->set_source(static_cast<v1::Parameter::Source>(4)); }),
+  CHECK_THAT(refused([&](auto& reply) { first(reply)->set_source(static_cast<v1::Parameter::Source>(5)); }),
              StartsWith("source: "));
   CHECK_THAT(refused([&](auto& reply) { first(reply)->set_type("fp12"); }), StartsWith("type: \"fp12\""));
   for (const int departure : {0, 6, 8, -1}) {

@@ -37,6 +37,11 @@ void make_parts_valid(google::protobuf::Message& message) {
     problem->mutable_types(0)->set_name("T");
     problem->mutable_flags(0)->set_name("IS_CAUSAL");
   }
+  if (auto* parameter = dynamic_cast<v1::Parameter*>(&message)) {
+    parameter->set_type("bf16");
+    parameter->mutable_tensor_map()->clear_strides();  // it has one axis
+    parameter->mutable_tensor_map()->mutable_modes()->Resize(3, 32);
+  }
   if (auto* policy = dynamic_cast<v1::Policy*>(&message)) {
     policy->set_flush_method(3);
   }

@@ -1,4 +1,5 @@
 // A bound plan over a driver whose device memory is this process's.
+#include <array>
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
@@ -39,6 +40,26 @@ TEST_CASE_METHOD(ModuleOnHost,
   CHECK(test::variable("d_filter") == std::vector<float>{1, 2, 3});
   bind(plan(Role::In, 8));
   CHECK(test::variable("d_filter") == std::vector<float>{4, 5, 3});
+}
+
+TEST_CASE("a kernel gets the descriptor of a buffer where it takes a tensor map") {
+  const auto api = test::make_host_driver();
+  const LoadedModule module(*api, "cubin", {"two_pointers"}, "a test");
+  Launch launch{"two_pointers", "two_pointers", {}, {}, 0, {}};
+  launch.parameters = {{"x", ParameterSource::Buffer, DType::F32, Role::In, 4096, 16},
+                       {"x", ParameterSource::TensorMap, DType::F32, Role::In, 4096, 16}};
+  launch.parameters[1].tensor_map = {"x_map", TensorMapType::F32, false, 1, {1024}, {}, {64}, {1}};
+  std::uint64_t wanted = 0;
+  const BoundPlan bound(
+      module, {{launch}},
+      [&](const Parameter& parameter) {
+        wanted += parameter.extent_bytes;
+        return cuda::DevicePtr{0x1000};
+      },
+      [](const Parameter&) { return 0.0; }, nullptr);
+  bound.enqueue(nullptr);
+  CHECK(wanted == 2 * 4096);  // so that its buffer is poisoned and guarded like any other
+  CHECK(test::last_pointers() == std::array<cuda::DevicePtr, 2>{0x1000, 0x1000});
 }
 
 TEST_CASE_METHOD(ModuleOnHost, "a variable of role scratch is left alone") {

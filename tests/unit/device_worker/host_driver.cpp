@@ -182,6 +182,12 @@ std::shared_ptr<const cuda::DriverApi> make_host_driver() {
   };
   api->module_get_function = get_function;
   api->module_get_global = get_variable;
+  api->tensor_map_encode_tiled = [](cuda::TensorMap* map, int, unsigned, void* base, const std::uint64_t*,
+                                    const std::uint64_t*, const std::uint32_t*, const std::uint32_t*, int,
+                                    int, int, int) {
+    map->opaque[0] = reinterpret_cast<std::uintptr_t>(base);
+    return Result::Success;
+  };
   api->launch_kernel = launch;
   api->profiler_start = [] {
     host_device.profiled = true;

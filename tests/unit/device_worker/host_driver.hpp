@@ -16,7 +16,8 @@ std::shared_ptr<const cuda::DriverApi> make_host_driver();
 
 /// The content of a variable, zeros at first: each has three floats.
 const std::vector<float>& variable(const std::string& name);
-/// The pointers of the last launch of a kernel by the name two_pointers.
+/// The pointers of the last launch of a kernel by the name two_pointers. A tensor map counts by its first 8
+/// bytes.
 std::array<cuda::DevicePtr, 2> last_pointers();
 /// How often each kernel was launched since the driver was made.
 const std::map<std::string, int>& launched();

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
+#include <set>
 
 namespace cubind {
 namespace {
@@ -32,6 +33,12 @@ TEST_CASE("each member of a launch changes the digest of launches") {
   const auto parameter = [](const std::function<void(ParameterTemplate&)>& change) {
     return changed([&](PlanTemplate& plan) { change(plan.launches[0].parameters[0]); });
   };
+  const auto map = [&](const std::function<void(TensorMapTemplate&)>& change) {
+    return parameter([&](ParameterTemplate& x) {
+      x.source = ParameterSource::TensorMap;
+      change(x.tensor_map);
+    });
+  };
   const std::vector<Digest> others{
       changed([](PlanTemplate& plan) { plan.constraints.clear(); }),
       changed([](PlanTemplate& plan) { plan.static_shared_bytes = 65; }),
@@ -57,7 +64,17 @@ TEST_CASE("each member of a launch changes the digest of launches") {
         x.shape = {"N", "1"};
       }),
       parameter([](ParameterTemplate& x) { x.variable = "filter"; }),
-      parameter([](ParameterTemplate& x) { x.symbol = "filter"; })};
+      parameter([](ParameterTemplate& x) { x.symbol = "filter"; }),
+      parameter([](ParameterTemplate& x) { x.source = ParameterSource::TensorMap; }),
+      map([](TensorMapTemplate& x) { x.argument = "x_map"; }),
+      map([](TensorMapTemplate& x) { x.type = TensorMapType::F32; }),
+      map([](TensorMapTemplate& x) { x.nan_fill = true; }),
+      map([](TensorMapTemplate& x) { x.sizes = {"N"}; }),
+      map([](TensorMapTemplate& x) { x.strides = {"N"}; }),
+      map([](TensorMapTemplate& x) { x.box = {"N"}; }),
+      map([](TensorMapTemplate& x) { x.element_strides = {"N"}; }),
+      map([](TensorMapTemplate& x) { x.modes[1] = "N"; })};
+  CHECK(std::set(others.begin(), others.end()).size() == others.size());
   for (const Digest& other : others) {
     CHECK(other != launch_digest(scale_plan()));
   }

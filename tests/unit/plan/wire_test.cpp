@@ -26,6 +26,9 @@ Launch launch() {
                                {9},
                                "filter<float>",
                                "_Z6filterIfE"});
+  result.parameters.push_back({"x", ParameterSource::TensorMap, DType::Bf16, Role::In, 8192, 16});
+  result.parameters.back().tensor_map = {
+      "x_map", TensorMapType::Tf32, true, 2, {64, 32}, {256}, {32, 8}, {1, 2}, 128, 16, 256};
   result.cluster = Dim3{1, 2, 1};
   result.attributes = {true, true, -3};
   return result;

@@ -101,6 +101,26 @@ TEST_CASE_METHOD(EntryFixture, "a pointer where a value is passed and the other 
                                "n is a scalar i64 (long long), the entry's parameter is long*"});
 }
 
+TEST_CASE("a tensor map is a parameter of 128 bytes that is no pointer") {
+  const auto fits_map = [](const char* symbol, std::vector<std::uint32_t> sizes) {
+    ParameterTemplate map{"x", ParameterSource::TensorMap, DType::Bf16, Role::In, "N", 16, ""};
+    map.tensor_map.argument = "x_map";
+    PlanTemplate launches = launches_of({kEntry});
+    launches.launches[0].parameters = {map};
+    const CubinEntry entry{.parameter_bytes = std::move(sizes)};
+    const auto found =
+        entry_faults(launches, {}, {{kEntry, {.parameters = entry_parameters(symbol, &entry)}}});
+    return found.empty() ? std::string() : found.front().cause;
+  };
+  CHECK(fits_map("_Z1k14CUtensorMap_st", {128}).empty());
+  CHECK(fits_map("plain", {128}).empty());
+  CHECK(fits_map("_Z1k10Descriptor", {128}).empty());
+  CHECK(fits_map("_Z1kPK14CUtensorMap_st", {8}) ==
+        "x_map is a tensor map of x (const __grid_constant__ CUtensorMap), the entry's parameter is "
+        "CUtensorMap_st const*");
+  CHECK_THAT(fits_map("plain", {8}), Catch::Contains("the entry's parameter is of 8 bytes"));
+}
+
 TEST_CASE_METHOD(EntryFixture, "a reference is a pointer") {
   CHECK(faults("RK13__nv_bfloat16RS_Pflfh").empty());
   CHECK(faults("PK13__nv_bfloat16PS_PfRKlfh") ==

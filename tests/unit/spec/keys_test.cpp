@@ -269,6 +269,47 @@ TEST_CASE("editing how a launch is made changes the trial key only") {
   }
 }
 
+namespace {
+
+Question question_with_map(const OrderedJson& edit = OrderedJson::object()) {
+  Question question;
+  OrderedJson& arguments = question.builder.json["arguments"];
+  arguments["map"] = {{"tensor_map", "x"}, {"sizes", {"D", "N"}}, {"box", {"VECTOR * 4", "8"}}};
+  arguments["map"].update(edit);
+  question.builder.json["launches"][0]["arguments"][0] = "map";
+  return question;
+}
+
+}  // namespace
+
+TEST_CASE("editing a tensor map changes the trial key only") {
+  const Question before = question_with_map();
+  std::vector<Key> trials{before.trial(), Question().trial()};
+  for (const OrderedJson& edit :
+       {OrderedJson{{"type", "i32"}}, OrderedJson{{"sizes", {"D", "N - 1"}}},
+        OrderedJson{{"strides", {"D * 2"}}}, OrderedJson{{"box", {"VECTOR * 4", "16"}}},
+        OrderedJson{{"element_strides", {"1", "2"}}}, OrderedJson{{"swizzle", "32B"}},
+        OrderedJson{{"l2_promotion", "128B"}}, OrderedJson{{"fill", "nan"}}}) {
+    INFO(edit);
+    const Question edited = question_with_map(edit);
+    CHECK(edited.artifact() == before.artifact());
+    CHECK(std::ranges::find(trials, edited.trial()) == trials.end());
+    trials.push_back(edited.trial());
+    CHECK(edited.interface() == before.interface());
+    CHECK(edited.verification() == before.verification());
+  }
+}
+
+TEST_CASE("a reference that takes a tensor map is verified again when the map is edited") {
+  const auto verification = [](const OrderedJson& edit) {
+    Question question = question_with_map({{"box", {"8", "8"}}});
+    question.builder.json["arguments"]["map"].update(edit);
+    question.builder.json["reference"]["launches"][0]["arguments"][0] = "map";
+    return question.verification();
+  };
+  CHECK(verification(OrderedJson::object()) != verification({{"swizzle", "32B"}}));
+}
+
 TEST_CASE("a shape is in no key, with an extent or instead of one") {
   Question shaped;
   shaped.builder.json["arguments"]["x"]["shape"] = {"N", "D"};

@@ -250,6 +250,11 @@ class Refused(unittest.TestCase):
         self.argument('argument c: has elements of the type ">f"', np.zeros(N, ">f4"))
         self.argument("argument c: is a number, the kernel's parameter is a pointer", np.float32(1))
 
+    def test_an_array_for_a_tensor_map(self):
+        source = tuned_here.SOURCE.replace("float* c", "const __grid_constant__ CUtensorMap c")
+        self.argument("argument c: is no number, the kernel's parameter is of a type of its own. A tensor map "
+                      "needs a spec", np.zeros(N, np.float32), kernel_source=source)  # fmt: skip
+
     def test_an_array_of_eight_gibibytes(self):
         huge = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (2 << 30,), (0,))
         self.argument("argument c: has 8.0 GiB, an array may have less than 8", huge)
