@@ -129,7 +129,9 @@ class Daemons(unittest.TestCase):
             install(client)
         self.assertEqual(pretended.tag(), "")
 
-    def test_and_one_that_does_not_know_the_question(self):
+    def check_left_alone(self, breaks, says):
+        """After install() breaks(daemon, client) is called: torch is as before, and one warning says why."""
+
         def product(a, b):
             return a @ b
 
@@ -137,14 +139,27 @@ class Daemons(unittest.TestCase):
         with running.Daemon() as daemon, cubind.connect(daemon.address) as client, pretended.gpu():
             alone = pretended.compiled(product, *shapes)
             install(client)
-            call = client._connection.stream
-            client._connection.stream = lambda name, *rest: call(f"{name}OfAnotherVersion", *rest)
+            breaks(daemon, client)
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 codes = [pretended.compiled(product, *shapes) for _ in range(2)]
         self.assertEqual(codes, [alone, alone])
-        self.assertRegex(*[str(each.message) for each in said], "without cubind: .*another version")
+        self.assertRegex(*[str(each.message) for each in said], f"without cubind: .*{says}")
         self.assertEqual(pretended.tag(), "")
+
+    def test_so_does_one_that_does_not_know_the_question(self):
+        def breaks(_, client):
+            call = client._connection.stream
+            client._connection.stream = lambda name, *rest: call(f"{name}OfAnotherVersion", *rest)
+
+        self.check_left_alone(breaks, "another version")
+
+    def test_so_does_one_that_is_killed(self):
+        def breaks(daemon, _):
+            daemon.process.kill()
+            daemon.process.wait(running.PATIENCE)
+
+        self.check_left_alone(breaks, "no daemon answers there")
 
 
 def other_mm(a, b, *, out=None):
