@@ -167,8 +167,13 @@ class FakeDriver:
 
 
 def offered_device(client):
-    """The label of the GPU that the client's daemon offers."""
-    return next(device["label"] for device in client.status()["devices"] if device["offered"])
+    """The label of the GPU that the client's daemon offers, once it does."""
+
+    def labels():
+        return [device["label"] for device in client.status()["devices"] if device["offered"]]
+
+    eventually(labels)
+    return labels()[0]
 
 
 def run_python(code, *arguments, fake_driver=True, **environment):
