@@ -99,6 +99,9 @@ constexpr auto kComputing = std::to_array<const char*>({
     "rseq",
     "exit",
     "exit_group",
+    // files in memory, which the limits of descriptors and of file sizes bound
+    "memfd_create",
+    "dup",
 });
 
 // They fail as where the limit of descriptors alone holds, so that compilers say the same on every host.
@@ -274,6 +277,7 @@ void allow_computing_alone(int fd) {
   add_all(context, SCMP_ACT_ERRNO(ENOENT), kLooking);
   add(context, SCMP_ACT_ALLOW, "sendto", is(0, socket), is(4, 0));
   add(context, SCMP_ACT_ALLOW, "recvfrom", is(0, socket));
+  add(context, SCMP_ACT_ALLOW, "fcntl", is(1, F_GETFL));
   add(context, SCMP_ACT_ALLOW, "prlimit64", is(0, 0));
   add(context, SCMP_ACT_ALLOW, "tgkill", is(0, self));
   add(context, SCMP_ACT_ALLOW, "clone", has_bits(0, kNamespaces | kThread, kThread));

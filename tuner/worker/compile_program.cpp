@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/refuse.hpp"
@@ -24,6 +25,10 @@ constexpr std::uint64_t kDefaultLogBytes = std::uint64_t{256} << 10;
 // NVRTC's raw log is read up to this size: the statements of ptxas in it are needed, its messages are cut
 // later.
 constexpr std::size_t kRawLogBytes = std::size_t{16} << 20;
+
+// NVRTC needs 180 MB for block algorithms of CUB and 270 MB for a GEMM of CUTLASS. The limit of a file in
+// memory is a little higher.
+constexpr std::size_t kPrecompiledBytes = std::size_t{512} << 20;
 
 // What NVRTC mangles into the symbols of anonymous namespaces and static variables is made of the program's
 // name, the process id and the time, all of which would reach the cubin and none of which is in the artifact
@@ -149,6 +154,18 @@ v1::CompileReply ProgramCompiler::compile(v1::CompileRequest request) {
   return reply;
 }
 
+void ProgramCompiler::precompile_headers() {
+  if (library_.allow_precompiled_headers(kPrecompiledBytes)) {
+    precompiled_.emplace();
+  }
+}
+
+void ProgramCompiler::forget_precompiled() {
+  if (precompiled_) {
+    precompiled_->forget();
+  }
+}
+
 void ProgramCompiler::check_request(const v1::CompileRequest& request) {
   check_architecture(request.architecture(), "architecture");
   if (request.entries().empty()) {
@@ -179,8 +196,12 @@ void ProgramCompiler::keep_headers(v1::HeaderSet& set) {
     check_header(header);
   }
   kept_headers_.Swap(&set);
+  if (precompiled_) {
+    precompiled_->forget_names();
+  }
 }
 
+// Without those that define macros.
 std::vector<std::string> ProgramCompiler::options_for(const v1::CompileRequest& request) const {
   const std::vector<std::string> asked(request.options().begin(), request.options().end());
   std::vector<std::string> options = canonical_nvrtc_options(asked, "options");
@@ -194,14 +215,11 @@ std::vector<std::string> ProgramCompiler::options_for(const v1::CompileRequest& 
   options.push_back("--gpu-architecture=" + request.architecture());
   options.emplace_back("--ptxas-options=-v");
   options.insert(options.end(), standing_options_.begin(), standing_options_.end());
-  for (const std::string& define : request.defines()) {
-    options.push_back("--define-macro=" + define);
-  }
   return options;
 }
 
-void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::CompileReply& reply) {
-  const std::vector<std::string> options = options_for(request);
+ProgramCompiler::Compiled ProgramCompiler::run(const v1::CompileRequest& request, const std::string& source,
+                                               const std::vector<std::string>& options) const {
   std::vector<NvrtcProgram::Header> headers;
   const auto add = [&](const auto& files) {
     for (const v1::SourceFile& header : files) {
@@ -212,19 +230,50 @@ void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::Com
   if (request.has_header_set()) {
     add(kept_headers_.files());
   }
-  NvrtcProgram program(library_, std::string(kProgramName), request.source(), headers);
+  Compiled compiled;
+  compiled.program = std::make_unique<NvrtcProgram>(library_, std::string(kProgramName), source, headers);
   for (const std::string& entry : request.entries()) {
-    program.add_name_expression(entry);
+    compiled.program->add_name_expression(entry);
   }
+  compiled.status = compiled.program->compile(options);
+  compiled.log = compiled.program->log(kRawLogBytes).text;
+  return compiled;
+}
+
+ProgramCompiler::Compiled ProgramCompiler::run(const v1::CompileRequest& request,
+                                               std::vector<std::string> options) {
+  std::optional<PrecompiledHeaders::Attempt> attempt;
+  if (precompiled_ && request.has_header_set()) {
+    attempt = precompiled_->attempt(request, kept_headers_, options);
+  }
+  if (attempt) {
+    Compiled compiled = run(request, attempt->source, attempt->options);
+    if (precompiled_->accept(*attempt, compiled.log) && compiled.status == NvrtcStatus::Success) {
+      return compiled;
+    }
+  }
+  for (const std::string& define : request.defines()) {
+    options.push_back("--define-macro=" + define);
+  }
+  Compiled compiled = run(request, request.source(), options);
+  if (attempt && compiled.status == NvrtcStatus::Success) {
+    precompiled_->refuse(attempt->key);
+  }
+  return compiled;
+}
+
+void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::CompileReply& reply) {
+  std::vector<std::string> options = options_for(request);
   reply.set_nvrtc_calls(1);
-  const NvrtcStatus status = program.compile(options);
+  const Compiled compiled = run(request, std::move(options));
+  const NvrtcProgram& program = *compiled.program;
   const std::uint64_t max_log = request.max_log_bytes() != 0 ? request.max_log_bytes() : kDefaultLogBytes;
-  const std::string log = program.log(kRawLogBytes).text;
-  if (status != NvrtcStatus::Success) {
-    const std::string messages = readable(log, request, library_);
+  if (compiled.status != NvrtcStatus::Success) {
+    const std::string messages = readable(compiled.log, request, library_);
     set_failed(reply,
                cut(with_version(messages.empty() ? program.error_text() : messages, library_), max_log));
-    reply.set_worker_ends(status == NvrtcStatus::OutOfMemory || status == NvrtcStatus::Fault);
+    reply.set_worker_ends(compiled.status == NvrtcStatus::OutOfMemory ||
+                          compiled.status == NvrtcStatus::Fault);
     return;
   }
   const std::uint64_t max_cubin =
@@ -234,7 +283,7 @@ void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::Com
                           std::to_string(max_cubin));
     return;
   }
-  describe_entries(request, program, log, reply);
+  describe_entries(request, program, compiled.log, reply);
   if (reply.outcome() == v1::CORRECT) {
     reply.set_log(cut(reply.log(), max_log));
     reply.set_cubin(program.cubin());

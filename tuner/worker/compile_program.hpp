@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -7,6 +9,7 @@
 #include "schemas/worker.pb.h"
 #include "tuner/worker/compile_ptx.hpp"
 #include "tuner/worker/nvrtc_api.hpp"
+#include "tuner/worker/precompiled_headers.hpp"
 
 namespace cubind::worker {
 
@@ -21,6 +24,11 @@ class ProgramCompiler {
   /// Error(Unavailable) with NVRTC's log if that fails.
   explicit ProgramCompiler(const NvrtcLibrary& library);
 
+  /// From here on configurations of a kernel share its headers precompiled. That takes a few descriptors.
+  void precompile_headers();
+  /// Frees the precompiled header.
+  void forget_precompiled();
+
   /// Keeps the headers of `request.header_set`, for requests that name it by its digest.
   v1::CompileReply compile(v1::CompileRequest request);
 
@@ -28,6 +36,16 @@ class ProgramCompiler {
   static void check_request(const v1::CompileRequest& request);
   void keep_headers(v1::HeaderSet& set);
   std::vector<std::string> options_for(const v1::CompileRequest& request) const;
+  /// A program that was compiled, NVRTC's answer and its log.
+  struct Compiled {
+    std::unique_ptr<NvrtcProgram> program;
+    NvrtcStatus status = NvrtcStatus::Fault;
+    std::string log;
+  };
+  Compiled run(const v1::CompileRequest& request, const std::string& source,
+               const std::vector<std::string>& options) const;
+  /// With a precompiled header if that saves time. `options`: without those that define macros.
+  Compiled run(const v1::CompileRequest& request, std::vector<std::string> options);
   void compile_checked(const v1::CompileRequest& request, v1::CompileReply& reply);
   static void refuse_unmeasurable(const v1::CompileRequest& request, const PtxModule& ptx,
                                   const std::set<std::string>& set, v1::CompileReply& reply);
@@ -38,6 +56,7 @@ class ProgramCompiler {
   std::vector<std::string> standing_options_;
   bool knows_minimal_ = false;
   v1::HeaderSet kept_headers_;
+  std::optional<PrecompiledHeaders> precompiled_;
 };
 
 }  // namespace cubind::worker

@@ -14,6 +14,10 @@ namespace cubind::worker {
 /// be opened afterwards.
 std::vector<std::string> close_all_doors(int fd);
 
+/// After close_all_doors(), if the sandbox is whole: allows a few files in memory (memfd) of bounded size.
+/// False: an inherited limit forbids it.
+bool allow_memory_files(int fd);
+
 /// Allows `seconds` more of CPU time to this process; above it the kernel sends SIGXCPU, which ends it. 0: no
 /// limit.
 void allow_cpu_seconds(std::uint64_t seconds);

@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <charconv>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,9 @@ namespace {
 
 constexpr int kKeptFreeBytes = 64 << 20;
 constexpr int kLargestHeapBlock = 32 << 20;
+
+// How long a process without work keeps its precompiled header, which takes 100 MB and more.
+constexpr std::chrono::seconds kKeptHeader{30};
 
 // Memory that a compile frees stays for the next one, up to a bound. By default the heap shrinks after every
 // compile, and the kernel clears the same pages again for the next.
@@ -45,8 +49,16 @@ void send_hello(int fd, const NvrtcLibrary& library, const std::vector<std::stri
   send(fd, hello);
 }
 
+// The next request; absent: there will be none.
+std::optional<std::string> next_frame(int fd, ProgramCompiler& compiler) {
+  if (!wait_readable(fd, std::chrono::steady_clock::now() + kKeptHeader)) {
+    compiler.forget_precompiled();
+  }
+  return read_frame(fd, kMaxCompileFrame);
+}
+
 ExitCode serve(int fd, ProgramCompiler& compiler, const CompileWorkerOptions& options) {
-  while (const std::optional<std::string> frame = read_frame(fd, kMaxCompileFrame)) {
+  while (const std::optional<std::string> frame = next_frame(fd, compiler)) {
     v1::CompileRequest request;
     if (!request.ParseFromString(*frame)) {
       throw Error(ErrorCode::DataLoss, "compile request", "not a CompileRequest");
@@ -104,6 +116,9 @@ ExitCode run_compile_worker(int fd, const std::vector<std::string>& arguments) {
     library.emplace(options.nvrtc, options.builtins);
     compiler.emplace(*library);
     lacks = close_all_doors(fd);
+    if (lacks.empty() && allow_memory_files(fd)) {
+      compiler->precompile_headers();
+    }
   } catch (const Error& error) {
     v1::CompileWorkerHello hello;
     hello.set_error(valid_utf8(error.what()));

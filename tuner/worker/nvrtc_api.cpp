@@ -40,6 +40,7 @@ CUBIND_CHECK_NVRTC(get_program_log_size, nvrtcGetProgramLogSize);
 CUBIND_CHECK_NVRTC(get_program_log, nvrtcGetProgramLog);
 CUBIND_CHECK_NVRTC(add_name_expression, nvrtcAddNameExpression);
 CUBIND_CHECK_NVRTC(get_lowered_name, nvrtcGetLoweredName);
+CUBIND_CHECK_NVRTC(set_pch_heap_size, nvrtcSetPCHHeapSize);
 #undef CUBIND_CHECK_NVRTC
 static_assert(sizeof(nvrtcResult) == sizeof(int));
 static_assert(std::is_same_v<nvrtcProgram, NvrtcFunctions::Program>);
@@ -99,9 +100,15 @@ NvrtcLibrary::NvrtcLibrary(const std::filesystem::path& nvrtc, const std::filesy
   get("nvrtcGetProgramLog", functions_.get_program_log);
   get("nvrtcAddNameExpression", functions_.add_name_expression);
   get("nvrtcGetLoweredName", functions_.get_lowered_name);
+  functions_.set_pch_heap_size =
+      reinterpret_cast<int (*)(std::size_t)>(dlsym(library, "nvrtcSetPCHHeapSize"));
   if (const int result = functions_.version(&major_, &minor_); result != NVRTC_SUCCESS) {
     throw Error(ErrorCode::Unavailable, nvrtc.string(), functions_.get_error_string(result));
   }
+}
+
+bool NvrtcLibrary::allow_precompiled_headers(std::size_t bytes) const {
+  return functions_.set_pch_heap_size != nullptr && functions_.set_pch_heap_size(bytes) == NVRTC_SUCCESS;
 }
 
 std::string NvrtcLibrary::name() const {

@@ -31,6 +31,7 @@ struct NvrtcFunctions {
   int (*get_program_log)(Program, char*) = nullptr;
   int (*add_name_expression)(Program, const char*) = nullptr;
   int (*get_lowered_name)(Program, const char*, const char**) = nullptr;
+  int (*set_pch_heap_size)(std::size_t) = nullptr;  // from 12.8 on
 };
 
 /// The results of nvrtcCompileProgram that cubind tells apart.
@@ -48,7 +49,9 @@ class NvrtcLibrary {
   const NvrtcFunctions& functions() const noexcept { return functions_; }
   int major() const noexcept { return major_; }
   int minor() const noexcept { return minor_; }
-  std::string name() const;                        // "nvrtc 13.0"
+  std::string name() const;  // "nvrtc 13.0"
+  /// Up to this size. False: this NVRTC knows none (before 12.8).
+  bool allow_precompiled_headers(std::size_t bytes) const;
   std::vector<std::string> architectures() const;  // sm_75, sm_80, ...
 
  private:

@@ -8,6 +8,7 @@
 
 #include "base/identifier.hpp"
 #include "base/text.hpp"
+#include "tuner/includes/header_prefix.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -36,16 +37,6 @@ std::string identifier_of(const std::string& name) {
 // a kernel copies are KERNEL$1.
 bool can_be_set(const std::string& symbol) {
   return !symbol.starts_with("_ZZ") && symbol.find('$') == std::string::npos;
-}
-
-bool has_word(std::string_view text, std::string_view word) {
-  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || !is_of_name(text[at - 1])) && (end == text.size() || !is_of_name(text[end]))) {
-      return true;
-    }
-  }
-  return false;
 }
 
 // What stands before the name, from the end of the statement before; empty within parentheses: a parameter.

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -314,6 +315,30 @@ TEST_CASE("a worker has the headers of each request whatever it was asked before
       CHECK(reply.outcome() == v1::CORRECT);
     }
   }
+}
+
+TEST_CASE("a worker precompiles headers for the requests that wait") {
+  CompileService service(newest());
+  const auto file = std::make_shared<const CompilerFile>(
+      CompilerFile::of("a.h", "/*" + std::string(std::size_t{4} << 20, 'x') + "*/\n"));
+  const auto headers = std::make_shared<const SharedHeaders>(SharedHeaders{file->digest, {file}});
+  const auto input = [&](int n) {
+    const std::string begin = "// " + std::to_string(n) + "\n#include \"a.h\"\n";  // another header for each
+    return CompileInput(compile_request(begin + "__global__ void k(int* p) { *p = __LINE__; }", {"k"}),
+                        headers);
+  };
+  const auto precompiles = [&] {
+    const std::string fds = "/proc/" + std::to_string(*workers().begin()) + "/fd";
+    return std::ranges::any_of(std::filesystem::directory_iterator(fds), [](const auto& fd) {
+      return std::filesystem::read_symlink(fd).string().starts_with("/memfd:");
+    });
+  };
+  CHECK(compile(service, input(0)).outcome() == v1::CORRECT);
+  CHECK_FALSE(precompiles());
+  ask(service, good());  // keeps the worker busy until both wait
+  const Digest first = ask(service, input(1)), second = ask(service, input(2));
+  CHECK(reply_to(service, first).cubin() == reply_to(service, second).cubin());
+  CHECK(precompiles());
 }
 
 }  // namespace cubind::test

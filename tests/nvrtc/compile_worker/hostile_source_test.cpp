@@ -159,8 +159,8 @@ TEST_CASE("the worker holds no descriptor but its socket and the standard stream
   CHECK(std::distance(begin(fds), end(fds)) == 4);
   std::ifstream limits("/proc/" + std::to_string(worker.pid()) + "/limits");
   const std::string text(std::istreambuf_iterator<char>(limits), {});
-  CHECK_THAT(text, Catch::Matchers::Matches("[^]*Max open files +4 +4 [^]*"));
-  CHECK_THAT(text, Catch::Matchers::Matches("[^]*Max file size +0 +0 [^]*"));
+  CHECK_THAT(text, Catch::Matchers::Matches("[^]*Max open files +8 +8 [^]*"));
+  CHECK_THAT(text, Catch::Matchers::Matches("[^]*Max file size +603979776 +603979776 [^]*"));
   CHECK_THAT(text, Catch::Matchers::Matches("[^]*Max core file size +0 +0 [^]*"));
 }
 

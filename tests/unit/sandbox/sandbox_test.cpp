@@ -96,7 +96,6 @@ std::vector<Attempt> ways_out() {
       {"performance counters", [] { return error_of(::syscall(SYS_perf_event_open, nullptr, 0, 0, 0, 0)); }},
       {"faults of memory", [] { return error_of(::syscall(SYS_userfaultfd, 0)); }},
       {"keys of the kernel", [] { return error_of(::syscall(SYS_keyctl, 0, 0, 0, 0, 0)); }},
-      {"a file without a name", [] { return error_of(::memfd_create("a", 0)); }},
       {"memory that outlives it", [] { return error_of(::shmget(IPC_PRIVATE, 4096, 0600)); }},
       {"a queue that outlives it",
        [] { return error_of(::syscall(SYS_mq_open, "/a", O_CREAT, 0600, nullptr)); }},
@@ -134,6 +133,14 @@ TEST_CASE("no way out of a process is open to one that computes alone, nor to a 
     CHECK(is_refusal(outcome_in_process(compute_alone, attempt.run)));
     CHECK(is_refusal(outcome_in_process(compile, attempt.run)));
   }
+}
+
+TEST_CASE("a process that computes alone has files in memory, and a compiler with files has none") {
+  const auto make = [] { return error_of(::dup(::memfd_create("a", 0))); };
+  CHECK(outcome_in_process(compute_alone, make) == "allowed");
+  CHECK(is_refusal(outcome_in_process(compile, [] { return error_of(::memfd_create("a", 0)); })));
+  CHECK(
+      is_refusal(outcome_in_process(compute_alone, [] { return error_of(::fcntl(0, F_SETFL, O_APPEND)); })));
 }
 
 TEST_CASE("a process that computes alone starts no other and no program") {

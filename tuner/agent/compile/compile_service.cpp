@@ -185,7 +185,15 @@ CompileService::CompilePtr CompileService::take(Lane& lane, bool has_worker) {
       !options_.slots->try_take(first->second->priority)) {
     return nullptr;
   }
-  return std::move(lane.waiting.extract(first).mapped());
+  CompilePtr compile = std::move(lane.waiting.extract(first).mapped());
+  if (compile->input.headers) {
+    const auto others = std::ranges::count_if(lane.waiting, [&](const auto& one) {
+      const auto& headers = one.second->input.headers;
+      return headers && headers->digest == compile->input.headers->digest;
+    });
+    compile->input.request.set_others_follow(others >= std::max(1, static_cast<int>(lane.workers())));
+  }
+  return compile;
 }
 
 // ---- the threads, one for each worker ----
