@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "launch/enqueue.hpp"
 #include "launch/entry_symbols.hpp"
+#include "launch/launch_fault.hpp"
 #include "launch/tensor_map.hpp"
 
 namespace cubind {
@@ -268,7 +269,8 @@ void BoundKernel::Shared::start(std::size_t launch, const Numbers& numbers, cons
   const cuda::Result result = enqueue(module->api(), module->function(from.function), numbers.shapes[launch],
                                       pointers.data(), stream);
   if (result != cuda::Result::Success) {
-    cuda::check(module->api(), result, "launching " + rule->program().plan_template().launches[launch].entry);
+    throw_launch_fault(module->api(), result, module->function(from.function), numbers.shapes[launch],
+                       "launching " + rule->program().plan_template().launches[launch].entry);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "cuda_api/shared_memory.hpp"
 #include "launch/enqueue.hpp"
+#include "launch/launch_fault.hpp"
 #include "launch/tensor_map.hpp"
 
 namespace cubind::worker {
@@ -112,7 +113,8 @@ void BoundPlan::enqueue(cuda::Stream stream) const {
     const cuda::Result result = cubind::enqueue(module_.api(), module_.function(launch.function),
                                                 launch.shape, parameters.data(), stream);
     if (result != cuda::Result::Success) {
-      cuda::check(module_.api(), result, "launch of " + module_.symbols()[launch.function]);
+      throw_launch_fault(module_.api(), result, module_.function(launch.function), launch.shape,
+                         "launch of " + module_.symbols()[launch.function]);
     }
   }
 }

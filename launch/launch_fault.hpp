@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "cuda_api/driver_api.hpp"
+#include "plan/plan_program.hpp"
+
+namespace cubind {
+
+/// Throws DriverError for a launch that `result` refused. For a cooperative grid that does not fit the GPU, the
+/// message says how many blocks fit. `operation` names the launch. The launch's context is current.
+[[noreturn]] void throw_launch_fault(const cuda::DriverApi& api, cuda::Result result, cuda::Function function,
+                                     const LaunchShape& shape, const std::string& operation);
+
+}  // namespace cubind
