@@ -206,6 +206,10 @@ v1::Job Connection::cancel_job(const std::string& id, Milliseconds deadline) con
   return impl_->call(&v1::Cubind::Stub::CancelJob, request, deadline).job();
 }
 
+v1::EvaluateReply Connection::evaluate(const v1::EvaluateRequest& request, Milliseconds deadline) const {
+  return impl_->call(&v1::Cubind::Stub::Evaluate, request, deadline);
+}
+
 v1::ForgetFaultsReply Connection::forget_faults(const v1::ForgetFaultsRequest& request,
                                                 Milliseconds deadline) const {
   return impl_->call(&v1::Cubind::Stub::ForgetFaults, request, deadline);

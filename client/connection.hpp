@@ -71,6 +71,7 @@ class Connection {
 
   v1::ListKernelsReply list_kernels(Milliseconds deadline, bool defined = false) const;
   v1::CheckKernelReply check_kernel(const v1::CheckKernelRequest& request, Milliseconds deadline) const;
+  v1::EvaluateReply evaluate(const v1::EvaluateRequest& request, Milliseconds deadline) const;
   v1::ListDevicesReply list_devices(Milliseconds deadline) const;
   /// All pages in one reply; the deadline applies to each page.
   v1::ListJobsReply list_jobs(bool include_ended, Milliseconds deadline) const;

@@ -21,7 +21,7 @@ cuda='(cuda|cuda_[a-z0-9_]+|cupti[a-z0-9_]*|nvrtc|nvml)\.h'
 # The NVRTC tests hold device code in string literals, the stand-ins are device code; a fake libcupti has its types.
 except='(tuner/worker|tests/nvrtc|tuner/includes/stand_ins)/.*|tests/unit/device_worker/fake_cupti.cpp' forbid 'CUDA headers are for tuner/worker alone; others use cuda_api' "$cuda" \
   base cuda_api plan launch tuner server client python tests
-except='' forbid 'server knows schemas, cuda_api and the tuner below its agent; never the workers or the agent' \
+except='server/service/verdict.cpp' forbid 'server knows schemas, cuda_api and the tuner below its agent; never the workers or the agent' \
   'tuner/(worker|agent|search|measure|verify|space|toolchain|sandbox)/' server
 # The folders of the server stand on each other: none includes one above it, nor the files above all of them.
 above='daemon|fsck|metrics_page|metric_families|tls_credentials|prebuild|listener|user_watch|own_process|config|main'

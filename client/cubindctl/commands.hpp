@@ -31,6 +31,7 @@ ExitCode run(const JobsOptions& options, const CommonOptions& common);
 ExitCode run(const JobsShowOptions& options, const CommonOptions& common);
 ExitCode run(const CancelOptions& options, const CommonOptions& common);
 ExitCode run(const ForgetOptions& options, const CommonOptions& common);
+ExitCode run(const JudgeOptions& options, const CommonOptions& common);
 ExitCode run(const TokenNewOptions& options, const CommonOptions& common);
 ExitCode run(const TokenListOptions& options, const CommonOptions& common);
 ExitCode run(const TokenRevokeOptions& options, const CommonOptions& common);

@@ -182,6 +182,24 @@ struct ForgetOptions {
   bool dry_run = false;
 };
 
+struct JudgeOptions {
+  std::string task;    // a kernel's name, or a spec file
+  std::string source;  // file
+  std::vector<std::string> headers;
+  std::vector<std::string> problems;
+  std::vector<std::string> grid, block;
+  std::string shared_bytes;
+  std::string baseline;  // values of tunables; empty: the default configuration
+  std::string device;    // label
+  std::string name_space;
+  std::uint32_t rounds = 0;
+  bool keep = false;
+  std::string out;     // empty: the verdict is not written
+  std::string key;     // secret, with `out`
+  std::string verify;  // a verdict file, instead of judging
+  std::string trust;
+};
+
 // Without a device: whichever has trials.
 struct ExplainOptions : QuestionOptions {
   std::string subject;  // a kernel's name, with `problem`; else a job's id
@@ -228,13 +246,14 @@ struct TokenRevokeOptions {
   std::vector<std::string> ids;
 };
 
-using Command = std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, AuditOptions,
-                             ExportOptions, ImportOptions, BackupOptions, TableCheckOptions, TableDiffOptions,
-                             TableMergeOptions, KernelsOptions, CheckOptions, InitOptions, SchemaOptions,
-                             WantedOptions, DevicesOptions, JobsOptions, JobsShowOptions, CancelOptions,
-                             ForgetOptions, ExplainOptions, ProfileOptions, ReportOptions, StatusOptions,
-                             HealthOptions, CompletionOptions, TokenNewOptions, TokenListOptions,
-                             TokenRevokeOptions, BundleCreateOptions, BundleVerifyOptions, BundleShowOptions>;
+using Command =
+    std::variant<TuneOptions, VerifyOptions, GetOptions, CoverOptions, AuditOptions, ExportOptions,
+                 ImportOptions, BackupOptions, TableCheckOptions, TableDiffOptions, TableMergeOptions,
+                 KernelsOptions, CheckOptions, InitOptions, SchemaOptions, WantedOptions, DevicesOptions,
+                 JobsOptions, JobsShowOptions, CancelOptions, ForgetOptions, JudgeOptions, ExplainOptions,
+                 ProfileOptions, ReportOptions, StatusOptions, HealthOptions, CompletionOptions,
+                 TokenNewOptions, TokenListOptions, TokenRevokeOptions, BundleCreateOptions,
+                 BundleVerifyOptions, BundleShowOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

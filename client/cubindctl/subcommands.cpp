@@ -47,6 +47,7 @@ class Builder {
     add_listings();
     add_jobs();
     add_forget();
+    add_judge();
     add_token();
     add_explain();
     add_profile();
@@ -386,6 +387,37 @@ class Builder {
     option(command, "--device", options->device, "LABEL",
            "label of the device class; default: the one that agents offer");
     command->add_flag("--dry-run", options->dry_run, "only print what would be forgotten");
+  }
+
+  void add_judge() {
+    auto [command, options] =
+        add<JudgeOptions>(app_, "judge", "verify and time an untrusted source against a task's own");
+    option(command, "task", options->task, "TASK", "a kernel's name, or a kernel spec: FILE.json");
+    option(command, "source", options->source, kFile, "CUDA source with the task's entries");
+    add_repeated(command, "--header", options->headers, kFile, "that the source includes; repeatable");
+    add_repeated(command, "--problem", options->problems, "PROBLEM",
+                 "as in N=4096,D=4096,T=bf16; repeatable");
+    add_repeated(command, "--grid", options->grid, "EXPRESSION",
+                 "the source's blocks along an axis; repeatable; default: the task's");
+    add_repeated(command, "--block", options->block, "EXPRESSION",
+                 "its threads along an axis; repeatable; default: the task's");
+    option(command, "--shared-bytes", options->shared_bytes, "EXPRESSION",
+           "its dynamic shared memory; default: the task's");
+    option(command, "--baseline", options->baseline, "VALUES",
+           "the task's configuration to compare with, as in THREADS=256,VECTOR=4; default: its default");
+    option(command, "--device", options->device, "LABEL",
+           "label of the device class; default: the one that agents offer");
+    option(command, "--namespace", options->name_space, "NAME", "the job's namespace");
+    option(command, "--rounds", options->rounds, "N", "paired rounds for each problem; default: 30")
+        ->check(CLI::Range(10u, 2000u).description(""));
+    command->add_flag("--keep", options->keep, "keep the source and its trials in the daemon");
+    auto* out = option(command, "--out", options->out, kFile, "write the verdict");
+    option(command, "--key", options->key, kFile,
+           "secret key that `minisign -G -W` made: sign what --out writes")
+        ->needs(out);
+    auto* trust = option(command, "--trust", options->trust, kFile, "trust file, with --verify");
+    option(command, "--verify", options->verify, kFile, "print a verdict that a key of --trust has signed")
+        ->needs(trust);
   }
 
   void add_explain() {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import pathlib
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _address, _core, _fork, _lend, _limits, _ranks, _record, _sealing, _wire
@@ -258,6 +259,51 @@ class Client(Commands):
         results = tune(self._connection, shapes, kernel, request, progress)
         self._drop({result.kernel for result in results})
         return results
+
+    def judge(
+        self,
+        kernel: str,
+        source: str,
+        problems: Sequence[str | Mapping[str, Any]],
+        *,
+        headers: Mapping[str, str] | None = None,
+        grid: Sequence[str] = (),
+        block: Sequence[str] = (),
+        shared_bytes: str = "",
+        device: str | None = None,
+        namespace: str = "",
+        rounds: int = 0,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """Verifies and times an untrusted CUDA source against a kernel of the daemon, whose
+        reference judges it and whose default configuration is the baseline. Nothing of it is kept.
+
+        source: defines the kernel's entries. headers: texts that it includes, by name.
+        problems: each as in get().
+        grid, block, shared_bytes: how the source is launched, as expressions; empty: like the baseline.
+        rounds: paired rounds for each problem; 0: 30. timeout: seconds; None: until there is a verdict.
+
+        Returns the verdict (docs/judge.md): outcome ("correct", "refused", "suspect", "wrong"), problems, and
+        if it is correct gain, the baseline's time over the source's, with gain_low and gain_high.
+        """
+        messages = _wire.messages()
+        request = messages.EvaluateRequest(
+            kernel=kernel,
+            grid=grid,
+            block=block,
+            shared_bytes=shared_bytes,
+            namespace=namespace,
+            rounds=rounds,
+        )
+        for path, text in {"source.cu": source, **(headers or {})}.items():
+            request.files.add(path=path, content=text.encode())
+        for problem in problems:
+            _wire.set_problem(_wire.parse_problem(problem, {}), request.problems.add())
+        if device is not None:
+            request.device.label = device
+        reply = self._connection.unary("Evaluate", request, messages.EvaluateReply, timeout)
+        verdict: dict[str, Any] = json.loads(reply.verdict_json)
+        return verdict
 
     def table(self, kernel: str | None = None, *, shipped: bool = False, pandas: bool = False) -> Any:
         """The winners as a list of dicts (problem, configuration, device, time_us, evidence, ...), or as a

@@ -16,6 +16,7 @@ constexpr std::array kRules{
     CallRule{Call::ListKernels, "ListKernels", CallerRole::Reader},
     CallRule{Call::CheckKernel, "CheckKernel", CallerRole::Tuner},
     CallRule{Call::DefineKernel, "DefineKernel", CallerRole::Tuner, false, /*changes=*/true},
+    CallRule{Call::Evaluate, "Evaluate", CallerRole::Tuner, false, /*changes=*/true},
     CallRule{Call::ListDevices, "ListDevices", CallerRole::Reader},
     CallRule{Call::ListJobs, "ListJobs", CallerRole::Reader},
     CallRule{Call::CancelJob, "CancelJob", CallerRole::Tuner, false, /*changes=*/true},

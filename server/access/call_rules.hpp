@@ -19,6 +19,7 @@ enum class Call : std::uint8_t {
   ListKernels,
   CheckKernel,
   DefineKernel,
+  Evaluate,
   ListDevices,
   ListJobs,
   CancelJob,

@@ -2,18 +2,13 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "server/jobs/new_id.hpp"
 #include "server/jobs/scheduler.hpp"
 #include "server/kernel_library.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
 namespace {
-
-std::string new_job_id() {
-  const std::string seed = read_file("/proc/sys/kernel/random/uuid");
-  return Digest::of(seed).hex().substr(0, 16);
-}
 
 /// Whether a job that is done has measured what this one would.
 bool does(const JobRow& done, const JobRow& asked) {
@@ -97,7 +92,7 @@ std::string Scheduler::try_to_enqueue(JobRow row, const DeviceClass& device, con
   if (options_.limits != nullptr) {
     counted = options_.limits->take(caller, row.kind == v1::Job::TUNE ? Held::Jobs : Held::Compiles);
   }
-  row.id = new_job_id();
+  row.id = new_id();
   row.shown().set_created_at(clock_.wall_text());
   SharedJob stored = store_new(row, device);
   if (has_ended(stored.job.state)) {

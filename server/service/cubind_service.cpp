@@ -8,6 +8,7 @@
 #include "server/service/check_call.hpp"
 #include "server/service/comparison_call.hpp"
 #include "server/service/define_call.hpp"
+#include "server/service/evaluate_call.hpp"
 #include "server/service/forget_call.hpp"
 #include "server/service/job_list.hpp"
 #include "server/service/lists.hpp"
@@ -206,6 +207,15 @@ Reader* CubindService::ImportTable(Context* call, Bytes* reply) {
 Reader* CubindService::DefineKernel(Context* call, Bytes* reply) {
   return gated<Reader>(context_, *call, Call::DefineKernel, 0, [&](const OpenCallPtr& open) {
     return DefineCall::start(std::make_shared<DefineCall>(context_, open, *reply));
+  });
+}
+
+Unary* CubindService::Evaluate(Context* call, const Bytes* request, Bytes* reply) {
+  return gated<Unary>(context_, *call, Call::Evaluate, request->Length(), [&](const OpenCallPtr& open) {
+    auto asked = parse_message<v1::EvaluateRequest>(*request);
+    open->set_namespace(asked.namespace_());
+    open->require_namespace(asked.namespace_());
+    return EvaluateCall::start(context_, open, std::move(asked), *reply);
   });
 }
 

@@ -20,16 +20,16 @@ struct WithRaw<Service, First, Rest...> {
 };
 
 using Wire = v1::Cubind;
-using RawCubind =
-    WithRaw<Wire::Service, Wire::WithRawCallbackMethod_GetVariant,
-            Wire::WithRawCallbackMethod_ReportComparison, Wire::WithRawCallbackMethod_GetArtifact,
-            Wire::WithRawCallbackMethod_Tune, Wire::WithRawCallbackMethod_WatchJob,
-            Wire::WithRawCallbackMethod_ListKernels, Wire::WithRawCallbackMethod_CheckKernel,
-            Wire::WithRawCallbackMethod_DefineKernel, Wire::WithRawCallbackMethod_ListDevices,
-            Wire::WithRawCallbackMethod_ListJobs, Wire::WithRawCallbackMethod_CancelJob,
-            Wire::WithRawCallbackMethod_ForgetFaults, Wire::WithRawCallbackMethod_ExportTable,
-            Wire::WithRawCallbackMethod_ImportTable, Wire::WithRawCallbackMethod_GetStatus,
-            Wire::WithRawCallbackMethod_ListWanted, Wire::WithRawCallbackMethod_Backup>::Type;
+using RawCubind = WithRaw<Wire::Service, Wire::WithRawCallbackMethod_GetVariant,
+                          Wire::WithRawCallbackMethod_ReportComparison,
+                          Wire::WithRawCallbackMethod_GetArtifact, Wire::WithRawCallbackMethod_Tune,
+                          Wire::WithRawCallbackMethod_WatchJob, Wire::WithRawCallbackMethod_ListKernels,
+                          Wire::WithRawCallbackMethod_CheckKernel, Wire::WithRawCallbackMethod_DefineKernel,
+                          Wire::WithRawCallbackMethod_Evaluate, Wire::WithRawCallbackMethod_ListDevices,
+                          Wire::WithRawCallbackMethod_ListJobs, Wire::WithRawCallbackMethod_CancelJob,
+                          Wire::WithRawCallbackMethod_ForgetFaults, Wire::WithRawCallbackMethod_ExportTable,
+                          Wire::WithRawCallbackMethod_ImportTable, Wire::WithRawCallbackMethod_GetStatus,
+                          Wire::WithRawCallbackMethod_ListWanted, Wire::WithRawCallbackMethod_Backup>::Type;
 using RawAgentService = WithRaw<v1::AgentService::Service, v1::AgentService::WithRawCallbackMethod_Serve,
                                 v1::AgentService::WithRawCallbackMethod_PutArtifact>::Type;
 
@@ -48,6 +48,7 @@ class CubindService final : public RawCubind {
   Unary* ReportComparison(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* ListKernels(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* CheckKernel(Context* call, const Bytes* request, Bytes* reply) override;
+  Unary* Evaluate(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* ListDevices(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* ListJobs(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* CancelJob(Context* call, const Bytes* request, Bytes* reply) override;

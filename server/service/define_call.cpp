@@ -24,17 +24,6 @@ void check_data(const KernelSpec& spec) {
   }
 }
 
-// The agent reads what the daemon's user may read.
-void refuse_memory(const KernelSpec& spec) {
-  for (const ArgumentSpec& argument : spec.arguments) {
-    if (argument.fill.in_memory) {
-      throw Error(ErrorCode::PermissionDenied,
-                  std::string(kFile) + " /arguments/" + argument.name + "/fill/npy",
-                  "only the daemon's user leaves an array in memory: send it");
-    }
-  }
-}
-
 // In the definition's folder another spec would be read too.
 void check_files(const KernelSpec& spec) {
   if (spec.name == "tables") {
@@ -55,6 +44,15 @@ void check_files(const KernelSpec& spec) {
 }
 
 }  // namespace
+
+void refuse_memory(const KernelSpec& spec) {
+  for (const ArgumentSpec& argument : spec.arguments) {
+    if (argument.fill.in_memory) {
+      throw Error(ErrorCode::PermissionDenied, spec.file + " /arguments/" + argument.name + "/fill/npy",
+                  "only the daemon's user leaves an array in memory: send it");
+    }
+  }
+}
 
 void DefineCall::take(const v1::DefineKernelPart& part) {
   refuse_while_draining(context_);

@@ -11,6 +11,10 @@
 
 namespace cubind {
 
+/// Throws PermissionDenied for an array of another process: the agent would read what the daemon's user may
+/// read. For specs of other users.
+void refuse_memory(const KernelSpec& spec);
+
 /// DefineKernel.
 class DefineCall final : public Upload<v1::DefineKernelPart, v1::DefineKernelReply> {
  public:

@@ -15,6 +15,12 @@ namespace {
 
 constexpr std::size_t kProblemsNamed = 5;  // in a message; a table may hold hundreds
 
+// The kernel of a verdict has another name each time: "judged_scale_0123456789abcdef" is recorded as
+// "judged_scale".
+std::string recorded_name(const std::string& kernel) {
+  return kernel.starts_with("judged_") ? kernel.substr(0, kernel.rfind('_')) : kernel;
+}
+
 std::string name_of(const std::string& kernel, const Problem& problem, const Configuration& configuration) {
   return kernel + '\n' + to_string(problem) + '\n' + to_string(configuration);
 }
@@ -61,13 +67,13 @@ ReplayTable::ReplayTable(Table table, const std::string& file)
 
 const TableTrial* ReplayTable::find(const std::string& kernel, const Problem& problem,
                                     const Configuration& configuration) const {
-  const auto found = trials_.find(name_of(kernel, problem, configuration));
+  const auto found = trials_.find(name_of(recorded_name(kernel), problem, configuration));
   return found == trials_.end() ? nullptr : found->second;
 }
 
 void ReplayTable::require(const std::string& kernel, const Problem& problem) const {
   for (const TableTrial& trial : table_.trials) {
-    if (trial.context.kernel == kernel && trial.context.problem == problem) {
+    if (trial.context.kernel == recorded_name(kernel) && trial.context.problem == problem) {
       return;
     }
   }

@@ -5,6 +5,7 @@
 #include "tests/service/server/team_daemon.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/triton_spec.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind::test {
 namespace {
@@ -207,7 +208,7 @@ TEST_CASE("a definition does not take the name of a kernel of the daemon's folde
   CHECK(caller.define(cuda_kernel("", "vector_add")).error_code() == grpc::StatusCode::ALREADY_EXISTS);
 }
 
-TEST_CASE("only the daemon's user defines a kernel whose arrays stay in memory") {
+TEST_CASE("only the daemon's user defines a kernel or a task whose arrays stay in memory") {
   SpecBundle bundle = cuda_kernel();
   OrderedJson spec = OrderedJson::parse(bundle.spec_json);
   spec["problem"].erase("bucket");
@@ -221,9 +222,23 @@ TEST_CASE("only the daemon's user defines a kernel whose arrays stay in memory")
   bundle.files.push_back(
       {"a.npy", std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header});
   TeamDaemon team;
-  const grpc::Status refused = team.define(bundle, team.issue({.name = "t", .roles = {CallerRole::Tuner}}));
-  CHECK(refused.error_code() == grpc::StatusCode::PERMISSION_DENIED);
-  CHECK(refused.error_message().find("/arguments/a/fill/npy") != std::string::npos);
+  const std::string token = team.issue({.name = "t", .roles = {CallerRole::Tuner}});
+  v1::SpecBundle wire;
+  to_wire(bundle, wire);
+  v1::EvaluateRequest judged;
+  judged.set_spec_json(bundle.spec_json);
+  *judged.mutable_task_files() = wire.files();
+  judged.add_files()->set_path("mine.cu");
+  judged.add_problems();
+  grpc::ClientContext context;
+  TeamDaemon::add(context, token);
+  v1::EvaluateReply verdict;
+  for (const grpc::Status& refused :
+       {team.define(bundle, token),
+        v1::Cubind::NewStub(team.channel)->Evaluate(&context, judged, &verdict)}) {
+    CHECK(refused.error_code() == grpc::StatusCode::PERMISSION_DENIED);
+    CHECK(refused.error_message().find("/arguments/a/fill/npy") != std::string::npos);
+  }
   DefiningCaller own;
   const grpc::Status taken = own.define(bundle);
   INFO(taken.error_message());

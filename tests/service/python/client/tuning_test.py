@@ -141,6 +141,18 @@ class Tuning(WithDaemon):
             "scale N=4096: waits: process 7 uses the GPU\n",
         )
 
+    def test_a_source_is_judged_with_its_headers_and_its_launch(self):
+        reply = pb.EvaluateReply(verdict_json=b'{"outcome": "wrong"}')
+        with mock.patch.object(self.client._connection, "unary", return_value=reply) as unary:
+            verdict = self.client.judge(
+                "scale", "// mine", ["N=4096,T=f32"], headers={"mine.cuh": ""}, grid=["N"], rounds=12
+            )
+        self.assertEqual(verdict, {"outcome": "wrong"})
+        name, request = unary.call_args.args[:2]
+        self.assertEqual((name, request.kernel, request.rounds), ("Evaluate", "scale", 12))
+        self.assertEqual([file.path for file in request.files], ["source.cu", "mine.cuh"])
+        self.assertEqual((list(request.grid), request.problems[0].dims[0].value), (["N"], 4096))
+
     def test_a_table_is_a_frame_where_that_is_asked_for(self):
         pandas = types.SimpleNamespace(DataFrame=lambda rows: ("frame", rows))
         with mock.patch.dict(sys.modules, pandas=pandas):

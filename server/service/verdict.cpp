@@ -1,0 +1,221 @@
+#include "server/service/verdict.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "base/error.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/facts/fact_json.hpp"
+#include "plan/problem_json.hpp"
+#include "server/convert/judged_kernel.hpp"
+#include "tuner/measure/statistics.hpp"
+
+namespace cubind {
+namespace {
+
+constexpr double kConfidence = 0.95;
+// The mildest first: the worst of its problems' is a verdict's.
+constexpr std::array kOutcomes = {"correct", "refused", "suspect", "wrong"};
+
+struct Gain {
+  double ratio = 1, low = 1, high = 1;
+};
+
+/// A trial with all that is stored of it.
+struct Judged {
+  TrialRow trial;
+  std::vector<BlockRow> blocks;
+  std::vector<VerificationRow> verifications;
+};
+
+RecordFilter of_kernels(std::vector<std::string> kernels) {
+  RecordFilter filter;
+  filter.kernels = std::move(kernels);
+  return filter;
+}
+
+std::optional<Judged> find(StoreReader& store, const JudgedProblem& problem, bool is_baseline) {
+  const Configuration wanted = judged_configuration(problem.baseline, is_baseline);
+  for (TrialRow& trial : store.all_trials(of_kernels({problem.question.key.kernel}))) {
+    if (trial.configuration == wanted) {
+      Judged judged{std::move(trial), {}, {}};
+      judged.blocks = store.blocks(judged.trial);
+      judged.verifications = store.verifications(judged.trial);
+      return judged;
+    }
+  }
+  return std::nullopt;
+}
+
+const char* outcome_of(const TrialRow& trial) {
+  switch (trial.outcome) {
+    case Outcome::Correct:
+      return "correct";
+    case Outcome::WrongResult:
+      return trial.header().detail().starts_with("time refused") ? "suspect" : "wrong";
+    case Outcome::Runtime:
+    case Outcome::Timeout:
+      return "wrong";
+    default:
+      return "refused";
+  }
+}
+
+std::map<std::uint32_t, double> times_of(const Judged& judged) {
+  std::map<std::uint32_t, double> times;
+  for (const BlockRow& row : judged.blocks) {
+    if (row.block().stage() == v1::SampleBlock::FINAL && !row.block().samples_us().empty()) {
+      const auto& samples = row.block().samples_us();
+      times[row.block().index()] = median(std::vector<double>(samples.begin(), samples.end()));
+    }
+  }
+  return times;
+}
+
+/// From the rounds in which both were timed; absent: there is none.
+std::optional<Gain> gain_of(const Judged& source, const Judged& baseline) {
+  const std::map<std::uint32_t, double> own = times_of(source), theirs = times_of(baseline);
+  std::vector<double> a, b;
+  for (const auto& [round, time] : theirs) {
+    if (const auto found = own.find(round); found != own.end()) {
+      a.push_back(time);
+      b.push_back(found->second);
+    }
+  }
+  if (a.empty()) {
+    return std::nullopt;
+  }
+  const PairedRatio paired = paired_ratio(a, b, kConfidence);
+  return Gain{paired.ratio, paired.interval.low, paired.interval.high};
+}
+
+void add(OrderedJson& json, const Gain& gain) {
+  json["gain"] = gain.ratio;
+  json["gain_low"] = gain.low;
+  json["gain_high"] = gain.high;
+}
+
+OrderedJson to_json(const Judged& judged) {
+  OrderedJson json = {{"outcome", std::string(to_string(judged.trial.outcome))}};
+  if (!judged.trial.header().detail().empty()) {
+    json["detail"] = judged.trial.header().detail();
+  }
+  if (const auto times = times_of(judged); !times.empty()) {
+    std::vector<double> all;
+    std::ranges::transform(times, std::back_inserter(all), [](const auto& round) { return round.second; });
+    json["time_us"] = median(all);
+  }
+  json["cubin"] = judged.trial.cubin.hex();
+  json["verifications"] = json["blocks"] = OrderedJson::array();
+  for (const VerificationRow& row : judged.verifications) {
+    json["verifications"].push_back(cubind::to_json(row.verification()));
+  }
+  for (const BlockRow& row : judged.blocks) {
+    OrderedJson block = cubind::to_json(row.block());
+    block["stage"] = row.block().stage() == v1::SampleBlock::FINAL ? "final" : "screen";
+    block["index"] = row.block().index();
+    json["blocks"].push_back(std::move(block));
+  }
+  return json;
+}
+
+OrderedJson to_json(const std::vector<SourceFile>& files) {
+  OrderedJson json = OrderedJson::array();
+  for (const SourceFile& file : files) {
+    json.push_back({{"path", file.path}, {"sha256", Digest::of(file.content).hex()}});
+  }
+  return json;
+}
+
+/// The source was not tried: the job says why, unless its launch is none.
+OrderedJson refusal_of(const JudgedProblem& problem) {
+  const v1::Job& job = problem.ended.job.shown();
+  const std::string where = problem.question.key.kernel + " at " + to_string(problem.question.key.problem);
+  if (problem.ended.job.state == v1::Job::CANCELLED) {
+    throw Error(ErrorCode::Cancelled, where, "the job " + problem.ended.job.id + " was cancelled");
+  }
+  if (problem.ended.job.state != v1::Job::DONE) {
+    throw Error(ErrorCode::FailedPrecondition, where, job.error());
+  }
+  return {{"outcome", "refused"},
+          {"detail", "its launch is not valid for this problem: check grid, block and shared bytes"}};
+}
+
+OrderedJson judge(StoreReader& store, const JudgedProblem& problem, std::optional<Gain>& gain) {
+  const auto baseline = find(store, problem, true);
+  const auto source = find(store, problem, false);
+  OrderedJson json = {{"problem", to_json(problem.question.key.problem)}};
+  if (!source) {
+    json.update(refusal_of(problem));
+    return json;
+  }
+  if (!baseline || baseline->trial.outcome != Outcome::Correct) {
+    throw Error(ErrorCode::FailedPrecondition,
+                problem.question.key.kernel + " at " + to_string(problem.question.key.problem),
+                "the baseline fails" + (baseline ? ": " + baseline->trial.header().detail() : ""));
+  }
+  const char* outcome = outcome_of(source->trial);
+  json["outcome"] = outcome;
+  if (!source->trial.header().detail().empty()) {
+    json["detail"] = source->trial.header().detail();
+  }
+  gain = source->trial.outcome == Outcome::Correct ? gain_of(*source, *baseline) : std::nullopt;
+  if (gain) {
+    add(json, *gain);
+  }
+  json["seeds_of"] = problem.ended.job.id;
+  json["source"] = to_json(*source);
+  json["baseline"] = to_json(*baseline);
+  json["baseline"]["configuration"] = to_string(problem.baseline);
+  return json;
+}
+
+void describe(OrderedJson& verdict, const JudgedProblem& one, StoreReader& store) {
+  const RecordQuestion& asked = one.question.key;
+  verdict["kernel"] = asked.kernel;
+  verdict["device"] = one.question.device.label;
+  add_device_facts(verdict["device_facts"] = OrderedJson::object(), one.question.device.facts);
+  if (const auto trial = find(store, one, true)) {
+    verdict["driver"] = trial->trial.driver.version;
+    verdict["toolchain"] = trial->trial.toolchain.name;
+    verdict["architecture"] = trial->trial.fact.architecture();
+  }
+  verdict["policy"] = to_string(asked.policy);
+  verdict["namespace"] = asked.name_space;
+  verdict["judged_at"] = one.ended.job.shown().finished_at();
+}
+
+}  // namespace
+
+OrderedJson verdict_of(StoreReader& store, const JudgedFiles& files,
+                       const std::vector<JudgedProblem>& problems) {
+  OrderedJson judged = OrderedJson::array();
+  std::size_t worst = 0, timed = 0;
+  Gain logs{0, 0, 0};
+  for (const JudgedProblem& problem : problems) {
+    std::optional<Gain> gain;
+    judged.push_back(judge(store, problem, gain));
+    const auto outcome = judged.back()["outcome"].get<std::string>();
+    worst = std::max<std::size_t>(worst, std::ranges::find(kOutcomes, outcome) - kOutcomes.begin());
+    if (gain) {
+      ++timed;
+      logs = {logs.ratio + std::log(gain->ratio), logs.low + std::log(gain->low),
+              logs.high + std::log(gain->high)};
+    }
+  }
+  OrderedJson verdict = {{"format", "cubind-verdict/1"}, {"outcome", kOutcomes.at(worst)}};
+  if (timed == problems.size()) {
+    const auto mean = [&](double sum) { return std::exp(sum / static_cast<double>(timed)); };
+    add(verdict, {mean(logs.ratio), mean(logs.low), mean(logs.high)});
+  }
+  verdict["task"] = {{"name", files.task}, {"files", to_json(files.task_files)}};
+  verdict["source"] = to_json(files.source_files);
+  describe(verdict, problems.front(), store);
+  verdict["problems"] = std::move(judged);
+  return verdict;
+}
+
+}  // namespace cubind
