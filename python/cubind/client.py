@@ -281,6 +281,7 @@ class Client(Commands):
         source: defines the kernel's entries. headers: texts that it includes, by name.
         problems: each as in get().
         grid, block, shared_bytes: how the source is launched, as expressions; empty: like the baseline.
+        device: label of the device class; None: the only class that agents offer. namespace: the job's.
         rounds: paired rounds for each problem; 0: 30. timeout: seconds; None: until there is a verdict.
 
         Returns the verdict (docs/judge.md): outcome ("correct", "refused", "suspect", "wrong"), problems, and
