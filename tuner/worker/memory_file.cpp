@@ -70,17 +70,17 @@ void MemoryFile::clear() { served().file.reset(); }
 }  // namespace cubind::worker
 
 extern "C" std::FILE* fopen(const char* path, const char* mode) {
-  using namespace cubind::worker;
+  using cubind::worker::new_memory, cubind::worker::open_served, cubind::worker::served;
   if (!served().name.empty() && std::string_view(mode) == "w+b") {
-    return stream_of(new_memory(), mode);
+    return cubind::worker::stream_of(new_memory(), mode);
   }
   return !served().name.empty() && path == served().name ? open_served(mode) : ::fopen64(path, mode);
 }
 
 // NVRTC asks whether a precompiled header is a regular file, while it reads it.
-extern "C" int __xstat(int /*version*/, const char* path,
-                       struct stat* facts) {  // NOLINT(bugprone-reserved-identifier)
-  using namespace cubind::worker;
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): glibc's name of stat()
+extern "C" int __xstat(int /*version*/, const char* path, struct stat* facts) {
+  using cubind::worker::served;
   if (served().file && path == served().name) {
     *facts = {};
     facts->st_mode = S_IFREG | S_IRUSR | S_IWUSR;
