@@ -244,7 +244,7 @@ std::int64_t PlanProgram::parameter_number(std::size_t launch, std::size_t index
 TensorMap PlanProgram::tensor_map(std::size_t launch, std::size_t index, Values values) const {
   const TensorMapTemplate& from = template_.launches[launch].parameters[index].tensor_map;
   const BoundTensorMap& bound = *launches_[launch].parameters[index].map;
-  const auto number = [&](TensorMapList list, std::size_t i) {
+  const auto number = [&](std::size_t list, std::size_t i) {
     try {
       return bound.lists[list][i].evaluate(values);
     } catch (const ExpressionError& error) {
@@ -254,19 +254,19 @@ TensorMap PlanProgram::tensor_map(std::size_t launch, std::size_t index, Values 
   TensorMap to{from.argument, from.type, from.nan_fill, static_cast<std::uint32_t>(from.sizes.size())};
   std::int64_t dense = static_cast<std::int64_t>(size_of(from.type));
   for (std::size_t axis = 0; axis < to.axes; ++axis) {
-    to.sizes[axis] = number(kSizes, axis);
-    to.box[axis] = number(kBox, axis);
-    to.element_strides[axis] = from.element_strides.empty() ? 1 : number(kElementStrides, axis);
+    to.sizes[axis] = number(kMapSizes, axis);
+    to.box[axis] = number(kMapBox, axis);
+    to.element_strides[axis] = from.element_strides.empty() ? 1 : number(kMapElementStrides, axis);
     if (axis + 1 < to.axes) {
       if (__builtin_mul_overflow(dense, to.sizes[axis], &dense)) {
         dense = std::numeric_limits<std::int64_t>::max();
       }
-      to.strides[axis] = from.strides.empty() ? dense : number(kStrides, axis);
+      to.strides[axis] = from.strides.empty() ? dense : number(kMapStrides, axis);
     }
   }
-  to.swizzle = number(kModes, 0);
-  to.interleave = number(kModes, 1);
-  to.l2_promotion = number(kModes, 2);
+  to.swizzle = number(kMapModes, 0);
+  to.interleave = number(kMapModes, 1);
+  to.l2_promotion = number(kMapModes, 2);
   return to;
 }
 

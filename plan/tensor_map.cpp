@@ -57,7 +57,7 @@ Fault mode_fault(const TensorMap& map) {
   return fault;
 }
 
-Fault range_fault(TensorMapList list, std::size_t axis, std::int64_t value, std::int64_t most) {
+Fault range_fault(std::size_t list, std::size_t axis, std::int64_t value, std::int64_t most) {
   if (value >= 1 && value <= most) {
     return std::nullopt;
   }
@@ -65,15 +65,16 @@ Fault range_fault(TensorMapList list, std::size_t axis, std::int64_t value, std:
 }
 
 Fault axis_fault(const TensorMap& map, std::size_t axis) {
-  Fault fault = range_fault(kSizes, axis, map.sizes[axis], kMostSize);
-  fault = fault ? fault : range_fault(kBox, axis, map.box[axis], kMostBox);
-  fault = fault ? fault : range_fault(kElementStrides, axis, map.element_strides[axis], kMostElementStride);
+  Fault fault = range_fault(kMapSizes, axis, map.sizes[axis], kMostSize);
+  fault = fault ? fault : range_fault(kMapBox, axis, map.box[axis], kMostBox);
+  fault =
+      fault ? fault : range_fault(kMapElementStrides, axis, map.element_strides[axis], kMostElementStride);
   if (fault || axis + 1 >= map.axes) {
     return fault;
   }
   const std::int64_t stride = map.strides[axis];
   if (stride < 0 || stride > kMostStride || stride % step_of(map) != 0) {
-    return {{tensor_map_key(kStrides, axis),
+    return {{tensor_map_key(kMapStrides, axis),
              bytes_text(stride) + " are not a multiple of " + std::to_string(step_of(map)) + " below 2^40"}};
   }
   return std::nullopt;
@@ -119,8 +120,8 @@ Fault buffer_fault(const TensorMap& map, const TensorMapBuffer& buffer) {
 }  // namespace
 
 std::string tensor_map_key(std::size_t list, std::size_t index) {
-  return list == kModes ? kTensorMapModes[index]
-                        : std::string(kTensorMapLists[list].first) + "/" + std::to_string(index);
+  return list == kMapModes ? kTensorMapModes[index]
+                           : std::string(kTensorMapLists[list].first) + "/" + std::to_string(index);
 }
 
 std::size_t size_of(TensorMapType type) { return facts_of(type).bytes; }

@@ -56,7 +56,9 @@ struct TensorMapTemplate {
   bool operator==(const TensorMapTemplate&) const = default;
 };
 
-enum TensorMapList : std::size_t { kSizes, kStrides, kBox, kElementStrides, kModes };
+/// The indices of these lists.
+inline constexpr std::size_t kMapSizes = 0, kMapStrides = 1, kMapBox = 2, kMapElementStrides = 3,
+                             kMapModes = 4;
 inline constexpr std::pair<const char*, std::vector<std::string> TensorMapTemplate::*> kTensorMapLists[] = {
     {"sizes", &TensorMapTemplate::sizes}, {"strides", &TensorMapTemplate::strides},
     {"box", &TensorMapTemplate::box},     {"element_strides", &TensorMapTemplate::element_strides},

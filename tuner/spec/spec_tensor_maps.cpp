@@ -26,7 +26,7 @@ const ArgumentSpec& read_buffer_of(const JsonNode& node, const KernelSpec& spec)
 
 // A type of the problem or of buffers, or one that only tensor maps have.
 std::string read_element_type(const JsonNode& node, const KernelSpec& spec) {
-  const std::string text = node.as_string();
+  std::string text = node.as_string();
   const std::vector<std::string> own = names_of(spec.types);
   if (std::ranges::find(own, text) == own.end() && !parse_tensor_map_type(text) && !parse_dtype(text)) {
     node.fail(quoted(text) + " is not a type of a tensor map: it is one of the problem's types or of " +
