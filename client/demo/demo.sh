@@ -88,7 +88,8 @@ head -c 160 "$folder/table.json" | head -n 2 | label
 
 say ""
 say "A page that shows what was tuned, to open in a browser: cubindctl report $kernel"
-"$bin/cubindctl" report "$kernel" -o "$(mktemp "${TMPDIR:-/tmp}/cubind-demo.XXXXXX.html")" | label
+page=$(mktemp "${TMPDIR:-/tmp}/cubind-demo.XXXXXX.html")
+"$bin/cubindctl" report "$kernel" -o "$page" | label
 
 if [ -z "$replay" ] && [ -x "$bin/rmsnorm-example" ]; then
   say ""
@@ -100,4 +101,7 @@ say ""
 if ! stop_daemon; then
   die "the daemon did not end cleanly"
 fi
-say "The daemon has stopped. Done."
+say "The daemon has stopped. Done. The report is $page. To go on, with a daemon that stays:"
+say "  cubind${replay:+ --replay $table} --web 7680 &      # pages at http://127.0.0.1:7680/"
+say "  cubindctl tune $kernel ${problems[*]:0:2}"
+say "  cubindctl explain $kernel ${problems[*]:0:2}"

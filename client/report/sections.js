@@ -160,6 +160,36 @@ function coverage() {
     ], records));
 }
 
+// Of the configurations that several problems have timed: their time over the problem's best, best configurations first.
+function common() {
+  const tried = new Map();
+  for (const tuning of report.tunings) {
+    for (const trial of tuning.best) {
+      const name = joined(trial.configuration);
+      if (!tried.has(name)) tried.set(name, {name, cells: []});
+      tried.get(name).cells.push({tuning, ratio: trial.time_us / tuning.best[0].time_us});
+    }
+  }
+  const worst = (one) => Math.max(...one.cells.map((cell) => cell.ratio));
+  const shared = [...tried.values()].filter((one) => one.cells.length > 1)
+    .sort((a, b) => b.cells.length - a.cells.length || worst(a) - worst(b));
+  if (shared.length === 0) return null;
+  const shown = shared.slice(0, 60).flatMap((one, i) => one.cells.map((cell) => ({...cell, rank: i + 1, name: one.name})));
+  const best = shared[0];
+  const problems = report.tunings.filter((tuning) => shown.some((cell) => cell.tuning === tuning)).map(subject);
+  return section('common', 'Which configurations are good everywhere?',
+    html('p', {}, `${best.name} is at most ${percent(worst(best) - 1, 1)} slower than the best of each of ${count(best.cells.length, 'problem')}. ` +
+      'Columns are configurations, rows are problems; the darker a cell, the nearer to its row\'s best, and one that is a quarter slower is empty.'),
+    chart('the time of each configuration over the best of its problem', 40 + 22 * problems.length + 40, (width) => ({
+      x: {label: shared.length > 60 ? 'the 60 best configurations' : 'configurations', type: 'band', tickSize: 0, tickFormat: () => ''},
+      y: {label: null, domain: problems, tickFormat: (name) => name.slice(0, width / 40)}, marginLeft: 20 + width / 6, marginRight: 8,
+      opacity: {type: 'identity'},
+      marks: [Plot.cell(shown, {x: 'rank', y: (cell) => subject(cell.tuning), fill: 'var(--main)', inset: 0.5, className: 'cells',
+        fillOpacity: (cell) => Math.max(0, 5 - 4 * cell.ratio),
+        title: (cell) => `${subject(cell.tuning)}: ${times(cell.ratio)} its best, ${cell.name}`})],
+    })));
+}
+
 // The views of one tuning, and a choice among several.
 function tuningViews() {
   const views = html('div');
@@ -181,4 +211,5 @@ function tuningViews() {
   return html('div', {}, html('div', {class: 'tools picker'}, html('label', {for: 'tuning'}, 'Trials of'), choice), views);
 }
 
-document.getElementById('report').replaceChildren(heading(), gains(), timeSpent(), tuningViews(), coverage());
+document.getElementById('report').replaceChildren(
+  ...[heading(), gains(), timeSpent(), tuningViews(), common(), coverage()].filter(Boolean));

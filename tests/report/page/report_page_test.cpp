@@ -193,6 +193,23 @@ TEST_CASE_METHOD(Reported, "gains over the library have a curve of their own and
   CHECK_THAT(shown.main, Contains("0.800 times as fast as torch 2.13.0 (0.750 to 0.850)"));
 }
 
+TEST_CASE_METHOD(Reported, "configurations of several problems are compared by the best of each") {
+  if (!has_browser()) {
+    return;
+  }
+  OutputJson compared = data();
+  REQUIRE(compared["tunings"].size() == 2);
+  const Shown shown = check_shown(compared);
+  CHECK_THAT(shown.main,
+             Contains("Which configurations are good everywhere?") && Contains(" its best, THREADS="));
+  const std::size_t begin = shown.main.find("class=\"cells\"");
+  const std::size_t cells = count(shown.main.substr(begin, shown.main.find("</g>", begin) - begin), "<rect");
+  CHECK(cells > 2);
+  CHECK(cells % 2 == 0);
+  compared["tunings"].erase(1);
+  CHECK_THAT(check_shown(compared).main, !Contains("good everywhere"));
+}
+
 TEST_CASE_METHOD(Reported, "names with markup are text") {
   if (!has_browser()) {
     return;

@@ -110,7 +110,9 @@ class Demo(unittest.TestCase):
         self.assertEqual(
             [line for line in result.stdout.splitlines() if not line.startswith("replayed:")], []
         )
-        self.assertEqual([file.suffix for file in (self.folder / "tmp").iterdir()], [".html"])
+        (page,) = (self.folder / "tmp").iterdir()
+        self.assertIn(f"The report is {page}.", result.stdout)
+        self.assertEqual(page.suffix, ".html")
 
     def test_the_table_that_it_plays_is_named_for_a_daemon(self):
         code, out, _ = self.run_demo("--table")
