@@ -164,6 +164,16 @@ CREATE TABLE pins (
   created_at    TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- One row: the work that answers have spared their callers. Daemons add to it.
+CREATE TABLE savings (
+  only_row    INTEGER PRIMARY KEY CHECK (only_row = 1),
+  since       TEXT NOT NULL,
+  answers     INTEGER NOT NULL,
+  timed       INTEGER NOT NULL,
+  compile_ms  INTEGER NOT NULL,
+  tuning_ms   INTEGER NOT NULL
+) STRICT;
+
 -- Empty but for a moment: what is written and removed again to find out whether a full disk has room.
 CREATE TABLE ballast (
   id     INTEGER PRIMARY KEY,

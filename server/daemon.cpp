@@ -304,7 +304,10 @@ void Daemon::Parts::tick() {
 void Daemon::Parts::keep_budget() {
   if (const auto now = clock.steady_now(); now >= next_budget) {
     next_budget = now + kBudget;
-    background.post("", [this] { budget.keep(); });
+    background.post("", [this] {
+      budget.keep();
+      context.saved.keep();
+    });
   }
 }
 
@@ -477,6 +480,7 @@ void Daemon::stop() {
     parts_->server->Wait();
   }
   parts_->agent.reset();
+  parts_->context.saved.keep();
   parts_->following.reset();
   // Each posts to the other: what comes after this is dropped.
   parts_->walks.close();

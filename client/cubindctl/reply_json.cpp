@@ -172,6 +172,12 @@ OutputJson json_of(const v1::GetStatusReply& status) {
   for (const v1::DeviceClass& device : status.devices()) {
     devices.push_back(json_of(device));
   }
+  json["saved"] = OutputJson::object();
+  add_fields(json["saved"], status.saved(), 1, v1::Savings::kTuningMsFieldNumber);
+  OutputJson& pinned = json["pinned"] = OutputJson::array();
+  for (const v1::PinnedJob& job : status.pinned()) {
+    add_fields(pinned.emplace_back(OutputJson::object()), job, 1, v1::PinnedJob::kPinnedAtFieldNumber);
+  }
   return json;
 }
 

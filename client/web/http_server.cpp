@@ -28,11 +28,13 @@ std::string headers_of(const Response& response) {
          "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\nContent-Security-Policy: " +
          (response.policy.empty() ? "default-src 'none'" : response.policy) +
          "; frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
-         "Cross-Origin-Resource-Policy: same-origin\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n";
+         "Cross-Origin-Resource-Policy: same-origin\r\nCache-Control: no-store\r\n" +
+         (response.refresh_s > 0 ? "Refresh: " + std::to_string(response.refresh_s) + "\r\n" : "") +
+         "Connection: close\r\n\r\n";
 }
 
 Response refusal(int status, const std::string& why) {
-  return {status, "text/plain; charset=utf-8", "", why + "\n"};
+  return {status, "text/plain; charset=utf-8", "", why + "\n", 0};
 }
 
 }  // namespace

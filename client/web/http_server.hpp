@@ -19,6 +19,7 @@ struct Response {
   std::string type = "text/html; charset=utf-8";
   std::string policy;  // Content-Security-Policy; empty: nothing may be loaded
   std::string body;
+  unsigned refresh_s = 0;  // the browser asks again after so long; 0: it does not
 };
 
 /// "jobs?state=done%20now" as it stands in an address's query, decoded; a later value of a name replaces an

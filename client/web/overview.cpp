@@ -201,6 +201,36 @@ Grid devices_table(const v1::GetStatusReply& status) {
   return table;
 }
 
+std::string saved_text(const v1::Savings& saved) {
+  if (saved.answers() == 0) {
+    return "No process has been given a cubin without waiting for its work yet.";
+  }
+  return "Since " + saved.since().substr(0, 10) + ", processes were spared " +
+         duration_text(saved.compile_ms() / 1000) + " of compiling and " +
+         duration_text(saved.tuning_ms() / 1000) +
+         " of tuning: the measured time of the same work where it was done, for " +
+         std::to_string(saved.timed()) + " of " + counted(saved.answers(), "answer") +
+         " that gave a process a cubin which it lacked. Work whose time is not known counts as nothing.";
+}
+
+Grid pinned_table(const Snapshot& snapshot) {
+  Grid table{
+      {{"training job"}, {"namespace"}, {"generation", true}, {"behind the newest", true}, {"since", true}},
+      {},
+      "No training job has pinned a generation: a question with a job's name does."};
+  const std::uint64_t newest = snapshot.status.generation().number();
+  for (const v1::PinnedJob& job : snapshot.status.pinned()) {
+    if (table.rows.size() < kShortList) {
+      table.rows.push_back({{job.job()},
+                            {job.namespace_()},
+                            count_cell(job.generation()),
+                            count_cell(newest - std::min(newest, job.generation())),
+                            age_cell(job.pinned_at(), snapshot.read_at)});
+    }
+  }
+  return table;
+}
+
 std::string share_text(std::uint64_t part, std::uint64_t all) {
   return all == 0 ? "none was asked"
                   : ctl::fixed(100.0 * static_cast<double>(part) / static_cast<double>(all), 1) + " %";
@@ -220,8 +250,10 @@ View overview(const Snapshot& snapshot) {
                 counted(status.records() - status.shipped_records(), "record") + " of its own and " +
                 std::to_string(status.shipped_records()) + " that came with cubind; generation " +
                 std::to_string(status.generation().number()) + "."},
+       Heading{"What was saved?"}, Sentence{saved_text(status.saved())},
        Heading{"What is not used, and why?"}, causes_table(snapshot), Heading{"What runs now?"},
-       running_table(snapshot), Heading{"What do the GPUs do?"}, devices_table(status),
+       running_table(snapshot), Heading{"Who runs which generation?"}, pinned_table(snapshot),
+       Heading{"What do the GPUs do?"}, devices_table(status),
        Sentence{counted(status.jobs_running(), "job") + " running, " + std::to_string(status.jobs_queued()) +
                 " queued, " + counted(status.agents(), "agent") +
                 " connected. `cubindctl jobs --watch JOB` follows a job."}}};

@@ -11,6 +11,7 @@
 #include "client/web/live.hpp"
 #include "client/web/page.hpp"
 #include "client/web/pages.hpp"
+#include "client/web/terms.hpp"
 
 namespace cubind::web {
 namespace {
@@ -41,7 +42,7 @@ Response page(const View& view, const Request& request, int status = 200) {
   html = replaced(std::move(html), "@navigation@", navigation(request.path));
   html = replaced(std::move(html), "@live@", view.is_live ? " data-live" : "");
   html = replaced(std::move(html), "@main@", html_of(view, request));  // last: names may look like a mark
-  return {status, "text/html; charset=utf-8", kPolicy, html};
+  return {status, "text/html; charset=utf-8", kPolicy, html, 0};
 }
 
 std::string value_of(const Request& request, const std::string& name) {
@@ -60,17 +61,19 @@ Response report(Snapshots& snapshots, const Request& request) {
   options.shipped = true;
   options.job = request.query.contains("job") ? request.query.at("job") : "";
   options.kernel = options.job.empty() ? value_of(request, "kernel") : "";
-  const ctl::OutputJson data = ctl::report_data(ctl::read_report(options, common));
-  return {200, "text/html; charset=utf-8", ctl::report_policy(), ctl::report_page(data)};
+  const ctl::ReportInput input = ctl::read_report(options, common);
+  const bool is_open = !options.job.empty() && is_running(input.jobs.front());
+  return {200, "text/html; charset=utf-8", ctl::report_policy(), ctl::report_page(ctl::report_data(input)),
+          is_open ? 5U : 0U};
 }
 
 Response route(Snapshots& snapshots, const Request& request) {
   const std::string& path = request.path;
   if (path == "/style.css") {
-    return {200, "text/css; charset=utf-8", "", std::string(kReportStyle)};
+    return {200, "text/css; charset=utf-8", "", std::string(kReportStyle), 0};
   }
   if (path == "/live.js") {
-    return {200, "text/javascript; charset=utf-8", "", std::string(kWebLive)};
+    return {200, "text/javascript; charset=utf-8", "", std::string(kWebLive), 0};
   }
   if (path == "/report") {
     return report(snapshots, request);

@@ -1,5 +1,8 @@
 #include "client/web/snapshot.hpp"
 
+#include <algorithm>
+#include <map>
+#include <ranges>
 #include <utility>
 
 #include "base/error.hpp"
@@ -8,7 +11,7 @@
 namespace cubind::web {
 namespace {
 
-constexpr std::chrono::seconds kFresh{1}, kRecordsFresh{60};
+constexpr std::chrono::seconds kFresh{1}, kEndedJobsFresh{15}, kRecordsFresh{60};
 constexpr std::chrono::milliseconds kDeadline{10'000};
 
 }  // namespace
@@ -27,12 +30,33 @@ std::shared_ptr<const Snapshot> Snapshots::read() {
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->address = address_;
   snapshot->status = connection.get_status(kDeadline);
-  const v1::ListJobsReply jobs = connection.list_jobs(true, kDeadline);
-  snapshot->jobs.assign(jobs.jobs().begin(), jobs.jobs().end());
+  add_jobs(*snapshot, connection);
   snapshot->wanted = connection.list_wanted({}, kDeadline);
   add_records(*snapshot, connection);
   snapshot->read_at = clock_.wall_now();
   return snapshot;
+}
+
+void Snapshots::add_jobs(Snapshot& snapshot, const Connection& connection) {
+  std::map<std::string, v1::Job> open;
+  const v1::ListJobsReply reply = connection.list_jobs(false, kDeadline);
+  for (const v1::Job& job : reply.jobs()) {
+    open[job.id()] = job;
+  }
+  const bool is_fresh = last_ && clock_.steady_now() - jobs_at_ < kEndedJobsFresh;
+  if (is_fresh && std::ranges::equal(open | std::views::keys, open_jobs_)) {
+    snapshot.jobs = last_->jobs;
+    for (v1::Job& job : snapshot.jobs) {
+      if (const auto now = open.find(job.id()); now != open.end()) {
+        job = now->second;
+      }
+    }
+    return;
+  }
+  const v1::ListJobsReply all = connection.list_jobs(true, kDeadline);
+  snapshot.jobs.assign(all.jobs().begin(), all.jobs().end());
+  open_jobs_.assign(std::views::keys(open).begin(), std::views::keys(open).end());
+  jobs_at_ = clock_.steady_now();
 }
 
 void Snapshots::add_records(Snapshot& snapshot, const Connection& connection) {

@@ -23,8 +23,9 @@ struct Snapshot {
   std::chrono::system_clock::time_point read_at;
 };
 
-/// Thread-safe. However many pages are open, the daemon is asked at most once a second, and for its records
-/// after a change of its generation or a minute.
+/// Thread-safe. However many pages are open, the daemon is asked at most once a second; for its ended jobs
+/// after a change of the open ones or 15 seconds, for its records after a change of its generation or a
+/// minute.
 class Snapshots {
  public:
   explicit Snapshots(std::string address, const Clock& clock) : address_(std::move(address)), clock_(clock) {}
@@ -38,13 +39,15 @@ class Snapshots {
   using Time = std::chrono::steady_clock::time_point;
 
   std::shared_ptr<const Snapshot> read();
+  void add_jobs(Snapshot& snapshot, const class Connection& connection);
   void add_records(Snapshot& snapshot, const class Connection& connection);
 
   const std::string address_;
   const Clock& clock_;
   std::mutex mutex_;  // held while the daemon is asked: the other pages wait for the same state
-  std::shared_ptr<const Snapshot> last_;  // guarded by mutex_
-  Time last_at_{}, records_at_{};         // guarded by mutex_
+  std::shared_ptr<const Snapshot> last_;       // guarded by mutex_
+  std::vector<std::string> open_jobs_;         // ids, at jobs_at_; guarded by mutex_
+  Time last_at_{}, jobs_at_{}, records_at_{};  // guarded by mutex_
 };
 
 }  // namespace cubind::web

@@ -18,7 +18,7 @@ std::uint64_t value(const std::atomic<std::uint64_t>& count) { return count.load
 }  // namespace
 
 AnswerQuality quality_of(const Match& match, Evidence evidence) {
-  return {match.exact() ? std::nullopt : std::optional(match.departures().back()), evidence};
+  return {match.exact() ? std::nullopt : std::optional(match.departures().back()), evidence, {}};
 }
 
 std::size_t AnswerCounts::slot_of(AnswerQuality quality) {
@@ -27,7 +27,7 @@ std::size_t AnswerCounts::slot_of(AnswerQuality quality) {
 }
 
 AnswerQuality AnswerCounts::quality_of_slot(std::size_t slot) {
-  AnswerQuality quality{std::nullopt, static_cast<Evidence>(slot % kEvidences)};
+  AnswerQuality quality{std::nullopt, static_cast<Evidence>(slot % kEvidences), {}};
   if (slot / kEvidences != kExact) {
     quality.worst = static_cast<Departure>(slot / kEvidences);
   }
@@ -42,6 +42,12 @@ void AnswerCounts::answered(AnswerQuality quality, AnswerPath path, std::chrono:
   add(stripe.answers[slot_of(quality)]);
   add(stripe.buckets[row][static_cast<std::size_t>(bucket)]);
   add(stripe.nanoseconds[row], static_cast<std::uint64_t>(took.count()));
+  if (const SparedWork& spared = quality.spared; spared.is_new && path != AnswerPath::Waited) {
+    add(stripe.spared);
+    add(stripe.spared_timed, spared.compile_ms + spared.tuning_ms > 0 ? 1 : 0);
+    add(stripe.spared_compile_ms, spared.compile_ms);
+    add(stripe.spared_tuning_ms, spared.tuning_ms);
+  }
 }
 
 void AnswerCounts::failed(std::size_t code) {
@@ -53,6 +59,10 @@ void AnswerCounts::failed(std::size_t code) {
 AnswerCounts::Sums AnswerCounts::sums() const {
   Sums sums;
   for (const Stripe& stripe : stripes_) {
+    sums.spared.answers += value(stripe.spared);
+    sums.spared.timed += value(stripe.spared_timed);
+    sums.spared.compile_ms += value(stripe.spared_compile_ms);
+    sums.spared.tuning_ms += value(stripe.spared_tuning_ms);
     for (std::size_t slot = 0; slot < kQualities; ++slot) {
       sums.answers[slot] += value(stripe.answers[slot]);
     }

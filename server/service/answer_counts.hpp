@@ -12,10 +12,19 @@
 
 namespace cubind {
 
+/// The work that was done once for an answer's artifact. 0: its time is not known.
+struct SparedWork {
+  bool is_new = false;  // to a caller that would do it: it lacked the artifact, and misses start work for it
+  std::uint32_t compile_ms = 0;
+  std::uint32_t tuning_ms = 0;
+  bool operator==(const SparedWork&) const = default;
+};
+
 /// What an answer is counted under.
 struct AnswerQuality {
   std::optional<Departure> worst;  // absent: exact
   Evidence evidence = Evidence::None;
+  SparedWork spared = {};
   bool operator==(const AnswerQuality&) const = default;
 };
 
@@ -43,10 +52,15 @@ class AnswerCounts {
     double seconds = 0;
     std::uint64_t count = 0;
   };
+  /// By answers that did not wait.
+  struct Spared {
+    std::uint64_t answers = 0, timed = 0, compile_ms = 0, tuning_ms = 0;
+  };
   struct Sums {
     std::array<std::uint64_t, kQualities> answers{};  // by slot_of()
     std::array<Times, kPaths> times{};                // by AnswerPath
     std::array<std::uint64_t, kCodes> failures{};     // by gRPC's code
+    Spared spared;
   };
 
   static std::size_t slot_of(AnswerQuality quality);
@@ -62,6 +76,7 @@ class AnswerCounts {
     std::array<Count, kQualities> answers{};
     std::array<std::array<Count, kBounds.size() + 1>, kPaths> buckets{};
     std::array<Count, kPaths> nanoseconds{};
+    Count spared{0}, spared_timed{0}, spared_compile_ms{0}, spared_tuning_ms{0};
   };
 
   Stripe& own_stripe();

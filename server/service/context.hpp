@@ -20,6 +20,7 @@
 #include "server/kernel_library.hpp"
 #include "server/lookup/pins.hpp"
 #include "server/service/answer_counts.hpp"
+#include "server/service/saved_work.hpp"
 #include "server/strand.hpp"
 
 namespace cubind {
@@ -68,6 +69,7 @@ struct ServiceContext {
   std::atomic<std::uint64_t> hits{0};  // but for those that the replies count
   std::atomic<std::uint64_t> misses{0};
   AnswerCounts answers{};
+  SavedWork saved{store, answers};
   /// Queues compiles of winners for the classes that agents offer; from any thread.
   std::function<void()> prebuild = {};
 };

@@ -223,7 +223,7 @@ Unary* CubindService::GetStatus(Context* call, const Bytes* request, Bytes* repl
   return gated<Unary>(context_, *call, Call::GetStatus, request->Length(), [&](const OpenCallPtr& open) {
     return answer<v1::GetStatusRequest, v1::GetStatusReply>(
         open, parse_message<v1::GetStatusRequest>(*request), *reply, on(context_.jobs),
-        [this](const auto&, const auto&, auto& out) { get_status(context_, out); });
+        [this](const auto& caller, const auto&, auto& out) { get_status(context_, caller.caller(), out); });
   });
 }
 

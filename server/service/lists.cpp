@@ -17,6 +17,8 @@
 namespace cubind {
 namespace {
 
+constexpr std::uint64_t kMostPinned = 100;
+
 void fill(const DeviceClass& device, const RecordCount& records, v1::DeviceClass& wire) {
   wire.set_label(device.label);
   wire.set_digest(bytes_of(device.digest));
@@ -64,6 +66,30 @@ void add_agents(ServiceContext& context, v1::GetStatusReply& reply) {
     }
   }
   reply.mutable_toolchains()->Add(toolchains.begin(), toolchains.end());
+}
+
+void to_wire(const Savings& saved, v1::Savings& wire) {
+  wire.set_since(saved.since);
+  wire.set_answers(saved.answers);
+  wire.set_timed(saved.timed);
+  wire.set_compile_ms(static_cast<double>(saved.compile_ms));
+  wire.set_tuning_ms(static_cast<double>(saved.tuning_ms));
+}
+
+void add_pinned(ServiceContext& context, const Caller& caller, v1::GetStatusReply& reply) {
+  std::vector<PinRow> pins;
+  context.store.read([&](StoreReader& reader) { pins = reader.pins(kMostPinned); });
+  for (const PinRow& pin : pins) {
+    const std::size_t line_end = pin.job.find('\n');
+    const std::string name_space = line_end == std::string::npos ? "" : pin.job.substr(0, line_end);
+    if (covers(caller.namespaces, name_space)) {
+      v1::PinnedJob& pinned = *reply.add_pinned();
+      pinned.set_job(line_end == std::string::npos ? pin.job : pin.job.substr(line_end + 1));
+      pinned.set_namespace_(name_space);
+      pinned.set_generation(pin.generation);
+      pinned.set_pinned_at(pin.created_at);
+    }
+  }
 }
 
 }  // namespace
@@ -116,7 +142,7 @@ void cancel_job(ServiceContext& context, const OpenCall& open, const v1::CancelJ
   to_wire(context.scheduler.cancel(request.id()), *reply.mutable_job());
 }
 
-void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
+void get_status(ServiceContext& context, const Caller& caller, v1::GetStatusReply& reply) {
   const auto snapshot = context.index.snapshot();
   const StoreCounts counts = context.store.counts();
   reply.set_version(kVersion);
@@ -146,6 +172,8 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   reply.set_misses_wanted(counts.wants);
   reply.set_hits(context.hits + context.replies.found());
   reply.set_misses(context.misses);
+  to_wire(context.saved.now(), *reply.mutable_saved());
+  add_pinned(context, caller, reply);
 }
 
 }  // namespace cubind

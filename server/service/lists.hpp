@@ -13,6 +13,6 @@ void list_kernels(ServiceContext& context, const v1::ListKernelsRequest& request
 void list_devices(ServiceContext& context, google::protobuf::RepeatedPtrField<v1::DeviceClass>& devices);
 void cancel_job(ServiceContext& context, const OpenCall& open, const v1::CancelJobRequest& request,
                 v1::CancelJobReply& reply);
-void get_status(ServiceContext& context, v1::GetStatusReply& reply);
+void get_status(ServiceContext& context, const Caller& caller, v1::GetStatusReply& reply);
 
 }  // namespace cubind

@@ -64,15 +64,28 @@ std::shared_ptr<const CachedBlob> blob_of(const ServiceContext& context, const V
   return blob;
 }
 
+/// Whole milliseconds; below one they count as one.
+std::uint32_t whole_ms(double ms) {
+  return ms > 0 ? static_cast<std::uint32_t>(std::clamp(ms, 1.0, 4e9)) : 0;
+}
+
+/// Each process is counted once for an artifact: it names the cubins that it has. One whose misses start
+/// nothing only looks.
+SparedWork spared_work(ServiceContext& context, const VariantQuestion& asked, const ServedAnswer& answer) {
+  const auto& record = answer.candidate.record;
+  return {.is_new = (asked.may_tune || asked.is_sealed) && !caller_has(asked, answer.artifact.cubin),
+          .compile_ms = whole_ms(answer.artifact.compile_ms),
+          .tuning_ms = record ? whole_ms(context.saved.tuning_ms(record->job_id)) : 0};
+}
+
 struct VariantReply {
   WireReply wire;
   std::shared_ptr<const CachedBlob> cubin;  // at the end; null: the caller has it, or asks GetArtifact for it
 };
 
 /// `job`: that the miss started or met. `why`: why nothing better answers.
-VariantReply make_reply(const ServiceContext& context, const VariantQuestion& asked,
-                        const ServedAnswer& answer, const std::optional<JobEvent>& job,
-                        const std::string& why) {
+VariantReply make_reply(ServiceContext& context, const VariantQuestion& asked, const ServedAnswer& answer,
+                        const std::optional<JobEvent>& job, const std::string& why) {
   v1::GetVariantReply reply;
   to_wire(answer, reply);
   if (asked.with_plan) {
@@ -92,6 +105,7 @@ VariantReply make_reply(const ServiceContext& context, const VariantQuestion& as
   const auto cubin = blob && blob->zstd.size() <= kMaxInlineCubinBytes ? blob : nullptr;
   WireReply wire = to_wire_reply(reply, cubin.get());
   wire.quality = quality_of(answer.candidate.match, answer.candidate.evidence);
+  wire.quality.spared = spared_work(context, asked, answer);
   return {std::move(wire), cubin};
 }
 

@@ -159,6 +159,22 @@ struct JobRow {
   const v1::Job& shown() const { return fact.job(); }
 };
 
+/// A training job's generation.
+struct PinRow {
+  std::string job;  // in a namespace: its name, a line end, the job's name
+  std::uint64_t generation = 0;
+  std::string created_at;
+};
+
+/// The work that answers have spared their callers: the measured times of the same work where it was done.
+struct Savings {
+  std::string since;          // when it was first counted; empty: not yet
+  std::uint64_t answers = 0;  // that gave a process an artifact which it lacked, without waiting for work
+  std::uint64_t timed = 0;    // of these, with a measured time
+  std::uint64_t compile_ms = 0;
+  std::uint64_t tuning_ms = 0;
+};
+
 /// A job that several daemons on one database share.
 struct SharedJob {
   JobRow job;

@@ -10,7 +10,7 @@ namespace cubind::store {
 
 /// Of schemas/store.sql and store_postgresql.sql: it grows with every change of either. Builds before the
 /// first release counted to 10.
-inline constexpr std::int64_t kSchemaVersion = 12;
+inline constexpr std::int64_t kSchemaVersion = 13;
 
 /// For a store of another version, which stays as it is. `elsewhere`: where this build makes a new one.
 inline Error other_schema(const std::string& where, std::int64_t version, const std::string& elsewhere) {

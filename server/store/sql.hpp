@@ -240,6 +240,16 @@ inline const std::string kInsertPin =
     "INSERT INTO pins (job, generation, created_at) VALUES (?,?,?) ON CONFLICT (job) DO UPDATE SET "
     "generation = excluded.generation, created_at = excluded.created_at";
 
+inline const std::string kPins =
+    "SELECT job, generation, created_at FROM pins ORDER BY created_at DESC, job LIMIT ?";
+
+inline const std::string kSavings = "SELECT since, answers, timed, compile_ms, tuning_ms FROM savings";
+inline const std::string kAddSavings =
+    "INSERT INTO savings (only_row, since, answers, timed, compile_ms, tuning_ms) VALUES (1,?,?,?,?,?) ON "
+    "CONFLICT (only_row) DO UPDATE SET answers = savings.answers + excluded.answers, timed = savings.timed + "
+    "excluded.timed, compile_ms = savings.compile_ms + excluded.compile_ms, tuning_ms = savings.tuning_ms + "
+    "excluded.tuning_ms";
+
 inline const std::string kWants = select<WantRow>("", ", count, last_at") + "ORDER BY count DESC, key";
 inline const std::string kCountWant = "UPDATE wants SET count = count + 1, last_at = ? WHERE key = ?";
 inline const std::string kInsertWant = insert<WantRow>({"count", "last_at"});

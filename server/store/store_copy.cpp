@@ -31,7 +31,7 @@ struct Table {
 };
 
 /// In the order in which they refer to each other. The tables of engines are left out.
-const std::array<Table, 11> kTables{{
+const std::array<Table, 12> kTables{{
     {"device_classes", {"digest"}},
     {"blobs", {"cubin"}},
     {"blob_uses", {"cubin"}},
@@ -43,6 +43,7 @@ const std::array<Table, 11> kTables{{
     {"jobs", {"id"}},
     {"wants", {"key"}},
     {"pins", {"job"}},
+    {"savings", {"only_row"}},
 }};
 
 /// That one engine alone has: the numbers of changes, the owners of jobs.

@@ -376,6 +376,32 @@ std::optional<std::uint64_t> StoreReader::pinned_generation(const std::string& j
   return exists ? std::optional(static_cast<std::uint64_t>(pinned)) : std::nullopt;
 }
 
+std::vector<PinRow> StoreReader::pins(std::uint64_t most) {
+  std::vector<PinRow> pins;
+  Statement query = database_.query(sql::kPins);
+  query.bind(most);
+  while (query.step()) {
+    PinRow& pin = pins.emplace_back();
+    pin.job = query.text();
+    pin.generation = query.unsigned_integer();
+    pin.created_at = query.text();
+  }
+  return pins;
+}
+
+Savings StoreReader::savings() {
+  Savings savings;
+  Statement query = database_.query(sql::kSavings);
+  if (query.step()) {
+    savings.since = query.text();
+    savings.answers = query.unsigned_integer();
+    savings.timed = query.unsigned_integer();
+    savings.compile_ms = query.unsigned_integer();
+    savings.tuning_ms = query.unsigned_integer();
+  }
+  return savings;
+}
+
 std::vector<WantRow> StoreReader::wants() {
   Statement query = database_.query(sql::kWants);
   return store::read_sound<WantRow>(query, damaged_, store::read_want);

@@ -143,6 +143,8 @@ class StoreReader {
   std::vector<WantRow> wants();  // most asked first
   /// The generation that a training job has pinned; absent: none.
   std::optional<std::uint64_t> pinned_generation(const std::string& job);
+  std::vector<PinRow> pins(std::uint64_t most);  // newest first
+  Savings savings();
 
  protected:
   bool is_shared() const;

@@ -388,6 +388,13 @@ std::uint64_t StoreWriter::pin_generation(const std::string& job, std::uint64_t 
   return generation;
 }
 
+Savings StoreWriter::add_savings(const Savings& more) {
+  database_.query(sql::kAddSavings)
+      .bind(now_, more.answers, more.timed, more.compile_ms, more.tuning_ms)
+      .run();
+  return savings();
+}
+
 void StoreWriter::drop_want(const RecordQuestion& question) {
   const Key key = record_key(question);
   database_.query(sql::kDropWant).bind(key.digest).run();

@@ -90,6 +90,8 @@ class StoreWriter : public StoreReader {
   void drop_want(const RecordQuestion& question);
   /// The first pin stays: returns the job's generation.
   std::uint64_t pin_generation(const std::string& job, std::uint64_t generation);
+  /// Returns the sum.
+  Savings add_savings(const Savings& more);
 
  private:
   template <typename Row, typename... Others>

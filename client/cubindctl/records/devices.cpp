@@ -54,6 +54,20 @@ std::string toolchains_text(const v1::GetStatusReply& status) {
                "where NVRTC was searched";
 }
 
+std::string saved_text(const v1::Savings& saved) {
+  return fixed(saved.compile_ms() / 1000, 1) + " s of compiling and " + fixed(saved.tuning_ms() / 1000, 1) +
+         " s of tuning since " + saved.since().substr(0, 10) + ", measured for " +
+         std::to_string(saved.timed()) + " of " + counted(saved.answers(), "answer") +
+         " that gave a process a new cubin";
+}
+
+std::string pinned_text(const v1::PinnedJob& job, std::uint64_t newest) {
+  return job.job() + (job.namespace_().empty() ? "" : " in " + job.namespace_()) + ": generation " +
+         std::to_string(job.generation()) +
+         (job.generation() == newest ? ", the newest"
+                                     : ", " + std::to_string(newest - job.generation()) + " behind");
+}
+
 // A name of at most 10 characters, and what there is to say.
 std::string cubins_text(const v1::GetStatusReply& status) {
   const std::string limit =
@@ -100,6 +114,12 @@ void print(const v1::GetStatusReply& status, const std::string& address) {
   print_line("jobs", count(status.jobs_running()) + " running, " + count(status.jobs_queued()) + " queued");
   print_line("questions", count(status.hits()) + " hits, " + count(status.misses()) + " misses, " +
                               count(status.misses_wanted()) + " of them wanted");
+  if (const v1::Savings& saved = status.saved(); saved.answers() > 0) {
+    print_line("saved", saved_text(saved));
+  }
+  for (const v1::PinnedJob& job : status.pinned()) {
+    print_line("pinned", pinned_text(job, status.generation().number()));
+  }
   print_line("toolchains", toolchains_text(status));
   print_line("agents", count(status.agents()));
   for (const std::string& reason : status.no_device_because()) {

@@ -104,13 +104,13 @@ TEST_CASE("daemons that have the same database open know each other by name") {
 }
 
 TEST_CASE("a database of an older or a newer build is refused with what to do and stays as it was") {
-  const std::string version = GENERATE("4", "13");
+  const std::string version = GENERATE("4", "14");
   PostgresStore f;
   f.store.reset();
   f.execute("DROP TABLE pins; UPDATE cubind_schema SET version = " + version);
   CHECK_THROWS_WITH(PostgresStore::open(f.url),
                     "store: has schema version " + version +
-                        ", and this cubind uses version 12: export its records with the build that wrote it "
+                        ", and this cubind uses version 13: export its records with the build that wrote it "
                         "(cubindctl export), start this one with a new database (--store), and import them "
                         "there (cubindctl import)");
   CHECK(f.number("SELECT count(*) FROM pg_tables WHERE tablename = 'pins'") == 0);
@@ -118,12 +118,12 @@ TEST_CASE("a database of an older or a newer build is refused with what to do an
 
 TEST_CASE("a daemon whose database was replaced by that of another build does not write there") {
   PostgresStore f;
-  f.execute("UPDATE cubind_schema SET version = 13");
+  f.execute("UPDATE cubind_schema SET version = 14");
   f.execute(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
       "pg_backend_pid()");
   CHECK_THROWS_AS(f.raise(), Error);  // on the lost connection
-  CHECK_THROWS_WITH(f.raise(), Contains("has schema version 13"));
+  CHECK_THROWS_WITH(f.raise(), Contains("has schema version 14"));
 }
 
 TEST_CASE("daemons that start at the same time on a new database all get it") {

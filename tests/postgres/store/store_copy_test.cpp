@@ -42,6 +42,7 @@ void fill(Store& store) {
     }
     writer.count_want(question_of(7), "2026-01-02T03:04:05.678Z");
     writer.pin_generation("rollout", 3);
+    writer.add_savings({"", 4, 3, 200, 1000});
   });
 }
 
@@ -97,13 +98,14 @@ TEST_CASE("every table and column of a store is copied but those of one engine")
   };
   CHECK(list(sqlite, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name") ==
         std::vector<std::string>{"artifacts", "ballast", "blob_uses", "blobs", "blocks", "device_classes",
-                                 "jobs", "meta", "pins", "records", "trials", "verifications", "wants"});
+                                 "jobs", "meta", "pins", "records", "savings", "trials", "verifications",
+                                 "wants"});
   CHECK(list(postgres,
              "SELECT CAST(tablename AS TEXT) COLLATE \"C\" AS t FROM pg_tables WHERE schemaname = 'public' "
              "ORDER BY t") == std::vector<std::string>{"artifacts", "blob_uses", "blobs", "blocks", "commits",
                                                        "cubind_schema", "daemons", "device_classes", "jobs",
-                                                       "meta", "pins", "records", "trials", "verifications",
-                                                       "wants"});
+                                                       "meta", "pins", "records", "savings", "trials",
+                                                       "verifications", "wants"});
   for (const std::string& table : copied_tables()) {
     CHECK(copied_columns(sqlite, table) == copied_columns(postgres, table));
   }

@@ -138,6 +138,25 @@ TEST_CASE_METHOD(Pages, "a running job has its progress and an ended one its sta
   CHECK_THAT(check_open(*this, "/job?id=12").main, Contains("75 %") && Contains("class=\"stage-compiling\""));
 }
 
+TEST_CASE_METHOD(
+    Pages, "what was saved has its denominator and a training job its distance from the newest generation") {
+  if (!has_browser()) {
+    return;
+  }
+  status.mutable_generation()->set_number(9);
+  status.mutable_saved()->set_since("2026-01-31T09:15:00.000Z");
+  status.mutable_saved()->set_answers(41);
+  status.mutable_saved()->set_timed(30);
+  status.mutable_saved()->set_compile_ms(12'300);
+  v1::PinnedJob& job = *status.add_pinned();
+  job.set_job("llama-7b");
+  job.set_generation(7);
+  const Shown shown = check_open(*this, "/");
+  CHECK_THAT(shown.main, Contains("Since 2026-01-31, processes were spared 12.3 s of compiling") &&
+                             Contains("for 30 of 41 answers"));
+  CHECK_THAT(shown.main, Contains("<td>llama-7b</td>") && Contains(">2</td>"));
+}
+
 TEST_CASE_METHOD(Pages, "names with markup are text on every page") {
   if (!has_browser()) {
     return;
@@ -150,6 +169,7 @@ TEST_CASE_METHOD(Pages, "names with markup are text on every page") {
   want.set_kernel(kMarkup);
   want.set_obstacle(kMarkup);
   status.add_kernel_errors(kMarkup);
+  status.add_pinned()->set_job(kMarkup);
   for (const char* path : {"/", "/jobs", "/kernels", "/wanted", "/job?id=%3Cimg", "/%3Cimg%20src=x%3E"}) {
     CHECK_THAT(check_open(*this, path).main, Contains("&lt;img"));
   }

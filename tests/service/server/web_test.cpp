@@ -42,6 +42,35 @@ TEST_CASE("a daemon's pages are served by a process that ends with it") {
   CHECK(http_reply(port, "/").empty());
 }
 
+TEST_CASE("an answer without a wait is counted as saved once for a process and stays counted") {
+  TunedDaemon daemon;
+  v1::GetVariantRequest request = vector_add(4096);
+  const std::string cubin = daemon.get(request).reply.artifact().digest();
+  request.add_have_artifacts(cubin);
+  CHECK(daemon.get(request).status.ok());
+  request.clear_have_artifacts();
+  request.set_tune(v1::NEVER);  // only looks
+  CHECK(daemon.get(request).status.ok());
+  const v1::Savings saved = daemon.status().saved();
+  CHECK(saved.answers() == 1);
+  CHECK(saved.timed() == 1);
+  CHECK(saved.tuning_ms() >= 1);
+  daemon.restart();
+  DaemonFixture::eventually([&] { return daemon.status().saved().answers() == 1; });
+  CHECK(daemon.status().saved().tuning_ms() == saved.tuning_ms());
+}
+
+TEST_CASE("a training job is listed with its generation to callers of its namespace") {
+  TunedDaemon daemon;
+  v1::GetVariantRequest request = vector_add(4096);
+  request.set_job("llama-7b");
+  CHECK(daemon.get(request).status.ok());
+  const v1::GetStatusReply status = daemon.status();
+  REQUIRE(status.pinned_size() == 1);
+  CHECK(status.pinned(0).job() == "llama-7b");
+  CHECK(status.pinned(0).generation() == status.generation().number());
+}
+
 TEST_CASE("a caller on the socket that asks for the role of a reader has no other") {
   DaemonFixture daemon;
   ChannelSecrets secrets;

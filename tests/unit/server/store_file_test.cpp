@@ -189,7 +189,7 @@ TEST_CASE("a database of another application is refused and stays as it was") {
 }
 
 TEST_CASE("a store of an older or a newer build is refused with what to do and stays as it was") {
-  const std::string version = GENERATE("10", "13");
+  const std::string version = GENERATE("10", "14");
   StoreFixture f;
   f.store.reset();
   store::Database(f.path, store::Database::Mode::Create)
@@ -197,7 +197,7 @@ TEST_CASE("a store of an older or a newer build is refused with what to do and s
   const std::string before = read_file(f.path);
   const std::string refusal =
       f.path.string() + ": has schema version " + version +
-      ", and this cubind uses version 12: export its records with the build that wrote it (cubindctl "
+      ", and this cubind uses version 13: export its records with the build that wrote it (cubindctl "
       "export), start this one with a new file (--db), and import them there (cubindctl import)";
   CHECK_THROWS_WITH(Store::open({f.path}), refusal);
   CHECK_THROWS_WITH(check_store(f.path), refusal);

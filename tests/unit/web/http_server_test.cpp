@@ -18,7 +18,7 @@ struct Served {
           throw Error(ErrorCode::Internal, "", "a fault");
         }
         return {200, "text/plain", "",
-                request.path + "|" + (request.query.contains("a b") ? request.query.at("a b") : "")};
+                request.path + "|" + (request.query.contains("a b") ? request.query.at("a b") : ""), 0};
       }};
   std::string get(const std::string& target, const std::string& host = "localhost:1",
                   const std::string& method = "GET") const {
