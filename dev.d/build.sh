@@ -66,7 +66,7 @@ demo() {
   [ $# = 0 ] || die "demo: '$1' is not known; usage: ./dev demo"
   local preset=${CUBIND_PRESET:-dev}
   [ -f client/demo/demo.sh ] || die "client/demo/demo.sh is missing: this checkout has no demo"
-  local targets=(cubind cubind-agent cubind-worker cubindctl)
+  local targets=(cubind cubind-agent cubind-worker cubind-web cubindctl)
   if command -v nvidia-smi >/dev/null || [ -e /dev/nvidia0 ]; then targets+=(rmsnorm-example); fi
   build "$preset" "${targets[@]}"
   exec bash client/demo/demo.sh "$CUBIND_ROOT/build/$preset/bin"

@@ -35,6 +35,8 @@ bool names_its_unit(const std::string& key) {
                                                 "jobs_queued",
                                                 "jobs_running",
                                                 "hits",
+                                                "answers",
+                                                "timed",
                                                 "misses",
                                                 "misses_wanted",
                                                 "damaged_rows",
