@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/error.hpp"
 #include "base/version.hpp"
 #include "plan/answer_wire.hpp"
 #include "server/answer/artifact_budget.hpp"
@@ -78,7 +79,11 @@ void to_wire(const Savings& saved, v1::Savings& wire) {
 
 void add_pinned(ServiceContext& context, const Caller& caller, v1::GetStatusReply& reply) {
   std::vector<PinRow> pins;
-  context.store.read([&](StoreReader& reader) { pins = reader.pins(kMostPinned); });
+  try {
+    context.store.read([&](StoreReader& reader) { pins = reader.pins(kMostPinned); });
+  } catch (const Error&) {  // the database is away, as the status says
+    return;
+  }
   for (const PinRow& pin : pins) {
     const std::size_t line_end = pin.job.find('\n');
     const std::string name_space = line_end == std::string::npos ? "" : pin.job.substr(0, line_end);

@@ -78,8 +78,8 @@ void check_keys(const JsonNode& root) {
 }
 
 void read_cuda_document(const JsonNode& root, KernelSpec& spec) {
+  check_keys(root);  // a key that is misspelled is missing, too
   Faults faults;
-  faults.collect([&] { check_keys(root); });
   faults.collect([&] { spec.source = read_path(root.at("source")); });
   faults.collect([&] {
     read_problem(root, spec);
