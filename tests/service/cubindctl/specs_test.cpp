@@ -278,7 +278,7 @@ TEST_CASE(
   CHECK(kernel["keeps_last_good"] == true);
   CHECK(kernel["tunables"].size() == 2);
   const std::string error = spec.string() + " /tunable: unexpected key, did you mean \"tunables\"?";
-  CHECK(kernel["error"] == error + "\n" + spec.string() + ": the key \"tunables\" is missing");
+  CHECK(kernel["error"] == error);
   CHECK_THAT(ctl(daemon, {"kernels"}).out, Contains("the last good version stays in force: " + error));
   CHECK_THAT(ctl(daemon, {"status"}).out, Contains("BAD SPEC    " + error));
   CHECK(ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))}).exit_code == 0);
