@@ -34,7 +34,8 @@ void choose(OrderedJson& baseline, const std::vector<std::string>& own) {
   for (std::size_t i = 0; i < std::max(own.size(), baseline.size()); ++i) {
     const std::string theirs = i < baseline.size() ? baseline[i].get<std::string>() : "1";
     const std::string ours = i < own.size() ? own[i] : "1";
-    both.push_back(std::string(kBaselineTunable) + " ? (" + theirs + ") : (" + ours + ")");
+    both.push_back(
+        std::string(kBaselineTunable).append(" ? (").append(theirs).append(") : (").append(ours).append(")"));
   }
   baseline = std::move(both);
 }

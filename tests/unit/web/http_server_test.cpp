@@ -9,7 +9,7 @@ namespace cubind::test {
 namespace {
 
 using Catch::Contains;
-using namespace cubind::web;
+using web::HttpServer, web::parse_query, web::Request, web::Response, web::url_encoded;
 
 struct Served {
   HttpServer server{

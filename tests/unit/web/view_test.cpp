@@ -8,7 +8,7 @@ namespace cubind::test {
 namespace {
 
 using Catch::Contains;
-using namespace cubind::web;
+using web::escaped, web::Grid, web::html_of, web::View;
 
 View numbers(std::size_t rows) {
   Grid grid{{{"name"}, {"number", true}}, {}, "nothing", true};
