@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "server/lookup/pinned_job.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -31,7 +32,7 @@ void check_exists(const Generation& named, const Generation& current) {
 void check_pinned(const Generation& named, std::uint64_t pinned, const std::string& job) {
   if (named.number != pinned) {
     throw Error(ErrorCode::FailedPrecondition, "locked",
-                "the job " + quoted(job.substr(job.find('\n') + 1)) + " has pinned " + text_of(pinned) +
+                "the job " + quoted(PinnedJob::of_key(job).name) + " has pinned " + text_of(pinned) +
                     ", not " + std::to_string(named.number) + ": a pin stays, take another name for the job");
   }
 }

@@ -9,6 +9,7 @@
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
 #include "server/defined_kernels.hpp"
+#include "server/lookup/pinned_job.hpp"
 #include "server/service/job_list.hpp"
 #include "server/service/reply_cache.hpp"
 #include "server/store/peers.hpp"
@@ -85,12 +86,11 @@ void add_pinned(ServiceContext& context, const Caller& caller, v1::GetStatusRepl
     return;
   }
   for (const PinRow& pin : pins) {
-    const std::size_t line_end = pin.job.find('\n');
-    const std::string name_space = line_end == std::string::npos ? "" : pin.job.substr(0, line_end);
-    if (covers(caller.namespaces, name_space)) {
+    const PinnedJob job = PinnedJob::of_key(pin.job);
+    if (covers(caller.namespaces, job.name_space)) {
       v1::PinnedJob& pinned = *reply.add_pinned();
-      pinned.set_job(line_end == std::string::npos ? pin.job : pin.job.substr(line_end + 1));
-      pinned.set_namespace_(name_space);
+      pinned.set_job(job.name);
+      pinned.set_namespace_(job.name_space);
       pinned.set_generation(pin.generation);
       pinned.set_pinned_at(pin.created_at);
     }

@@ -8,6 +8,7 @@
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
 #include "server/defined_kernels.hpp"
+#include "server/lookup/pinned_job.hpp"
 #include "server/service/admission.hpp"
 #include "server/service/first_agent.hpp"
 #include "server/service/known_answer.hpp"
@@ -183,12 +184,8 @@ void VariantCall::begin() {
     context_.defined.hinted(asked_.question.key.kernel, hint_key(request));
     open_->note_admitted();
   }
-  // Names have no control characters, so no job of one namespace is one of another.
-  const std::string& name_space = asked_.question.key.name_space;
-  pinned_ = asked_.job.empty()
-                ? nullptr
-                : context_.pins.snapshot(name_space.empty() ? asked_.job : name_space + "\n" + asked_.job,
-                                         asked_.locked);
+  const PinnedJob job{asked_.question.key.name_space, asked_.job};
+  pinned_ = job.name.empty() ? nullptr : context_.pins.snapshot(job.key(), asked_.locked);
   resolve();
   if (!resolution_.hit && asked_.on_miss == OnMiss::Wait && begin_with_an_agent()) {
     return;
