@@ -11,6 +11,7 @@
 #include "plan/facts/fact_json.hpp"
 #include "plan/problem_json.hpp"
 #include "server/convert/judged_kernel.hpp"
+#include "tuner/measure/floor.hpp"
 #include "tuner/measure/statistics.hpp"
 
 namespace cubind {
@@ -55,7 +56,7 @@ const char* outcome_of(const TrialRow& trial) {
     case Outcome::Correct:
       return "correct";
     case Outcome::WrongResult:
-      return trial.header().detail().starts_with("time refused") ? "suspect" : "wrong";
+      return trial.header().detail().starts_with(measure::kTimeRefused) ? "suspect" : "wrong";
     case Outcome::Runtime:
     case Outcome::Timeout:
       return "wrong";

@@ -11,6 +11,9 @@
 
 namespace cubind::measure {
 
+/// How the detail of a trial begins whose time is below the floor.
+inline const std::string kTimeRefused = "time refused: ";
+
 /// The minimum of the work. Zero: unknown.
 struct FloorWork {
   std::uint64_t flops = 0;

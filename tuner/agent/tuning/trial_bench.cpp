@@ -12,7 +12,6 @@ namespace {
 
 // Faults in so many distinct workers count against the configuration.
 constexpr std::uint32_t kFaultsThatCount = 2;
-const std::string kTimeRefused = "time refused: ";
 const std::string kRightAtFirst = "right at its first launch, wrong at a later one: ";
 
 const v1::MeasuredItem* find_item(const v1::DeviceReply& reply, const Candidate& candidate) {
@@ -138,7 +137,7 @@ Attempt TrialBench::adopt(const Candidate& candidate) {
       const std::string why = measure::impossible_sample(
           work, rates, {block->samples_us().begin(), block->samples_us().end()}, block->tick_us(), settings_);
       if (!why.empty()) {
-        reject(candidate, v1::WRONG_RESULT, kTimeRefused + why);
+        reject(candidate, v1::WRONG_RESULT, measure::kTimeRefused + why);
         return Attempt::Out;
       }
     }
@@ -240,7 +239,7 @@ void TrialBench::take_standing(const Candidate& candidate, const v1::Verificatio
   const v1::TrialHeader& header = *log_.header(candidate);
   const bool may_repeat = is_fault(header.outcome()) && header.fault_count() < kFaultsThatCount;
   const bool is_outdated = header.outcome() == v1::WRONG_RESULT &&
-                           !header.detail().starts_with(kTimeRefused) &&
+                           !header.detail().starts_with(measure::kTimeRefused) &&
                            log_.was_verified_otherwise(candidate);
   if (header.outcome() == v1::UNVERIFIED || may_repeat || is_outdated) {
     log_.set_outcome(candidate, stored.outcome(), stored.detail(), header.fault_count());
@@ -312,7 +311,7 @@ Attempt TrialBench::judge_measured(const Candidate& candidate, const v1::DeviceR
     return judge(candidate, reply.outcome(), reply.detail());
   }
   if (item->below_floor()) {
-    reject(candidate, v1::WRONG_RESULT, kTimeRefused + item->detail());
+    reject(candidate, v1::WRONG_RESULT, measure::kTimeRefused + item->detail());
     return Attempt::Out;
   }
   return judge(candidate, item->outcome(), item->detail().empty() ? reply.detail() : item->detail());
