@@ -1,7 +1,5 @@
 """A kernel with an input in a __constant__ variable, called with arrays; launches go to a fake driver."""
 
-import json
-import time
 import unittest
 
 import cubind
@@ -44,14 +42,8 @@ class Symbols(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.daemon = cls.enterClassContext(running.Daemon())
-        kernels = cls.daemon.folder / "kernels"
-        (kernels / "weigh.cu").write_text(SOURCE)
-        (kernels / "weigh.json").write_text(json.dumps(SPEC))
         cls.client = cls.enterClassContext(cubind.connect(cls.daemon.address, timeout=running.PATIENCE))
-        deadline = time.monotonic() + running.PATIENCE
-        while "weigh" not in [kernel["name"] for kernel in cls.client.kernels()]:
-            assert time.monotonic() < deadline, "the daemon does not see the kernel"
-            time.sleep(0.05)
+        running.add_kernel(cls.daemon, cls.client, "weigh", SOURCE, SPEC)
         device = running.offered_device(cls.client)
         cls.question = cubind.Question(device=device, tune=False)
 

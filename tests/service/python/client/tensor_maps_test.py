@@ -1,8 +1,6 @@
 """A kernel with a tensor map, called with arrays; launches go to a fake driver, whose descriptors begin with
 the address of the buffer."""
 
-import json
-import time
 import unittest
 
 import cubind
@@ -39,14 +37,8 @@ class TensorMaps(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.daemon = cls.enterClassContext(running.Daemon())
-        kernels = cls.daemon.folder / "kernels"
-        (kernels / "twice.cu").write_text(SOURCE)
-        (kernels / "twice.json").write_text(json.dumps(SPEC))
         cls.client = cls.enterClassContext(cubind.connect(cls.daemon.address, timeout=running.PATIENCE))
-        deadline = time.monotonic() + running.PATIENCE
-        while "twice" not in [kernel["name"] for kernel in cls.client.kernels()]:
-            assert time.monotonic() < deadline, "the daemon does not see the kernel"
-            time.sleep(0.05)
+        running.add_kernel(cls.daemon, cls.client, "twice", SOURCE, SPEC)
         device = running.offered_device(cls.client)
         cls.question = cubind.Question(device=device, tune=False)
 

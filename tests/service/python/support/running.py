@@ -5,6 +5,7 @@ import collections
 import contextlib
 import ctypes
 import inspect
+import json
 import os
 import pathlib
 import re
@@ -174,6 +175,14 @@ def offered_device(client):
 
     eventually(labels)
     return labels()[0]
+
+
+def add_kernel(daemon, client, name, source, spec):
+    """Writes the kernel's files and waits until the daemon knows it."""
+    (daemon.folder / "kernels" / f"{name}.cu").write_text(source)
+    (daemon.folder / "kernels" / f"{name}.json").write_text(json.dumps(spec))
+    known = eventually(lambda: name in [kernel["name"] for kernel in client.kernels()])
+    assert known, "the daemon does not see the kernel"
 
 
 def run_python(code, *arguments, fake_driver=True, **environment):
