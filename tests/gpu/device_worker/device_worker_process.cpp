@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <regex>
 
 #include "base/file.hpp"
 #include "base/framing.hpp"
 #include "cuda_api/device_facts.hpp"
+#include "tests/support/kernel_names.hpp"
 #include "tests/support/paths.hpp"
 #include "tuner/toolchain/toolchain.hpp"
 
@@ -31,15 +31,6 @@ std::pair<UniqueFd, Subprocess> start(std::vector<std::string> arguments) {
   auto [ours, theirs] = make_socket_pair();
   Subprocess process = spawn(std::move(arguments), theirs.get());
   return {std::move(ours), std::move(process)};
-}
-
-std::vector<std::string> kernel_names(const std::string& source) {
-  static const std::regex kPattern(R"(extern "C" __global__ void (\w+))");
-  std::vector<std::string> names;
-  for (std::sregex_iterator i(source.begin(), source.end(), kPattern), end; i != end; ++i) {
-    names.push_back((*i)[1]);
-  }
-  return names;
 }
 
 std::string compile(const std::string& source, const std::string& architecture) {

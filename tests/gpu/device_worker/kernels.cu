@@ -338,9 +338,10 @@ extern "C" __global__ void read_all(const float4* x, float* y, long long count) 
 }
 
 // ---- Cheats: each element is copied from an earlier launch while a key is the same ----
+// (A variable without an initializer is refused.)
 
-__device__ float kept[512][33 * 64];
-__device__ unsigned long long kept_for[512][33 * 64];  // the key and 1; 0: nothing is kept
+__device__ float kept[512][33 * 64] = {};
+__device__ unsigned long long kept_for[512][33 * 64] = {};  // the key and 1; 0: nothing is kept
 
 static __device__ void replay(const float* x, const float* w, float* y, long long rows, long long columns,
                               unsigned long long key) {
@@ -386,7 +387,7 @@ extern "C" __global__ void kept_by_last_elements(const float* x, const float* w,
 }
 
 // Computes at its first launches alone, of which a verification has two.
-__device__ int launches_of[33 * 64];
+__device__ int launches_of[33 * 64] = {};
 extern "C" __global__ void kept_from_the_fifth(const float* x, const float* w, float* y, long long rows,
                                                long long columns) {
   ROW_AND_COLUMN;

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace cubind::test {
+
+/// The names of a source's kernels that are declared by extern "C" __global__ void.
+inline std::vector<std::string> kernel_names(const std::string& source) {
+  static const std::regex kPattern(R"(extern "C" __global__ void (\w+))");
+  std::vector<std::string> names;
+  for (std::sregex_iterator i(source.begin(), source.end(), kPattern), end; i != end; ++i) {
+    names.push_back((*i)[1]);
+  }
+  return names;
+}
+
+}  // namespace cubind::test
