@@ -3,6 +3,7 @@
 import ctypes
 
 MAX_DYNAMIC_SHARED_SIZE_BYTES = 8  # CUfunction_attribute
+MAP_TYPES = ["u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bf16"]  # CUtensorMapDataType
 SCALARS = {"i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float, "f64": ctypes.c_double}
 
 _cuda = ctypes.CDLL("libcuda.so.1")
@@ -47,6 +48,35 @@ def allocate(size_bytes, fill=None):
 def free(addresses):
     for address in addresses:
         check(_cuda.cuMemFree_v2(ctypes.c_uint64(address)), "freeing memory")
+
+
+def encode(tensor_map, address):
+    """The descriptor of the buffer at the address. `tensor_map`: its numbers, as plans have them."""
+    memory = (ctypes.c_uint64 * 24)()
+    descriptor = (ctypes.c_uint64 * 16).from_buffer(memory, -ctypes.addressof(memory) % 64)
+    lists = [
+        (kind * 5)(*tensor_map[name])
+        for name, kind in (
+            ("sizes", ctypes.c_uint64),
+            ("strides", ctypes.c_uint64),
+            ("box", ctypes.c_uint32),
+            ("element_strides", ctypes.c_uint32),
+        )
+    ]
+    modes = [
+        (tensor_map[name] // smallest).bit_length()
+        for name, smallest in (("interleave", 16), ("swizzle", 32), ("l2_promotion", 64))
+    ]
+    kind, axes, nan = (
+        MAP_TYPES.index(tensor_map["type"]),
+        len(tensor_map["sizes"]),
+        tensor_map["fill"] == "nan",
+    )
+    status = _cuda.cuTensorMapEncodeTiled(
+        descriptor, kind, axes, ctypes.c_void_p(address), *lists, *modes, int(nan)
+    )
+    check(status, f"the tensor map {tensor_map}")
+    return descriptor
 
 
 class Kernel:

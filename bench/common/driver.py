@@ -5,7 +5,7 @@ import ctypes
 import cuda_driver
 import nvrtc
 import torch
-from cuda_driver import SCALARS
+from cuda_driver import SCALARS, encode
 
 
 class Kernel(cuda_driver.Kernel):
@@ -76,6 +76,8 @@ def bind_plan(cubin, plan, buffers, scalars, kernels=None):
             name = parameter["name"]
             if parameter["kind"] == "buffer":
                 arguments.append(buffers[name])
+            elif parameter["kind"] == "tensor_map":
+                arguments.append(encode(parameter["tensor_map"], buffers[name].data_ptr()))
             else:
                 value = parameter.get("value")
                 arguments.append(SCALARS[parameter["type"]](scalars[name] if value is None else value))

@@ -32,8 +32,9 @@ class Bench(Checker):
         valid = self.configurations(p)
         default = self.default(p)
         rest = random.Random(seed).sample(valid, min(count, len(valid)))
-        wgmma = [c for c in valid if c["ENGINE"] == 1]
-        rest += random.Random(seed + 1).sample(wgmma, min(count, len(wgmma)))
+        for engine in (1, 3):
+            wgmma = [c for c in valid if c["ENGINE"] == engine]
+            rest += random.Random(seed + 1).sample(wgmma, min(count, len(wgmma)))
         return [default, *(c for c in rest if c != default)]
 
     def check(self, count):

@@ -19,7 +19,7 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 from compiling import Compiler
-from cuda_driver import SCALARS, Kernel, allocate, free, make_context, synchronize
+from cuda_driver import SCALARS, Kernel, allocate, encode, free, make_context, synchronize
 from spec import H200, Spec, expression
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -68,9 +68,12 @@ def content(parameter, argument, values):
     return {"in": value, "inout": value, "zero": 0}.get(parameter["role"])
 
 
-def scalar(parameter, argument):
-    value = parameter.get("value", argument.get("bench"))
-    return SCALARS[parameter["type"]](value)
+def passed(parameter, argument, buffers):
+    if parameter["kind"] == "buffer":
+        return ctypes.c_void_p(buffers[parameter["name"]])
+    if parameter["kind"] == "tensor_map":
+        return encode(parameter["tensor_map"], buffers[parameter["name"]])
+    return SCALARS[parameter["type"]](parameter.get("value", argument.get("bench")))
 
 
 def run_one(spec, case, compiled):
@@ -82,7 +85,7 @@ def run_one(spec, case, compiled):
     buffers, loaded = {}, []
     for launch in launches:
         for parameter in launch["parameters"]:
-            if parameter["kind"] == "buffer" and parameter["name"] not in buffers:
+            if parameter["kind"] != "scalar" and parameter["name"] not in buffers:
                 argument = spec.fields["arguments"][parameter["name"]]
                 fill = content(parameter, argument, spec.values_of(*case))
                 size = parameter["size_bytes"]
@@ -92,9 +95,7 @@ def run_one(spec, case, compiled):
         loaded.append(kernel)
         kernel.prepare(
             [
-                ctypes.c_void_p(buffers[parameter["name"]])
-                if parameter["kind"] == "buffer"
-                else scalar(parameter, spec.fields["arguments"][parameter["name"]])
+                passed(parameter, spec.fields["arguments"][parameter["name"]], buffers)
                 for parameter in launch["parameters"]
             ]
         )()

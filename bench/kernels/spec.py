@@ -227,6 +227,9 @@ class Spec:
 
     def _parameter(self, name, problem, values):
         argument = self.fields["arguments"][name]
+        if "tensor_map" in argument:
+            buffer = self._parameter(argument["tensor_map"], problem, values)
+            return {**buffer, "kind": "tensor_map", "tensor_map": self._tensor_map(argument, problem, values)}
         if "buffer" in argument:
             dtype = problem.get(argument["buffer"], argument["buffer"])
             axes = argument.get("shape") or [argument["extent"]]
@@ -242,3 +245,27 @@ class Spec:
         if "expr" in argument:
             parameter["value"] = expression(argument["expr"])(values)
         return parameter
+
+    def _tensor_map(self, argument, problem, values):
+        """As in a plan."""
+        buffer = self.fields["arguments"][argument["tensor_map"]]
+        dtype = problem.get(buffer["buffer"], buffer["buffer"])
+
+        def numbers(texts):
+            return [expression(str(text))(values) for text in texts]
+
+        sizes = numbers(argument.get("sizes") or reversed(buffer["shape"]))
+        dense = [math.prod(sizes[: axis + 1]) * ELEMENTS[dtype][1] for axis in range(len(sizes) - 1)]
+        modes = {
+            name: int(re.sub("none", "0", argument.get(name, "none")).removesuffix("B"))
+            for name in ("swizzle", "interleave", "l2_promotion")
+        }
+        return {
+            "type": dtype,
+            "sizes": sizes,
+            "strides": numbers(argument["strides"]) if "strides" in argument else dense,
+            "box": numbers(argument["box"]),
+            "element_strides": numbers(argument.get("element_strides", [1] * len(sizes))),
+            **modes,
+            "fill": argument.get("fill", "zeros"),
+        }

@@ -4,7 +4,8 @@
 // B is (N x K, as the weights of a linear layer). bias has N elements and is not read where BIAS is 0.
 // ACTIVATION is 0 none, 1 GELU (by erf), 2 SiLU. Nothing overlaps C; all are aligned to 16 bytes.
 //
-// ENGINE    0 mma.sync, 1 wgmma (sm_90a), for 16-bit elements; 2 fused multiply-adds, for float32
+// ENGINE    0 mma.sync, 1 wgmma (sm_90a), 3 wgmma fed by TMA (sm_90a), for 16-bit elements; 2 fused multiply-adds, for
+//           float32
 // BLOCK_M, BLOCK_N, BLOCK_K  the tile of C that a block computes, and how far it goes along K at a time
 // WARPS_M, WARPS_N           warps of a block along M and N; wgmma takes four along M for each warpgroup
 // STAGES    buffers of shared memory that tiles of A and B go through
@@ -15,6 +16,9 @@
 // CLUSTER   SPLIT_K: these blocks are a cluster (sm_90) and read each other's sums from shared memory; 1: they
 //           leave SPLIT_K x M x N sums in `partial`, which matmul_finish adds up
 //
+// ENGINE 3 is the kernel matmul_tma: WARPS_M is 8 where two warpgroups share a tile, 4 where they take turns, and the
+// blocks of a CLUSTER share what they load.
+//
 // Grid (tiles of C, SPLIT_K). Shared memory: STAGES * (BLOCK_M + BLOCK_N) * BLOCK_K elements, or, where that is more,
 // the finished tile with rows padded by 16 bytes (in a cluster: the tile of sums, by 32), and 1024 bytes for
 // alignment.
@@ -22,9 +26,10 @@
 #include "ffma_engine.cuh"
 #include "mma_engine.cuh"
 #include "stages.cuh"
+#include "tma_engine.cuh"
 #include "wgmma_engine.cuh"
 
-enum Engine { kMma = 0, kWgmma = 1, kFfma = 2 };
+enum Engine { kMma = 0, kWgmma = 1, kFfma = 2, kTma = 3 };
 
 template <int ENGINE, typename S>
 struct EngineOf;
@@ -47,8 +52,7 @@ struct TileOfC {
 
 // Blocks go down GROUP_M rows of tiles, then one to the right, then on below.
 template <int GROUP_M>
-__device__ __forceinline__ TileOfC tile_of_block(int rows, int columns) {
-  const int block = blockIdx.x;
+__device__ __forceinline__ TileOfC tile_of_block(int block, int rows, int columns) {
   const int group = block / (GROUP_M * columns) * GROUP_M;
   const int height = rows - group < GROUP_M ? rows - group : GROUP_M;
   const int within = block % (GROUP_M * columns);
@@ -60,45 +64,104 @@ template <typename T, int ENGINE, int BLOCK_M, int BLOCK_N, int BLOCK_K, int WAR
           int ACTIVATION>
 __global__ void __launch_bounds__(WARPS_M* WARPS_N * 32) CUBIND_CLUSTER_ALONG_Y(CLUSTER)
     matmul(const T* a, const T* b, const T* bias, T* c, float* partial, int M, int N, int K) {
-  using S = Stages<T, BLOCK_M, BLOCK_N, BLOCK_K, WARPS_M, WARPS_N, STAGES, VECTOR, TRANSPOSE_A != 0,
-                   TRANSPOSE_B != 0>;
-  extern __shared__ __align__(1024) unsigned char dynamic[];
-  unsigned char* shared = dynamic + (0u - shared_address(dynamic)) % 1024;
+  if constexpr (ENGINE != kTma) {
+    using S = Stages<T, BLOCK_M, BLOCK_N, BLOCK_K, WARPS_M, WARPS_N, STAGES, VECTOR, TRANSPOSE_A != 0,
+                     TRANSPOSE_B != 0>;
+    extern __shared__ __align__(1024) unsigned char dynamic[];
+    unsigned char* shared = dynamic + (0u - shared_address(dynamic)) % 1024;
 
-  const TileOfC tile = tile_of_block<GROUP_M>((M + BLOCK_M - 1) / BLOCK_M, (N + BLOCK_N - 1) / BLOCK_N);
-  const int m = tile.row * BLOCK_M, n = tile.column * BLOCK_N;
-  const int steps = (K + BLOCK_K - 1) / BLOCK_K;
-  const int part = (steps + SPLIT_K - 1) / SPLIT_K;  // steps of a block; the last ones may have fewer
-  const int first = int(blockIdx.y) * part;
-  const S stages = {TRANSPOSE_A ? Matrix<T>{a, K, M} : Matrix<T>{a, M, K},
-                    TRANSPOSE_B ? Matrix<T>{b, N, K} : Matrix<T>{b, K, N},
-                    m,
-                    n,
-                    first * BLOCK_K,
-                    first + part < steps ? part : steps - first,
-                    shared_address(shared)};
+    const TileOfC tile =
+        tile_of_block<GROUP_M>(blockIdx.x, (M + BLOCK_M - 1) / BLOCK_M, (N + BLOCK_N - 1) / BLOCK_N);
+    const int m = tile.row * BLOCK_M, n = tile.column * BLOCK_N;
+    const int steps = (K + BLOCK_K - 1) / BLOCK_K;
+    const int part = (steps + SPLIT_K - 1) / SPLIT_K;  // steps of a block; the last ones may have fewer
+    const int first = int(blockIdx.y) * part;
+    const S stages = {TRANSPOSE_A ? Matrix<T>{a, K, M} : Matrix<T>{a, M, K},
+                      TRANSPOSE_B ? Matrix<T>{b, N, K} : Matrix<T>{b, K, N},
+                      m,
+                      n,
+                      first * BLOCK_K,
+                      first + part < steps ? part : steps - first,
+                      shared_address(shared)};
 
-  typename EngineOf<ENGINE, S>::Type engine;
-  if constexpr (ENGINE == kFfma) {
-    engine.run(stages, shared);
-  } else {
-    engine.run(stages);
+    typename EngineOf<ENGINE, S>::Type engine;
+    if constexpr (ENGINE == kFfma) {
+      engine.run(stages, shared);
+    } else {
+      engine.run(stages);
+    }
+    if constexpr (CLUSTER > 1) {
+      __syncthreads();  // all have read the last stage
+      keep_sums<BLOCK_N>(engine, reinterpret_cast<float*>(shared));
+      meet_cluster();
+      store_share<BLOCK_M, BLOCK_N, S::kThreads, CLUSTER, BIAS, ACTIVATION>(
+          shared_address(shared), int(blockIdx.y), bias, c, m, n, M, N);
+      meet_cluster();  // a block's sums are there until all have read them
+    } else if constexpr (SPLIT_K > 1) {
+      store_partial(engine, partial + static_cast<long long>(blockIdx.y) * M * N, m, n, M, N);
+    } else {
+      __syncthreads();  // all have read the last stage
+      T* finished = reinterpret_cast<T*>(shared);
+      finish<BIAS, ACTIVATION, BLOCK_N>(engine, bias, finished, n, N);
+      __syncthreads();
+      store_finished<BLOCK_M, BLOCK_N, S::kThreads>(finished, c, m, n, M, N);
+    }
   }
-  if constexpr (CLUSTER > 1) {
-    __syncthreads();  // all have read the last stage
-    keep_sums<BLOCK_N>(engine, reinterpret_cast<float*>(shared));
-    meet_cluster();
-    store_share<BLOCK_M, BLOCK_N, S::kThreads, CLUSTER, BIAS, ACTIVATION>(
-        shared_address(shared), int(blockIdx.y), bias, c, m, n, M, N);
-    meet_cluster();  // a block's sums are there until all have read them
-  } else if constexpr (SPLIT_K > 1) {
-    store_partial(engine, partial + static_cast<long long>(blockIdx.y) * M * N, m, n, M, N);
-  } else {
-    __syncthreads();  // all have read the last stage
-    T* finished = reinterpret_cast<T*>(shared);
-    finish<BIAS, ACTIVATION, BLOCK_N>(engine, bias, finished, n, N);
-    __syncthreads();
-    store_finished<BLOCK_M, BLOCK_N, S::kThreads>(finished, c, m, n, M, N);
+}
+
+// The tiles of ENGINE 3. Those of a cluster lie side by side where they share A, else one below the other.
+template <int BLOCK_M, int BLOCK_N, int GROUP_M, int CLUSTER>
+struct TilesOfC {
+  static constexpr bool kRagged = false, kShareA = BLOCK_M > BLOCK_N;
+  static constexpr int kDown = kShareA ? 1 : CLUSTER, kRight = kShareA ? CLUSTER : 1;
+
+  int M, N, rows, columns;  // rows and columns of a cluster's tiles
+
+  __device__ __forceinline__ TilesOfC(int M, int N)
+      : M(M),
+        N(N),
+        rows((M + kDown * BLOCK_M - 1) / (kDown * BLOCK_M)),
+        columns((N + kRight * BLOCK_N - 1) / (kRight * BLOCK_N)) {}
+
+  __device__ __forceinline__ bool find(int item, int rank, TmaTile& tile) const {
+    const TileOfC at = tile_of_block<GROUP_M>(item, rows, columns);
+    tile = {(at.row * kDown + (kShareA ? 0 : rank)) * BLOCK_M,
+            (at.column * kRight + (kShareA ? rank : 0)) * BLOCK_N, 0, M};
+    return item < rows * columns;
+  }
+};
+
+template <typename T, int BIAS, int ACTIVATION>
+struct Finish {
+  const T* bias;
+  int N;
+
+  // Two elements of a row, and the same columns of another one.
+  __device__ __forceinline__ void operator()(float (&values)[4], int, int column) const {
+    const bool inside = BIAS != 0 && column < N;
+    const float offsets[2] = {inside ? to_float(bias[column]) : 0.0f,
+                              inside ? to_float(bias[column + 1]) : 0.0f};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      values[i] = activate<ACTIVATION>(BIAS != 0 ? values[i] + offsets[i % 2] : values[i]);
+    }
+  }
+};
+
+// C by ENGINE 3, with a grid of as many clusters as the device holds, or fewer where there are fewer tiles.
+template <typename T, int ENGINE, int BLOCK_M, int BLOCK_N, int WARPS_M, int STAGES, int GROUP_M, int CLUSTER,
+          int TRANSPOSE_A, int TRANSPOSE_B, int BIAS, int ACTIVATION>
+__global__ void __launch_bounds__(384, 1) CUBIND_CLUSTER_ALONG_X(CLUSTER)
+    matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,
+               const __grid_constant__ TensorMap c, const T* bias, int M, int N, int K) {
+  if constexpr (ENGINE == kTma) {
+    using Tiles = TilesOfC<BLOCK_M, BLOCK_N, GROUP_M, CLUSTER>;
+    using E = TmaEngine<T, T, BLOCK_M, BLOCK_N, STAGES, CLUSTER, Tiles::kShareA, WARPS_M == 4,
+                        TRANSPOSE_A == 0, TRANSPOSE_B != 0>;
+    extern __shared__ __align__(1024) unsigned char dynamic[];
+    const typename E::Shared shared = E::initialize(dynamic);
+    const int steps = (K + E::kBlockK - 1) / E::kBlockK;
+    E::run(shared, a, b, c, Tiles(M, N), steps, typename E::Sum{steps}, Finish<T, BIAS, ACTIVATION>{bias, N});
   }
 }
 
