@@ -145,7 +145,8 @@ class Spec:
         element = {f"sizeof({name})": ELEMENTS[problem[name]][1] for name in self.fields["problem"]["types"]}
         facts = {f"device.{name}": value for name, value in device.items()}
         flags = self.fields["problem"].get("flags", {})
-        return {**flags, **problem, **(configuration or {}), **element, **facts}
+        scalars = {f"caller.{name}": one.get("bench") for name, one in self.fields["arguments"].items()}
+        return {**flags, **problem, **(configuration or {}), **element, **facts, **scalars}
 
     def is_valid(self, problem, configuration, device=H200):
         values = self.values_of(problem, configuration, device)
