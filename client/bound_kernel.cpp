@@ -42,6 +42,10 @@ BoundKernel::BoundKernel(std::shared_ptr<const Rule> rule, std::shared_ptr<Cubin
   for (const LaunchTemplate& launch : launches) {
     shared->add_launch(launch, names);
   }
+  for (const auto& [name, slot] : shared->rule->program().caller_scalars()) {
+    const auto found = std::ranges::find(shared->arguments, name, &Parameter::name);
+    shared->scalars.push_back({static_cast<std::size_t>(found - shared->arguments.begin()), slot});
+  }
   const std::string& kernel = shared->rule->kernel();
   check_limit(launches.size(), kMaxLaunches, kernel, "launches");
   check_limit(
@@ -169,6 +173,9 @@ BoundKernel::Packed BoundKernel::Shared::pack(const Numbers& numbers,
       if (passed.argument >= 0) {
         pack_once(static_cast<std::size_t>(passed.argument));
       }
+      if (passed.map >= 0) {
+        std::ranges::for_each(scalars, [&](const MapScalar& scalar) { pack_once(scalar.argument); });
+      }
     }
     for (const Copied& copied : launches[i].copied) {
       pack_once(copied.argument);
@@ -192,9 +199,22 @@ void BoundKernel::Shared::copy(const Launch& launch, const Numbers& numbers, con
   }
 }
 
+// The types are i32 and i64. A negative one becomes too long a stride, or stays one: the driver refuses both.
+std::vector<std::int64_t> BoundKernel::Shared::with_scalars(const RuleValues& values,
+                                                            const Packed& packed) const {
+  std::vector<std::int64_t> all(values.span().begin(), values.span().end());
+  for (const auto& [argument, slot] : scalars) {
+    all[slot] = std::bit_cast<std::int64_t>(packed[argument]);
+  }
+  return all;
+}
+
 std::shared_ptr<const BoundKernel::Descriptors> BoundKernel::Shared::describe(const Numbers& numbers,
                                                                               const Packed& packed) const {
   auto made = std::make_shared<Descriptors>();
+  std::ranges::transform(scalars, std::back_inserter(made->scalars),
+                         [&](const MapScalar& scalar) { return packed[scalar.argument]; });
+  const auto values = scalars.empty() ? std::vector<std::int64_t>() : with_scalars(numbers.values, packed);
   for (const std::size_t argument : maps) {
     made->buffers.push_back({argument, 0});
   }
@@ -207,16 +227,25 @@ std::shared_ptr<const BoundKernel::Descriptors> BoundKernel::Shared::describe(co
       const auto map = static_cast<std::size_t>(passed.map);
       auto& [argument, pointer] = made->buffers[map];
       pointer = std::bit_cast<cuda::DevicePtr>(packed[argument]);
-      made->maps[map] = encode(module->api(), numbers.maps[map], pointer, arguments[argument].name);
+      TensorMap described = numbers.maps[map];
+      if (!values.empty()) {
+        rule->program().set_strides(i, passed.index, values, described);
+      }
+      made->maps[map] = encode(module->api(), described, pointer, arguments[argument].name);
     }
   }
   return made;
 }
 
-bool BoundKernel::Shared::has_buffers(const Descriptors& descriptors, const Packed& packed) const {
-  return std::ranges::all_of(descriptors.buffers, [&](const CapturedBuffer& buffer) {
-    return buffer.pointer == 0 || buffer.pointer == std::bit_cast<cuda::DevicePtr>(packed[buffer.argument]);
-  });
+bool BoundKernel::Shared::is_of(const Descriptors& descriptors, const Packed& packed) const {
+  const auto same = [&](const MapScalar& scalar, const ParameterBytes& bytes) {
+    return packed[scalar.argument] == bytes;
+  };
+  return std::ranges::equal(scalars, descriptors.scalars, same) &&
+         std::ranges::all_of(descriptors.buffers, [&](const CapturedBuffer& buffer) {
+           return buffer.pointer == 0 ||
+                  buffer.pointer == std::bit_cast<cuda::DevicePtr>(packed[buffer.argument]);
+         });
 }
 
 bool BoundKernel::Shared::is_capturing(cuda::Stream stream) const {
@@ -242,7 +271,7 @@ std::shared_ptr<const BoundKernel::Descriptors> BoundKernel::Shared::describe(co
       }
     }
   }
-  if (!kept.last || !has_buffers(*kept.last, packed)) {
+  if (!kept.last || !is_of(*kept.last, packed)) {
     kept.last = describe(numbers, packed);
   }
   if (captures) {

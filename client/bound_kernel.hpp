@@ -1,6 +1,6 @@
 // A loaded kernel with numbered arguments: its launches compare no names, take no lock and allocate nothing.
 // Only with tensor maps, a launch that is not prepared allocates, and a prepared one takes a lock and
-// allocates where its pointers differ from those of the launch before.
+// allocates where its pointers, or the scalars that strides read, differ from those of the launch before.
 #pragma once
 
 #include <array>
@@ -110,6 +110,11 @@ class BoundKernel {
   struct Descriptors {
     std::vector<CapturedBuffer> buffers;
     std::vector<cuda::TensorMap> maps;
+    std::vector<ParameterBytes> scalars;  // as in Shared
+  };
+  // A caller's scalar that strides of tensor maps read.
+  struct MapScalar {
+    std::size_t argument = 0, slot = 0;
   };
   // What a prepared launch keeps of its tensor maps: the descriptors of the last launch, and of the last one
   // that was captured.
@@ -124,6 +129,7 @@ class BoundKernel {
     std::vector<ParameterIndex> first_uses;  // of the arguments
     std::vector<Launch> launches;
     std::vector<std::size_t> maps;  // of each tensor map: the number of its buffer's argument
+    std::vector<MapScalar> scalars;
 
     void add_launch(const LaunchTemplate& from, const std::vector<std::string>& symbols);
     std::size_t number_of(const ParameterTemplate& parameter, ParameterIndex at);
@@ -136,10 +142,11 @@ class BoundKernel {
                const Descriptors* descriptors, cuda::Stream stream) const;
     void launch(const Numbers& numbers, std::span<const ArgumentValue> given, cuda::Stream stream,
                 Kept* kept = nullptr, AfterCapture after = AfterCapture::AnyBuffers) const;
+    std::vector<std::int64_t> with_scalars(const RuleValues& values, const Packed& packed) const;
     std::shared_ptr<const Descriptors> describe(const Numbers& numbers, const Packed& packed) const;
     std::shared_ptr<const Descriptors> describe(const Numbers& numbers, const Packed& packed, Kept& kept,
                                                 bool captures, AfterCapture after) const;
-    bool has_buffers(const Descriptors& descriptors, const Packed& packed) const;
+    bool is_of(const Descriptors& descriptors, const Packed& packed) const;
     bool is_capturing(cuda::Stream stream) const;
     ParameterBytes pack(std::size_t argument, const ArgumentValue& value, const Numbers& numbers) const;
     std::uint64_t extent_of(std::size_t argument, const RuleValues& values) const;

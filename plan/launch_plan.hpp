@@ -172,6 +172,9 @@ class PlanEvaluator {
   std::unique_ptr<Compiled> compiled_;
 };
 
+/// "caller.NAME": the name by which strides of tensor maps read a caller's scalar.
+inline std::string caller_variable(const std::string& name) { return "caller." + name; }
+
 /// The name expression that asks a compiler for the variable's symbol: "&filter<float>".
 inline std::string variable_expression(const std::string& variable) { return "&" + variable; }
 /// Whether a name expression belongs to a variable, not an entry.

@@ -72,6 +72,28 @@ void PlanProgram::add_symbols(const Problem& problem, const Configuration& confi
   for (const auto& [name, value] : kDeviceConstants) {
     add_symbol(name, device.*value);
   }
+  add_caller_scalars();
+}
+
+void PlanProgram::add_caller_scalars() {
+  first_caller_ = symbols_.size();
+  std::string strides;
+  std::vector<std::string> names;
+  for (const LaunchTemplate& launch : template_.launches) {
+    for (const ParameterTemplate& parameter : launch.parameters) {
+      strides += join(parameter.tensor_map.strides, " ") + " ";
+      if (parameter.source == ParameterSource::Caller) {
+        names.push_back(parameter.name);
+      }
+    }
+  }
+  for (const std::string& name : names) {
+    const std::string symbol = caller_variable(name);
+    if (strides.find(symbol) != std::string::npos && !symbols_.find(symbol)) {
+      caller_scalars_.push_back({name, symbols_.size()});
+      add_symbol(symbol, 0);
+    }
+  }
 }
 
 void PlanProgram::add_symbol(const std::string& name, std::int64_t value) {
@@ -220,7 +242,8 @@ void PlanProgram::fix(Values values, const std::vector<bool>& varying) {
 
 // What a launch that is left out does not need may have no value.
 void PlanProgram::fix(BoundExpression& expression, Values values, const std::vector<bool>& varying) const {
-  if (std::ranges::any_of(expression.slots(), [&](std::uint32_t slot) { return varying[slot]; })) {
+  if (std::ranges::any_of(expression.slots(),
+                          [&](std::uint32_t slot) { return slot >= first_caller_ || varying[slot]; })) {
     return;
   }
   try {
@@ -240,17 +263,27 @@ std::int64_t PlanProgram::parameter_number(std::size_t launch, std::size_t index
   return is_buffer(from.source) ? checked_bytes(value, from.type, bound.where) : value;
 }
 
+std::int64_t PlanProgram::map_number(const BoundTensorMap& map, std::size_t list, std::size_t index,
+                                     Values values) const {
+  try {
+    return map.lists[list][index].evaluate(values);
+  } catch (const ExpressionError& error) {
+    refuse(map.where + "/" + tensor_map_key(list, index), error.what());
+  }
+}
+
+void PlanProgram::set_strides(std::size_t launch, std::size_t index, Values values, TensorMap& map) const {
+  const BoundTensorMap& bound = *launches_[launch].parameters[index].map;
+  for (std::size_t axis = 0; axis < bound.lists[kMapStrides].size(); ++axis) {
+    map.strides[axis] = map_number(bound, kMapStrides, axis, values);
+  }
+}
+
 // Strides that are not given leave no gaps; where they overflow, no check holds.
 TensorMap PlanProgram::tensor_map(std::size_t launch, std::size_t index, Values values) const {
   const TensorMapTemplate& from = template_.launches[launch].parameters[index].tensor_map;
   const BoundTensorMap& bound = *launches_[launch].parameters[index].map;
-  const auto number = [&](std::size_t list, std::size_t i) {
-    try {
-      return bound.lists[list][i].evaluate(values);
-    } catch (const ExpressionError& error) {
-      refuse(bound.where + "/" + tensor_map_key(list, i), error.what());
-    }
-  };
+  const auto number = [&](std::size_t list, std::size_t i) { return map_number(bound, list, i, values); };
   TensorMap to{from.argument, from.type, from.nan_fill, static_cast<std::uint32_t>(from.sizes.size())};
   std::int64_t dense = static_cast<std::int64_t>(size_of(from.type));
   for (std::size_t axis = 0; axis < to.axes; ++axis) {
@@ -261,9 +294,10 @@ TensorMap PlanProgram::tensor_map(std::size_t launch, std::size_t index, Values 
       if (__builtin_mul_overflow(dense, to.sizes[axis], &dense)) {
         dense = std::numeric_limits<std::int64_t>::max();
       }
-      to.strides[axis] = from.strides.empty() ? dense : number(kMapStrides, axis);
+      to.strides[axis] = dense;
     }
   }
+  set_strides(launch, index, values, to);
   to.swizzle = number(kMapModes, 0);
   to.interleave = number(kMapModes, 1);
   to.l2_promotion = number(kMapModes, 2);

@@ -30,9 +30,9 @@ struct LaunchShape {
 /// Immutable after construction: every const method may be called from several threads at once.
 ///
 /// Slots of the value array: dims, flags, tunables (each in the order of the constructor's problem and
-/// configuration), then sizeof(T) for each type and the device constants. Errors of evaluation (overflow,
-/// division by zero) are thrown as Error(InvalidArgument) whose where() is the JSON pointer of the expression
-/// in the spec, without a file.
+/// configuration), then sizeof(T) for each type, the device constants and the callers' scalars. Errors of
+/// evaluation (overflow, division by zero) are thrown as Error(InvalidArgument) whose where() is the JSON
+/// pointer of the expression in the spec, without a file.
 class PlanProgram {
  public:
   PlanProgram(PlanTemplate plan, const Problem& problem, const Configuration& configuration,
@@ -76,6 +76,16 @@ class PlanProgram {
   }
   /// A parameter of source TensorMap.
   TensorMap tensor_map(std::size_t launch, std::size_t index, std::span<const std::int64_t> values) const;
+  /// A caller's scalar that strides of tensor maps read as caller.NAME. Its slot is 0 but for a launch that
+  /// has a value for it.
+  struct CallerScalar {
+    std::string name;
+    std::size_t slot = 0;
+  };
+  std::span<const CallerScalar> caller_scalars() const { return caller_scalars_; }
+  /// Of such a tensor_map() the strides for other scalars.
+  void set_strides(std::size_t launch, std::size_t index, std::span<const std::int64_t> values,
+                   TensorMap& map) const;
   /// A buffer's extent in bytes, the value of what the plan computes, 0 for a caller's scalar.
   std::int64_t parameter_number(std::size_t launch, std::size_t index,
                                 std::span<const std::int64_t> values) const;
@@ -113,6 +123,7 @@ class PlanProgram {
 
   void add_symbols(const Problem& problem, const Configuration& configuration, const DeviceConstants& device);
   void add_symbol(const std::string& name, std::int64_t value);
+  void add_caller_scalars();
   BoundExpression bind(const std::string& text, const std::string& where) const;
   std::vector<BoundExpression> bind_axes(const std::vector<std::string>& texts,
                                          const std::string& where) const;
@@ -132,6 +143,8 @@ class PlanProgram {
   bool shared_holds(std::size_t launch, Values values, std::string* why) const;
   bool parameter_holds(const Check& check, Values values, std::string* why) const;
   bool tensor_map_holds(const Check& check, Values values, std::string* why) const;
+  std::int64_t map_number(const BoundTensorMap& map, std::size_t list, std::size_t index,
+                          Values values) const;
   bool check_holds(const Check& check, Values values, std::string* why) const;
   std::string bindings(const Check& check, Values values) const;
   bool extent_holds(const BoundParameter& bound, const ParameterTemplate& from, Values values,
@@ -144,7 +157,8 @@ class PlanProgram {
   std::vector<TypeBinding> types_;
   SymbolTable symbols_;
   std::vector<std::int64_t> initial_values_;
-  std::size_t first_flag_ = 0, first_tunable_ = 0, tunable_count_ = 0;
+  std::size_t first_flag_ = 0, first_tunable_ = 0, tunable_count_ = 0, first_caller_ = 0;
+  std::vector<CallerScalar> caller_scalars_;
   std::int64_t shared_limit_ = 0, compute_capability_ = 0;
   std::vector<BoundExpression> constraints_;
   std::vector<BoundLaunch> launches_;

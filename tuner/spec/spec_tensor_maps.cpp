@@ -51,12 +51,26 @@ std::string read_mode(const JsonNode& node, const SymbolTable& symbols) {
   return read_expression(node, symbols);
 }
 
-void read_numbers(const JsonNode& node, const SymbolTable& symbols, TensorMapTemplate& map) {
+// A map is measured and checked with strides of scalars that are 0.
+SymbolTable with_caller_scalars(SymbolTable symbols, const KernelSpec& spec) {
+  for (const ArgumentSpec& argument : spec.arguments) {
+    const bool is_integer = argument.type == "i32" || argument.type == "i64";
+    if (argument.from_caller && is_integer && argument.bench == 0) {
+      symbols.add(caller_variable(argument.name));
+    }
+  }
+  return symbols;
+}
+
+void read_numbers(const JsonNode& node, const SymbolTable& symbols, const KernelSpec& spec,
+                  TensorMapTemplate& map) {
+  const SymbolTable of_strides = with_caller_scalars(symbols, spec);
   for (const auto& [key, list] : kTensorMapLists) {
     if (const auto found = node.find(key)) {
+      const bool strides = list == &TensorMapTemplate::strides;
       (map.*list).clear();
       for (const JsonNode& element : found->elements()) {
-        (map.*list).push_back(read_expression(element, symbols));
+        (map.*list).push_back(read_expression(element, strides ? of_strides : symbols));
       }
     }
   }
@@ -82,7 +96,7 @@ void read_tensor_map(const JsonNode& node, const SpecScopes& scopes, KernelSpec&
               " has no shape: give the map its \"sizes\", innermost first, as in [\"K\", \"M\"]");
   }
   node.at("box");
-  read_numbers(node, scopes.launch, map);
+  read_numbers(node, scopes.launch, spec, map);
   if (const auto fill = node.find("fill")) {
     map.nan_fill = fill->as_choice({"zeros", "nan"}) == 1;
   }

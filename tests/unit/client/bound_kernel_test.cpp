@@ -155,6 +155,25 @@ TEST_CASE("a prepared launch encodes its tensor maps again only for other buffer
   CHECK(recorded().launches[4].parameters[0] == 0x8000);
 }
 
+TEST_CASE("a tensor map has the strides of the caller's scalars and is encoded again for other ones") {
+  const BoundKernel kernel = bound_sample(rule_with_strides());
+  const auto prepared = kernel.prepare(BoundDims{1000, 4096}).value();
+  BoundValues values = bound_values();
+  const auto strides = [&](std::int64_t row, std::size_t encoded) {
+    values[2] = row;
+    prepared.launch(values, nullptr);
+    REQUIRE(recorded().maps.size() == encoded);
+    return recorded().maps[encoded - 2].strides;
+  };
+  CHECK(strides(0, 2) == std::vector<std::uint64_t>{8192});
+  CHECK(strides(12288, 4) == std::vector<std::uint64_t>{24576});
+  CHECK(strides(12288, 4) == std::vector<std::uint64_t>{24576});
+  CHECK(strides(0, 6) == std::vector<std::uint64_t>{8192});
+  values[2] = std::int64_t{5120};
+  REQUIRE(kernel.launch(BoundDims{1000, 4096}, values, nullptr));
+  CHECK(recorded().maps[6].strides == std::vector<std::uint64_t>{10240});
+}
+
 TEST_CASE("a prepared launch that a graph holds refuses other buffers below its tensor maps") {
   const auto prepared = bound_sample(rule_with_tensor_maps()).prepare(BoundDims{1000, 4096}).value();
   BoundValues values = bound_values();

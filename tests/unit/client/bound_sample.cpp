@@ -145,6 +145,14 @@ std::shared_ptr<const Rule> rule_with_tensor_maps() {
   return sample_rule(std::move(plan));
 }
 
+std::shared_ptr<const Rule> rule_with_strides() {
+  PlanTemplate plan = rule_with_tensor_maps()->program().plan_template();
+  std::vector<ParameterTemplate>& parameters = plan.launches[0].parameters;
+  std::ranges::find(parameters, "alpha", &ParameterTemplate::name)->type = DType::I32;
+  parameters[0].tensor_map.strides = {"(caller.alpha ? caller.alpha : D) * sizeof(T)"};
+  return sample_rule(std::move(plan));
+}
+
 std::shared_ptr<const Rule> rule_with_variables() {
   PlanTemplate plan = sample_template();
   std::vector<ParameterTemplate>& parameters = plan.launches[1].parameters;

@@ -54,6 +54,8 @@ std::shared_ptr<const Rule> bound_rule(std::vector<Problem> own_records = {});
 std::shared_ptr<const Rule> rule_with_attributes();
 /// The first launch takes x, and the second y, as a tensor map of rows of D.
 std::shared_ptr<const Rule> rule_with_tensor_maps();
+/// The same with x's rows alpha elements apart, an i32, or dense where it is 0.
+std::shared_ptr<const Rule> rule_with_strides();
 /// With a filter of 4 N floats in a variable of 16 KiB at kVariable, which the second launch reads, and a
 /// counter.
 std::shared_ptr<const Rule> rule_with_variables();
