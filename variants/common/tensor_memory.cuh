@@ -43,6 +43,16 @@ __device__ __forceinline__ void load_box(unsigned int to, const TensorMap& map, 
   }
 }
 
+// The same of a box of four axes.
+__device__ __forceinline__ void load_box(unsigned int to, const TensorMap& map, int column, int row, int head,
+                                         int batch, unsigned int barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+      "l"(&map), "r"(barrier), "r"(column), "r"(row), "r"(head), "r"(batch)
+      : "memory");
+}
+
 // Starts the copy of a box from shared memory, as a group of its own. What was written there needs a
 // fence.proxy.async (publish_to_wgmma) by those who wrote it, and a barrier.
 __device__ __forceinline__ void store_box(const TensorMap& map, unsigned int from, int column, int row) {

@@ -21,7 +21,9 @@ __device__ __forceinline__ void attend(const Tile& tile) {
     MmaAttention<Tile, WARPS, STAGES, QUERIES_IN_REGISTERS != 0>(tile, shared_memory()).run();
   } else {
     static_assert(WARPS == Tile::kBlockM / 16 + 4, "four warps for 64 queries, and four that copy");
-    WgmmaAttention<Tile, STAGES, TAKE_TURNS != 0>(tile, shared_memory()).run();
+    using Source = CopiedRows<typename Tile::T, Tile::kHeadSize>;
+    const Source source{tile.queries, tile.keys, tile.values};
+    WgmmaAttention<Tile, Source, STAGES, TAKE_TURNS != 0>(tile, source, shared_memory()).run();
   }
 }
 

@@ -11,7 +11,7 @@
 //
 // Scores, weights and sums are float32; weights are rounded to T before they are multiplied with V.
 //
-// ENGINE    0 mma.sync, 1 wgmma (sm_90a)
+// ENGINE    0 mma.sync, 1 wgmma (sm_90a) with copies by TMA, or, of packed sequences, by cp.async
 // BLOCK_M, BLOCK_N  queries of a block, and keys that it goes through at a time
 // WARPS     of a block; wgmma takes four for 64 queries, and four that copy
 // STAGES    buffers of shared memory for tiles of K, and as many for tiles of V
@@ -29,22 +29,51 @@ template <typename T, int D, int CAUSAL, int LEFT, int RIGHT, int SOFT_CAP, int 
 __global__ void __launch_bounds__(WARPS * 32, 1)
     flash_attention_forward(const T* q, const T* k, const T* v, T* o, float* lse, int HQ, int HKV, int SQ,
                             int SK, float scale, int q_row, int k_row, int v_row, int heads_together) {
-  using Seen = Window<LEFT, CAUSAL != 0 ? 1 : RIGHT>;
-  using Tile = QueryTile<T, D, Seen, Scores<SOFT_CAP>, Dropout<false>, false, BLOCK_M, BLOCK_N>;
-  const TileOfHead block = tile_of_block<CAUSAL != 0>((SQ + BLOCK_M - 1) / BLOCK_M, heads_together);
-  const int shared_head = block.head / HQ * HKV + block.head % HQ / (HQ / HKV);
-  const Heads<D> of_queries{HQ, SQ, q_row};
-  const Tile tile = {rows_of(q, of_queries, block.head),
-                     rows_of(k, Heads<D>{HKV, SK, k_row}, shared_head),
-                     rows_of(v, Heads<D>{HKV, SK, v_row}, shared_head),
-                     rows_of(o, of_queries.dense(), block.head),
-                     lse + static_cast<long long>(block.head) * SQ,
-                     block.tile * BLOCK_M,
-                     SK - SQ,
-                     Scores<SOFT_CAP>::exponent_scale(scale),
-                     Scores<SOFT_CAP>::tangent_scale(scale),
-                     {}};
-  attend<ENGINE, WARPS, STAGES, QUERIES_IN_REGISTERS, TAKE_TURNS>(tile);
+  if constexpr (ENGINE == kMma) {
+    using Seen = Window<LEFT, CAUSAL != 0 ? 1 : RIGHT>;
+    using Tile = QueryTile<T, D, Seen, Scores<SOFT_CAP>, Dropout<false>, false, BLOCK_M, BLOCK_N>;
+    const TileOfHead block = tile_of_block<CAUSAL != 0>((SQ + BLOCK_M - 1) / BLOCK_M, heads_together);
+    const int shared_head = block.head / HQ * HKV + block.head % HQ / (HQ / HKV);
+    const Heads<D> of_queries{HQ, SQ, q_row};
+    const Tile tile = {rows_of(q, of_queries, block.head),
+                       rows_of(k, Heads<D>{HKV, SK, k_row}, shared_head),
+                       rows_of(v, Heads<D>{HKV, SK, v_row}, shared_head),
+                       rows_of(o, of_queries.dense(), block.head),
+                       lse + static_cast<long long>(block.head) * SQ,
+                       block.tile * BLOCK_M,
+                       SK - SQ,
+                       Scores<SOFT_CAP>::exponent_scale(scale),
+                       Scores<SOFT_CAP>::tangent_scale(scale),
+                       {}};
+    attend<ENGINE, WARPS, STAGES, QUERIES_IN_REGISTERS, TAKE_TURNS>(tile);
+  }
+}
+
+// The same by wgmma, with tensor maps for the operands' strides.
+template <typename T, int D, int CAUSAL, int LEFT, int RIGHT, int SOFT_CAP, int ENGINE, int BLOCK_M,
+          int BLOCK_N, int WARPS, int STAGES, int TAKE_TURNS>
+__global__ void __launch_bounds__(WARPS * 32, 1)
+    flash_attention_forward_tma(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
+                                const __grid_constant__ TensorMap v, T* o, float* lse, int HQ, int HKV,
+                                int SQ, int SK, float scale, int q_row, int heads_together) {
+  if constexpr (ENGINE == kWgmma) {
+    using Seen = Window<LEFT, CAUSAL != 0 ? 1 : RIGHT>;
+    using Tile = QueryTile<T, D, Seen, Scores<SOFT_CAP>, Dropout<false>, false, BLOCK_M, BLOCK_N>;
+    const TileOfHead block = tile_of_block<CAUSAL != 0>((SQ + BLOCK_M - 1) / BLOCK_M, heads_together);
+    const int batch = block.head / HQ, head = block.head % HQ, shared_head = head / (HQ / HKV);
+    const Tile tile = {{nullptr, SQ, D},
+                       {nullptr, SK, D},
+                       {nullptr, SK, D},
+                       rows_of(o, Heads<D>{HQ, SQ, q_row}.dense(), block.head),
+                       lse + static_cast<long long>(block.head) * SQ,
+                       block.tile * BLOCK_M,
+                       SK - SQ,
+                       Scores<SOFT_CAP>::exponent_scale(scale),
+                       Scores<SOFT_CAP>::tangent_scale(scale),
+                       {}};
+    const BoxedRows source{{q, head, batch}, {k, shared_head, batch}, {v, shared_head, batch}};
+    WgmmaAttention<Tile, BoxedRows, STAGES, TAKE_TURNS != 0>(tile, source, shared_memory()).run();
+  }
 }
 
 // The same of packed sequences (sequences.cuh): Q and O are [1, HQ, SQ, D], SQ rows of all sequences, K and V

@@ -1,15 +1,15 @@
-// ENGINE 1: one warpgroup copies keys and values to STAGES buffers each, the others multiply 64 queries each by
-// wgmma. While the tensor cores multiply the weights of one tile with its values, and queries with the next keys,
-// a warpgroup turns scores into weights; where TAKE_TURNS, warpgroups start their products one after the other,
-// so that one has the tensor cores while another one computes weights.
+// Attention by wgmma: one warpgroup copies keys and values to STAGES buffers each (row_sources.cuh), the others
+// multiply 64 queries each. While the tensor cores multiply the weights of one tile with its values, and queries with
+// the next keys, a warpgroup turns scores into weights; where TAKE_TURNS, warpgroups start their products one after
+// the other, so that one has the tensor cores while another one computes weights.
 #pragma once
 
 #include "query_tile.cuh"
+#include "row_sources.cuh"
 #include "vector_io.cuh"
-#include "warp_roles.cuh"
 #include "wgmma_columns.cuh"
 
-template <typename Tile, int STAGES, bool TAKE_TURNS>
+template <typename Tile, typename Source, int STAGES, bool TAKE_TURNS>
 struct WgmmaAttention {
   using T = typename Tile::T;
   using Keys = typename Tile::Keys;
@@ -33,18 +33,20 @@ struct WgmmaAttention {
     __device__ __forceinline__ void initialize() const {
 #pragma unroll
       for (int stage = 0; stage < STAGES; ++stage) {
-        initialize_barrier(filled(stage), 128);
+        initialize_barrier(filled(stage), Source::kThreads);
         initialize_barrier(emptied(stage), kGroups * 4);
       }
     }
-    __device__ __forceinline__ void fill(int step, const HeadRows<const T>& from, int row) const {
+    // `others`: bytes of what was started before for the same barrier.
+    __device__ __forceinline__ void fill(int step, const typename Source::Rows& from, int row,
+                                         int others = 0) const {
       wait_for_phase(emptied(step), step / STAGES % 2 ^ 1);
-      RowCopy<Keys, Tile::kHeadSize, 128>::start(buffer(step), from, row);
-      arrive_when_copied(filled(step));
+      Source::template start<Keys>(buffer(step), from, row, filled(step));
+      Source::arrive(filled(step), Keys::kBytes + others);
     }
     __device__ __forceinline__ void wait(int step) const {
       wait_for_phase(filled(step), step / STAGES % 2);
-      publish_to_wgmma();
+      Source::publish();
     }
     __device__ __forceinline__ void release(int step) const {
       if (threadIdx.x % 32 == 0) {
@@ -54,13 +56,15 @@ struct WgmmaAttention {
   };
 
   const Tile& tile;
+  const Source source;
   unsigned char* shared;
   const unsigned int queries;
   const Ring keys, values;
   const int tiles;
 
-  __device__ __forceinline__ WgmmaAttention(const Tile& of, unsigned char* memory)
+  __device__ __forceinline__ WgmmaAttention(const Tile& of, const Source& from, unsigned char* memory)
       : tile(of),
+        source(from),
         shared(memory),
         queries(shared_address(memory)),
         keys{queries + Tile::Queries::kBytes, queries + Tile::Queries::kBytes + kBufferBytes},
@@ -71,13 +75,16 @@ struct WgmmaAttention {
     if (threadIdx.x == 0) {
       keys.initialize();
       values.initialize();
+      publish_barriers();
     }
     __syncthreads();
     if (threadIdx.x < 128) {
-      give_up_registers<kGroups == 2 ? 40 : 32>();
-      copy();
+      give_up_registers<kGroups == 2 ? Source::kRegisters : 32>();
+      if (threadIdx.x < Source::kThreads) {
+        copy();
+      }
     } else {
-      take_registers<kGroups == 2 ? 232 : 160>();
+      take_registers<kGroups == 2 ? 252 - Source::kRegisters / 2 : 160>();
       multiply();
     }
   }
@@ -95,18 +102,18 @@ struct WgmmaAttention {
   // In the order in which they are read. The queries come with the first keys.
   __device__ __forceinline__ void copy() const {
     if (tiles > 0) {
-      RowCopy<typename Tile::Queries, Tile::kHeadSize, 128>::start(queries, tile.queries, tile.row);
-      keys.fill(0, tile.keys, key_of(0));
+      Source::template start<typename Tile::Queries>(queries, source.queries, tile.row, keys.filled(0));
+      keys.fill(0, source.keys, key_of(0), Tile::Queries::kBytes);
     }
 #pragma unroll 1
     for (int step = 1; step < tiles; ++step) {
-      keys.fill(step, tile.keys, key_of(step));
-      values.fill(step - 1, tile.values, key_of(step - 1));
+      keys.fill(step, source.keys, key_of(step));
+      values.fill(step - 1, source.values, key_of(step - 1));
     }
     if (tiles > 0) {
-      values.fill(tiles - 1, tile.values, Tile::kSkipsFirst ? tile.first_key() : 0);
+      values.fill(tiles - 1, source.values, Tile::kSkipsFirst ? tile.first_key() : 0);
     }
-    wait_for_copies<0>();
+    Source::finish();
   }
 
   static __device__ __forceinline__ int group() { return int(threadIdx.x) / 128 - 1; }
