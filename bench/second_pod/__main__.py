@@ -33,11 +33,11 @@ import sys
 import tempfile
 import time
 
-import node
 import verdict
 from cubind import programs
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import node
 from daemon import Daemon
 from gpus import visible_gpus
 

@@ -16,6 +16,7 @@ import running
 
 BENCH = running.SOURCE / "bench/second_pod"
 sys.path.insert(0, str(BENCH))
+sys.path.insert(0, str(BENCH.parent / "common"))
 import node  # noqa: E402
 import verdict  # noqa: E402
 

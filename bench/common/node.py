@@ -21,16 +21,17 @@ class RankFailedError(RuntimeError):
 class Node:
     """An empty home and temporary folder in `folder`. Rank r uses the GPU r modulo their number."""
 
-    def __init__(self, folder, gpus):
-        self.folder, self.gpus, self.jobs = pathlib.Path(folder), gpus, 0
+    def __init__(self, folder, gpus, first_rank=0):
+        self.folder, self.gpus, self.first_rank, self.jobs = pathlib.Path(folder), gpus, first_rank, 0
         for name in ("home", "tmp"):
             (self.folder / name).mkdir(parents=True)
 
     def remove(self):
         shutil.rmtree(self.folder)
 
-    def environment(self, rank, ranks, more):
+    def environment(self, local_rank, ranks, more):
         """What torchrun would set, and what belongs to the node."""
+        rank = self.first_rank + local_rank
         kept = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
         kept |= {
             "HOME": str(self.folder / "home"),
@@ -38,7 +39,7 @@ class Node:
             "PYTHONUSERBASE": site.getuserbase(),
             "CUDA_VISIBLE_DEVICES": self.gpus[rank % len(self.gpus)] if self.gpus else "",
             "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
+            "LOCAL_RANK": str(local_rank),
             "WORLD_SIZE": str(ranks),
             "TORCHELASTIC_RUN_ID": f"{self.folder.name}-{self.jobs}",
             "TRITON_PRINT_AUTOTUNING": "1",  # triton_counts.py counts what is printed
