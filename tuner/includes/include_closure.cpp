@@ -177,7 +177,7 @@ class ClosureBuilder {
       done = by_macro_.size() + macros_.size();
       const std::vector<MacroReference> references = by_macro_;
       for (const MacroReference& reference : references) {
-        for (const std::string& value : values_of(reference.include.name)) {
+        for (const std::string& value : values_of(reference.include)) {
           visit_value(reference, value);
         }
       }
@@ -186,16 +186,16 @@ class ClosureBuilder {
   }
 
   // "name" and <name>, with their quotes.
-  std::set<std::string> values_of(const std::string& macro) const {
+  std::set<std::string> values_of(const IncludeReference& macro) const {
     std::set<std::string> values;
-    std::set<std::string> seen = {macro};
-    for (std::vector<std::string> to_do = {macro}; !to_do.empty();) {
+    std::set<std::string> seen = {macro.name};
+    for (std::vector<std::string> to_do = {macro.name}; !to_do.empty();) {
       const std::string name = std::move(to_do.back());
       to_do.pop_back();
       for (const FileMacro& one : macros_) {
         const bool is_file = one.value.starts_with('"') || one.value.starts_with('<');
         if (one.name == name && is_file) {
-          values.insert(one.value);
+          values.insert(one.value_for(macro.argument));
         } else if (one.name == name && seen.insert(one.value).second) {
           to_do.push_back(one.value);
         }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/identifier.hpp"
+#include "base/text.hpp"
 
 namespace cubind {
 namespace {
@@ -123,13 +124,19 @@ class Scanner {
     }
   }
 
-  // Macros with parameters and those with other values name no file.
+  // Macros with several parameters and those with other values name no file.
   void read_macro() {
     skip_blanks();
     FileMacro macro;
     macro.name = read_identifier();
-    if (macro.name.empty() || cursor_.peek() == '(') {
+    if (macro.name.empty()) {
       return;
+    }
+    if (cursor_.peek() == '(') {
+      macro.parameter = read_argument();
+      if (!is_identifier(macro.parameter)) {
+        return;
+      }
     }
     skip_blanks();
     const char open = cursor_.peek();
@@ -141,6 +148,18 @@ class Scanner {
     if (!macro.value.empty()) {
       scan_.macros.push_back(std::move(macro));
     }
+  }
+
+  // What is in parentheses, within the line and without blanks at its ends.
+  std::string read_argument() {
+    std::string text;
+    cursor_.advance();
+    while (!cursor_.at_end() && cursor_.peek() != '\n' && cursor_.peek() != ')') {
+      text += cursor_.peek();
+      cursor_.advance();
+    }
+    cursor_.advance();
+    return std::string(trimmed(text));
   }
 
   // "name" or <name> with its quotes, within the line; empty if it does not end there.
@@ -168,6 +187,10 @@ class Scanner {
     if (open != '"' && open != '<') {
       reference.by_macro = true;
       reference.name = read_identifier();
+      skip_blanks();
+      if (cursor_.peek() == '(') {
+        reference.argument = read_argument();
+      }
       if (keep_macro) {
         scan_.references.push_back(std::move(reference));
       }
@@ -317,6 +340,24 @@ class Scanner {
 }  // namespace
 
 IncludeScan scan_includes(std::string_view text) { return Scanner(text).run(); }
+
+std::string FileMacro::value_for(const std::string& argument) const {
+  if (parameter.empty() || !value.starts_with('<')) {
+    return value;
+  }
+  std::string text;
+  std::string word;
+  for (const char c : value) {  // ends with '>'
+    if (is_of_identifier(c)) {
+      word += c;
+    } else {
+      text += word == parameter ? argument : word;
+      text += c;
+      word.clear();
+    }
+  }
+  return text;
+}
 
 std::optional<FileMacro> file_macro(std::string_view define) {
   const std::size_t equals = define.find('=');

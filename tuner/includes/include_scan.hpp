@@ -18,6 +18,7 @@ struct IncludeReference {
   };
   Kind kind = Kind::Include;
   std::string name;       // as the preprocessor reads it, without quotes; of a macro its first token
+  std::string argument;   // of a macro with one parameter
   bool angled = false;    // <name>, else "name"
   bool by_macro = false;  // neither: what it names depends on macros
   std::size_t line = 0;   // from 1
@@ -27,10 +28,15 @@ struct IncludeReference {
   bool operator==(const IncludeReference&) const = default;
 };
 
-/// `#define NAME "file"`, `#define NAME <file>` or `#define NAME OTHER`: what an include by macro may mean.
+/// `#define NAME "file"`, `#define NAME <file>`, `#define NAME OTHER` or `#define NAME(PARAMETER) <folder/PARAMETER>`:
+/// what an include by macro may mean.
 struct FileMacro {
   std::string name;
-  std::string value;  // with its quotes or brackets; else the other macro's name
+  std::string value;      // with its quotes or brackets; else the other macro's name
+  std::string parameter;  // empty: none
+
+  /// The value, with this for the parameter.
+  std::string value_for(const std::string& argument) const;
 
   bool operator==(const FileMacro&) const = default;
 };

@@ -66,8 +66,7 @@ std::string explanation(std::string_view header, int major, int minor) {
   }
   return text +
          "put headers of host code between #ifndef __CUDACC_RTC__ and #endif; a name in a macro is only "
-         "found "
-         "if a #define or the spec's \"defines\" has it as a whole)";
+         "found if a #define or the spec's \"defines\" has it as a whole, or but for one parameter)";
 }
 
 // The log with each `end` behind a quoted name replaced by what is to be said of that name.

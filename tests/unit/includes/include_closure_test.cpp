@@ -221,10 +221,24 @@ TEST_CASE("an include by macro names every file that a define may mean") {
   CHECK(closure({{"k.cu", "#include UNKNOWN\n#include F(x)\n"}}).own.empty());
 }
 
+TEST_CASE(
+    "an include by a macro with a parameter names the files that its definitions make of the argument") {
+  const auto found = closure({{"k.cu",
+                               "#if V\n#define STD(header) <new/std/header>\n#else\n#define STD(header) "
+                               "<std/header>\n#endif\n#include STD( limits )\n#include STD(header)\n"},
+                              {"lib/new/std/limits", "#include STD(sub/tuple.h)\n"},
+                              {"lib/std/limits", ""},
+                              {"lib/std/header", ""},
+                              {"lib/std/sub/tuple.h", ""},
+                              {"lib/std/other", ""}},
+                             {"lib"});
+  CHECK(names(found.own) == Names{"new/std/limits", "std/header", "std/limits", "std/sub/tuple.h"});
+}
+
 TEST_CASE("the macros of the search name files too") {
   IncludeSearch search{.own = lookup({{"k.cu", "#include TILE\n"}, {"t1.h", ""}, {"t2.h", ""}, {"t3.h", ""}}),
                        .header_folders = {}};
-  search.macros = {{"TILE", "\"t1.h\""}, {"TILE", "<t2.h>"}};
+  search.macros = {{"TILE", "\"t1.h\"", ""}, {"TILE", "<t2.h>", ""}};
   CHECK(names(include_closure("k.cu", search).own) == Names{"t1.h", "t2.h"});
 }
 

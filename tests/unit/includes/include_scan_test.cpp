@@ -108,10 +108,14 @@ TEST_CASE("macros that may name a file are found and others are not") {
   using cubind::FileMacro;
   const auto macros = scan_includes(
                           "#define A \"a.h\" // c\n# define B <b/c.h>\n#define C /**/ B\n#define N 5\n"
-                          "#define F(x) \"f.h\"\n#define E\n#define U \"open\n")
+                          "#define F( x ) <f/x/fx>\n#define G(x, y) <x/y>\n#define E\n#define U \"open\n"
+                          "#define S(x) #x\n#define O(")
                           .macros;
-  CHECK(macros == std::vector<FileMacro>{{"A", "\"a.h\""}, {"B", "<b/c.h>"}, {"C", "B"}});
-  CHECK(cubind::file_macro("H=\"x.h\"") == FileMacro{"H", "\"x.h\""});
+  CHECK(macros == std::vector<FileMacro>{
+                      {"A", "\"a.h\"", ""}, {"B", "<b/c.h>", ""}, {"C", "B", ""}, {"F", "<f/x/fx>", "x"}});
+  CHECK(macros.back().value_for("y.h") == "<f/y.h/fx>");
+  CHECK(FileMacro{"Q", "\"x\"", "x"}.value_for("y") == "\"x\"");
+  CHECK(cubind::file_macro("H=\"x.h\"") == FileMacro{"H", "\"x.h\"", ""});
   CHECK(cubind::file_macro("N=5") == std::nullopt);
   CHECK(cubind::file_macro("N") == std::nullopt);
 }
