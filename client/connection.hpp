@@ -82,6 +82,8 @@ class Connection {
   /// Whether gRPC's health service reports the daemon as serving.
   bool is_serving(Milliseconds deadline) const;
   v1::ListWantedReply list_wanted(const v1::ListWantedRequest& request, Milliseconds deadline) const;
+  /// From the request's `skip` to the end. Throws Error(Aborted) if records change meanwhile.
+  std::vector<v1::ListedRecord> list_records(v1::ListRecordsRequest request, Milliseconds deadline) const;
 
   /// The table joined into one chunk, with every field of the first one.
   v1::TableChunk export_table(const v1::ExportTableRequest& request, Milliseconds deadline) const;

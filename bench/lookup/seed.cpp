@@ -1,5 +1,6 @@
 // Fills a new database as measuring would: records of rmsnorm_forward for an H200, each with an artifact of
-// 50 KB that does not compress, and the requests that ask for them. usage: lookup_seed FOLDER RECORDS
+// CUBIN_BYTES (default: 50,000) that does not compress, and the requests that ask for them.
+// usage: lookup_seed FOLDER RECORDS [CUBIN_BYTES]
 //
 // FOLDER gets cubind.db, digest.requests (the caller has the cubin) and cubin.requests (it does not).
 #include <cstdio>
@@ -27,13 +28,15 @@
 namespace cubind::bench {
 namespace {
 
-constexpr std::size_t kCubinBytes = 50'000;
 constexpr std::int64_t kRows[] = {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536};
 
 class Seed {
  public:
-  Seed(Store& store, const KernelSpec& spec)
-      : store_(store), spec_(spec), device_(derive_device_class(test::example_facts(), "facts")) {}
+  Seed(Store& store, const KernelSpec& spec, std::size_t cubin_bytes)
+      : store_(store),
+        spec_(spec),
+        cubin_bytes_(cubin_bytes),
+        device_(derive_device_class(test::example_facts(), "facts")) {}
 
   void add(std::size_t count) {
     store_.write([&](StoreWriter& writer) {
@@ -70,7 +73,7 @@ class Seed {
     if (const auto known = cubins_.find(row.key.digest); known != cubins_.end()) {
       return known->second;
     }
-    std::string cubin(kCubinBytes, '\0');
+    std::string cubin(cubin_bytes_, '\0');
     for (char& byte : cubin) {
       byte = static_cast<char>(random_());
     }
@@ -128,6 +131,7 @@ class Seed {
 
   Store& store_;
   const KernelSpec& spec_;
+  const std::size_t cubin_bytes_;
   const DeviceClass device_;
   const ToolchainIdentity toolchain_{"nvrtc 13.0", Digest::of("nvrtc"), Digest::of("builtins"),
                                      Digest::of("headers")};
@@ -137,8 +141,8 @@ class Seed {
 };
 
 int run(int argc, char** argv) {
-  if (argc != 3) {
-    std::fputs("usage: lookup_seed FOLDER RECORDS\n", stderr);
+  if (argc != 3 && argc != 4) {
+    std::fputs("usage: lookup_seed FOLDER RECORDS [CUBIN_BYTES]\n", stderr);
     return 2;
   }
   const std::filesystem::path folder = argv[1];
@@ -150,7 +154,7 @@ int run(int argc, char** argv) {
   StoreOptions options;
   options.path = folder / "cubind.db";
   const auto store = Store::open(options);
-  Seed seed(*store, *spec);
+  Seed seed(*store, *spec, argc == 4 ? static_cast<std::size_t>(std::atoi(argv[3])) : 50'000);
   seed.add(static_cast<std::size_t>(std::atoi(argv[2])));
   write_file_atomic(folder / "digest.requests", seed.digest_requests);
   write_file_atomic(folder / "cubin.requests", seed.cubin_requests);

@@ -159,6 +159,10 @@ OutputJson json_of(const v1::DeviceClass& device) {
     json["agent"] = device.agent();
     json["consent"] = device.consent();
     json["state"] = device.state();
+    if (device.temperature_c() > 0) {
+      json["temperature_c"] = device.temperature_c();
+      json["throttled"] = device.throttled();
+    }
     json["driver"] = device.driver().version();
     json["driver_cuda"] = device.driver().cuda();
   }

@@ -73,7 +73,7 @@ void add_failures(Causes& causes, const Snapshot& snapshot) {
     Cause& cause = groups[{job->kernel(), error}];
     ++cause.count;
     cause.unit = "failed job";
-    cause.why = job->kernel() + ": " + cut_utf8(error, kMostCauseBytes);
+    cause.why = job->kernel() + ": " + cut_utf8(error, kMostCauseBytes) + ". When that is mended, tune again";
     cause.command = ctl::tune_command(ctl::question_of(*job), job->device(), false);
   }
   for (auto& [group, cause] : groups) {
@@ -84,18 +84,18 @@ void add_failures(Causes& causes, const Snapshot& snapshot) {
 // Winners that lose to the library, which an operator then calls.
 void add_losses(Causes& causes, const Snapshot& snapshot) {
   std::map<std::string, Cause> groups;
-  for (const TableRecord& record : snapshot.records->records) {
-    if (record.over_library.empty() || record.over_library.back().gain_high() >= 1) {
+  for (const v1::ListedRecord& record : *snapshot.records.list) {
+    const auto& compared = record.provenance().over_library();
+    if (compared.empty() || compared.rbegin()->gain_high() >= 1) {
       continue;
     }
-    const TableContext& context = record.context;
-    Cause& cause = groups[context.kernel];
+    Cause& cause = groups[record.kernel()];
     ++cause.count;
     cause.unit = "record";
-    cause.why = context.kernel + ": slower than " + record.over_library.back().library() +
-                ", which is called instead";
-    cause.command = "cubindctl tune " + ctl::shell_word(context.kernel) + " --problem " +
-                    ctl::shell_word(to_string(context.problem)) + " --retune";
+    cause.why =
+        record.kernel() + ": slower than " + compared.rbegin()->library() + ", which is called instead";
+    cause.command = "cubindctl tune " + ctl::shell_word(record.kernel()) + " --problem " +
+                    ctl::shell_word(problem_text(record.provenance().measured_problem())) + " --retune";
   }
   for (auto& [kernel, cause] : groups) {
     causes.push_back(std::move(cause));
@@ -126,11 +126,9 @@ Grid causes_table(const Snapshot& snapshot) {
   add_losses(causes, snapshot);
   add_states(causes, snapshot.status);
   std::ranges::stable_sort(causes, std::ranges::greater(), &Cause::count);
-  Grid table{{{"how often"}, {"why"}, {"what mends it"}},
+  Grid table{{{"how often"}, {"why"}, {"what to do"}},
              {},
-             "Everything that was asked for is answered by a measured winner.",
-             false,
-             true};
+             "Everything that was asked for is answered by a measured winner."};
   for (const Cause& cause : causes) {
     if (table.rows.size() == kShortList) {
       break;
@@ -158,8 +156,8 @@ Grid running_table(const Snapshot& snapshot) {
               {"device"},
               {"state"},
               {"configurations"},
-              {"for", true},
-              {"rest", true}},
+              {"running for", true},
+              {"left", true}},
              {},
              "No job is queued or running."};
   for (const v1::Job& job : snapshot.jobs) {
@@ -184,14 +182,34 @@ Grid running_table(const Snapshot& snapshot) {
   return table;
 }
 
-Grid devices_table(const v1::GetStatusReply& status) {
-  Grid table{{{"GPU"}, {"now"}, {"measures"}, {"driver"}, {"agent"}, {"records", true}},
-             {},
-             "No agent offers a GPU."};
-  for (const v1::DeviceClass& device : status.devices()) {
+std::string state_text(const v1::DeviceClass& device, const Snapshot& snapshot) {
+  if (device.state() != "waiting_for_idle_gpu") {
+    return device.state();
+  }
+  const auto job = std::ranges::find_if(snapshot.jobs, [&](const v1::Job& one) {
+    return one.state() == v1::Job::WAITING_FOR_IDLE_GPU && one.device() == device.label();
+  });
+  return "used by others" + (job == snapshot.jobs.end() ? "" : ": " + job->note());
+}
+
+Cell temperature_cell(const v1::DeviceClass& device) {
+  if (device.temperature_c() == 0) {
+    return {"-"};
+  }
+  return {std::to_string(device.temperature_c()) + " °C" +
+          (device.throttled() ? ", throttled by heat or hardware" : "")};
+}
+
+Grid devices_table(const Snapshot& snapshot) {
+  Grid table{
+      {{"GPU"}, {"now"}, {"last samples at"}, {"may tune when"}, {"driver"}, {"agent"}, {"records", true}},
+      {},
+      "No agent offers a GPU."};
+  for (const v1::DeviceClass& device : snapshot.status.devices()) {
     if (device.offered()) {
       table.rows.push_back({{device.label()},
-                            {replaced(device.state(), "_", " ")},
+                            {state_text(device, snapshot)},
+                            temperature_cell(device),
                             {device.consent()},
                             {device.driver().version()},
                             {device.agent()},
@@ -208,9 +226,9 @@ std::string saved_text(const v1::Savings& saved) {
   return "Since " + saved.since().substr(0, 10) + ", processes were spared " +
          duration_text(saved.compile_ms() / 1000) + " of compiling and " +
          duration_text(saved.tuning_ms() / 1000) +
-         " of tuning: the measured time of the same work where it was done, for " +
+         " of tuning. These are the measured times of the same work where it was done, for " +
          std::to_string(saved.timed()) + " of " + counted(saved.answers(), "answer") +
-         " that gave a process a cubin which it lacked. Work whose time is not known counts as nothing.";
+         " that gave a process a cubin that it did not have. Work whose time is not known counts as 0.";
 }
 
 Grid pinned_table(const Snapshot& snapshot) {
@@ -233,7 +251,7 @@ Grid pinned_table(const Snapshot& snapshot) {
 
 std::string share_text(std::uint64_t part, std::uint64_t all) {
   return all == 0 ? "none was asked"
-                  : ctl::fixed(100.0 * static_cast<double>(part) / static_cast<double>(all), 1) + " %";
+                  : ctl::fixed(100.0 * static_cast<double>(part) / static_cast<double>(all), 1) + "\u00a0%";
 }
 
 }  // namespace
@@ -242,18 +260,26 @@ View overview(const Snapshot& snapshot) {
   const v1::GetStatusReply& status = snapshot.status;
   const std::uint64_t asked = status.hits() + status.misses();
   return {
-      "What is used, what is not, and why?",
+      "What did cubind save, what is not used, and why?",
       "cubindctl status",
-      {Sentence{"Since the daemon started " + duration_text(static_cast<double>(status.uptime_ms()) / 1000) +
-                " ago, a record answered " + std::to_string(status.hits()) + " of " +
-                counted(asked, "question") + " at once (" + share_text(status.hits(), asked) + "). It has " +
-                counted(status.records() - status.shipped_records(), "record") + " of its own and " +
-                std::to_string(status.shipped_records()) + " that came with cubind; generation " +
-                std::to_string(status.generation().number()) + "."},
+      {Sentence{
+           "A record is the fastest measured configuration of a kernel for a problem on a GPU. Since the "
+           "daemon started " +
+           duration_text(static_cast<double>(status.uptime_ms()) / 1000) + " ago, a record answered " +
+           std::to_string(status.hits()) + " of " + counted(asked, "question") + " at once (" +
+           share_text(status.hits(), asked) + "). It has " +
+           counted(status.records() - status.shipped_records(), "record") + " of its own and " +
+           std::to_string(status.shipped_records()) + " that came with cubind."},
        Heading{"What was saved?"}, Sentence{saved_text(status.saved())},
-       Heading{"What is not used, and why?"}, causes_table(snapshot), Heading{"What runs now?"},
-       running_table(snapshot), Heading{"Who runs which generation?"}, pinned_table(snapshot),
-       Heading{"What do the GPUs do?"}, devices_table(status),
+       Heading{"What is not used, and why?"},
+       Sentence{"Questions that no record answers, jobs that failed, and winners that lose to a library."},
+       causes_table(snapshot), Heading{"What runs now?"}, running_table(snapshot),
+       Heading{"Who runs which generation?"},
+       Sentence{"Each change of the records makes a new generation; the newest is " +
+                std::to_string(status.generation().number()) +
+                ". A training job stays at the one in which it asked first, so that all its ranks launch the "
+                "same kernels."},
+       pinned_table(snapshot), Heading{"What do the GPUs do?"}, devices_table(snapshot),
        Sentence{counted(status.jobs_running(), "job") + " running, " + std::to_string(status.jobs_queued()) +
                 " queued, " + counted(status.agents(), "agent") +
                 " connected. `cubindctl jobs --watch JOB` follows a job."}}};

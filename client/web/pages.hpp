@@ -14,7 +14,9 @@ View job_page(const Snapshot& snapshot, const std::string& id);
 View kernels_page(const Snapshot& snapshot);
 View wanted_page(const Snapshot& snapshot);
 View records_page(const Snapshot& snapshot);
-/// Asks the daemon at the address, as `cubindctl audit` does.
+/// Asks the daemon at the address.
+View stability_page(const std::string& address, const std::string& kernel);
+/// As `cubindctl audit` does.
 View audit_page(const std::string& address, const std::string& kernel);
 
 }  // namespace cubind::web

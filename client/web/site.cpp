@@ -28,12 +28,13 @@ constexpr std::array kLinks{Link{"/", "Now"}, Link{"/kernels", "Kernels"}, Link{
                             Link{"/records", "Records"}, Link{"/jobs", "Jobs"}};
 
 std::string navigation(const std::string& path) {
-  std::string html;
+  std::string html =
+      "<a class=\"skip\" href=\"#main\">Skip to the content</a><nav aria-label=\"pages\"><b>cubind</b> ";
   for (const Link& link : kLinks) {
     html += "<a href=\"" + std::string(link.path) + "\"" +
             (path == link.path ? " aria-current=\"page\"" : "") + ">" + link.text + "</a> ";
   }
-  return html;
+  return html + "</nav>";
 }
 
 Response page(const View& view, const Request& request, int status = 200) {
@@ -63,8 +64,10 @@ Response report(Snapshots& snapshots, const Request& request) {
   options.kernel = options.job.empty() ? value_of(request, "kernel") : "";
   const ctl::ReportInput input = ctl::read_report(options, common);
   const bool is_open = !options.job.empty() && is_running(input.jobs.front());
-  return {200, "text/html; charset=utf-8", ctl::report_policy(), ctl::report_page(ctl::report_data(input)),
-          is_open ? 5U : 0U};
+  const std::string html =
+      replaced(ctl::report_page(ctl::report_data(input)), "<main id=\"report\">",
+               "<header class=\"site\">" + navigation(request.path) + "</header><main id=\"report\">");
+  return {200, "text/html; charset=utf-8", ctl::report_policy(), html, is_open ? 5U : 0U};
 }
 
 Response route(Snapshots& snapshots, const Request& request) {
@@ -77,6 +80,9 @@ Response route(Snapshots& snapshots, const Request& request) {
   }
   if (path == "/report") {
     return report(snapshots, request);
+  }
+  if (path == "/stability") {
+    return page(stability_page(snapshots.address(), value_of(request, "kernel")), request);
   }
   if (path == "/audit") {
     return page(audit_page(snapshots.address(), value_of(request, "kernel")), request);

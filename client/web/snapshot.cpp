@@ -12,7 +12,15 @@ namespace cubind::web {
 namespace {
 
 constexpr std::chrono::seconds kFresh{1}, kEndedJobsFresh{15}, kRecordsFresh{60};
+constexpr std::chrono::milliseconds kWaitForRecords{150};  // so that most stores are whole at first sight
 constexpr std::chrono::milliseconds kDeadline{10'000};
+
+std::vector<v1::ListedRecord> read_records(const std::string& address) {
+  std::vector<v1::ListedRecord> records = Connection(address).list_records({}, kDeadline);
+  std::ranges::stable_sort(records, {},
+                           [](const v1::ListedRecord& one) { return std::string_view(one.kernel()); });
+  return records;
+}
 
 }  // namespace
 
@@ -32,7 +40,7 @@ std::shared_ptr<const Snapshot> Snapshots::read() {
   snapshot->status = connection.get_status(kDeadline);
   add_jobs(*snapshot, connection);
   snapshot->wanted = connection.list_wanted({}, kDeadline);
-  add_records(*snapshot, connection);
+  add_records(*snapshot);
   snapshot->read_at = clock_.wall_now();
   return snapshot;
 }
@@ -59,31 +67,33 @@ void Snapshots::add_jobs(Snapshot& snapshot, const Connection& connection) {
   jobs_at_ = clock_.steady_now();
 }
 
-void Snapshots::add_records(Snapshot& snapshot, const Connection& connection) {
-  const auto same = [](const v1::Generation& a, const v1::Generation& b) {
-    return a.store_id() == b.store_id() && a.number() == b.number();
+void Snapshots::add_records(Snapshot& snapshot) {
+  const auto is_read = [&] {
+    return reading_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   };
-  if (last_ && same(last_->status.generation(), snapshot.status.generation()) &&
-      clock_.steady_now() - records_at_ < kRecordsFresh) {
-    snapshot.records = last_->records;
-    snapshot.records_missing = last_->records_missing;
-    return;
+  const v1::Generation& now = snapshot.status.generation();
+  const bool is_same =
+      last_ && records_of_.store_id() == now.store_id() && records_of_.number() == now.number();
+  const Time::duration pause = 50 * records_took_,
+                       rest = is_same ? std::max<Time::duration>(kRecordsFresh, pause) : pause;
+  snapshot.records =
+      last_ ? last_->records
+            : Records{std::make_shared<std::vector<v1::ListedRecord>>(), "The records are being read."};
+  if (!reading_.valid() && (!last_ || clock_.steady_now() - records_at_ >= rest)) {
+    records_of_ = now;
+    records_at_ = clock_.steady_now();
+    reading_ = std::async(std::launch::async, read_records, address_);
+    reading_.wait_for(kWaitForRecords);
   }
-  v1::ExportTableRequest request;
-  request.set_include_replayed(true);
-  request.set_include_provisional(true);
-  request.set_include_shipped(true);
-  snapshot.records = std::make_shared<Table>();
-  try {
-    snapshot.records = std::make_shared<Table>(
-        read_table(connection.export_table(request, kDeadline).json(), "the daemon's table"));
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::PermissionDenied) {
-      throw;
+  if (reading_.valid() && is_read()) {
+    try {
+      snapshot.records = {std::make_shared<std::vector<v1::ListedRecord>>(reading_.get()), ""};
+    } catch (const Error& error) {
+      snapshot.records.missing = std::string("The latest records cannot be read: ") + error.what();
     }
-    snapshot.records_missing = error.what();
+    records_took_ = clock_.steady_now() - records_at_;
+    records_at_ = clock_.steady_now();
   }
-  records_at_ = clock_.steady_now();
 }
 
 }  // namespace cubind::web

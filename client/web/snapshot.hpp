@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -9,23 +11,26 @@
 
 #include "base/clock.hpp"
 #include "schemas/cubind.pb.h"
-#include "tuner/table/table.hpp"
 
 namespace cubind::web {
+
+struct Records {
+  std::shared_ptr<const std::vector<v1::ListedRecord>> list;
+  std::string missing;  // why the list is not today's; empty: it is
+};
 
 struct Snapshot {
   std::string address;  // the daemon's
   v1::GetStatusReply status;
   std::vector<v1::Job> jobs;  // ended ones too, oldest first
   v1::ListWantedReply wanted;
-  std::shared_ptr<const Table> records;  // with those that came with cubind; no trials
-  std::string records_missing;           // why there are none: what the token may not read; empty: there are
+  Records records;  // perhaps of an earlier generation
   std::chrono::system_clock::time_point read_at;
 };
 
 /// Thread-safe. However many pages are open, the daemon is asked at most once a second; for its ended jobs
 /// after a change of the open ones or 15 seconds, for its records after a change of its generation or a
-/// minute.
+/// minute. No page waits for records, whose reading takes at most a fiftieth of the time.
 class Snapshots {
  public:
   explicit Snapshots(std::string address, const Clock& clock) : address_(std::move(address)), clock_(clock) {}
@@ -40,14 +45,17 @@ class Snapshots {
 
   std::shared_ptr<const Snapshot> read();
   void add_jobs(Snapshot& snapshot, const class Connection& connection);
-  void add_records(Snapshot& snapshot, const class Connection& connection);
+  void add_records(Snapshot& snapshot);
 
   const std::string address_;
   const Clock& clock_;
   std::mutex mutex_;  // held while the daemon is asked: the other pages wait for the same state
-  std::shared_ptr<const Snapshot> last_;       // guarded by mutex_
-  std::vector<std::string> open_jobs_;         // ids, at jobs_at_; guarded by mutex_
-  Time last_at_{}, jobs_at_{}, records_at_{};  // guarded by mutex_
+  std::shared_ptr<const Snapshot> last_;                // guarded by mutex_
+  std::vector<std::string> open_jobs_;                  // ids, at jobs_at_; guarded by mutex_
+  Time last_at_{}, jobs_at_{}, records_at_{};           // guarded by mutex_
+  Time::duration records_took_{};                       // guarded by mutex_
+  v1::Generation records_of_;                           // guarded by mutex_; of the latest reading
+  std::future<std::vector<v1::ListedRecord>> reading_;  // guarded by mutex_
 };
 
 }  // namespace cubind::web

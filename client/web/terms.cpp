@@ -1,5 +1,6 @@
 #include "client/web/terms.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/clock.hpp"
@@ -26,9 +27,10 @@ Cell age_cell(const std::string& date, std::chrono::system_clock::time_point now
   if (!time) {
     return {"-"};
   }
-  const double seconds = std::chrono::duration<double>(now - *time).count();
+  const double seconds = std::max(0.0, std::chrono::duration<double>(now - *time).count());
   const double minutes = seconds / 60;
-  const std::string text = minutes < 60 ? std::to_string(std::lround(std::floor(minutes))) + " min"
+  const std::string text = minutes < 1    ? std::to_string(std::lround(std::floor(seconds))) + " s"
+                           : minutes < 60 ? std::to_string(std::lround(std::floor(minutes))) + " min"
                            : minutes < 48 * 60
                                ? std::to_string(std::lround(std::floor(minutes / 60))) + " h"
                                : std::to_string(std::lround(std::floor(minutes / 1440))) + " days";

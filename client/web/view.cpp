@@ -16,12 +16,17 @@ std::string lower(std::string text) {
   return text;
 }
 
+/// A long list of values may go on in the next line.
+std::string breakable(const std::string& text) {
+  return replaced(replaced(escaped(text), ",", ",<wbr>"), ",<wbr> ", ", ");
+}
+
 std::string prose(const std::string& text) {
   std::string html;
   bool code = false;
   for (std::size_t at = 0; at <= text.size(); code = !code) {
     const std::size_t end = std::min(text.find('`', at), text.size());
-    const std::string part = escaped(text.substr(at, end - at));
+    const std::string part = breakable(text.substr(at, end - at));
     html += code ? "<code>" + part + "</code>" : part;
     at = end + 1;
   }
@@ -36,9 +41,10 @@ class AskedRows {
     for (std::string word; words >> word;) {
       words_.push_back(word);
     }
-    for (const Row& row : table.rows) {
+    const std::size_t count = table.cell_of ? table.count : table.rows.size();
+    for (std::size_t row = 0; row < count; ++row) {
       if (matches(row)) {
-        rows_.push_back(&row);
+        rows_.push_back(row);
       }
     }
     sort();
@@ -47,10 +53,16 @@ class AskedRows {
     last_page_ = pages;
   }
 
-  std::vector<const Row*> shown() const {
+  std::vector<Row> shown() const {
     const std::size_t begin = (page_ - 1) * kRowsOfPage, end = std::min(begin + kRowsOfPage, rows_.size());
-    return {rows_.begin() + static_cast<std::ptrdiff_t>(begin),
-            rows_.begin() + static_cast<std::ptrdiff_t>(end)};
+    std::vector<Row> rows;
+    for (std::size_t i = begin; i < end; ++i) {
+      Row& row = rows.emplace_back();
+      for (std::size_t column = 0; column < table_.columns.size(); ++column) {
+        row.push_back(cell(rows_[i], column));
+      }
+    }
+    return rows;
   }
 
   std::string head(std::size_t column) const {
@@ -90,6 +102,10 @@ class AskedRows {
   }
 
  private:
+  Cell cell(std::size_t row, std::size_t column) const {
+    return table_.cell_of ? table_.cell_of(row, column) : table_.rows[row][column];
+  }
+
   std::string value(const std::string& name) const {
     const auto found = request_.query.find(name);
     return found == request_.query.end() ? "" : found->second;
@@ -102,13 +118,10 @@ class AskedRows {
     return is_number ? std::optional<std::size_t>(std::stoul(text)) : std::nullopt;
   }
 
-  bool matches(const Row& row) const {
-    if (words_.empty()) {
-      return true;
-    }
+  bool matches(std::size_t row) const {
     std::string text;
-    for (const Cell& cell : row) {
-      text += lower(cell.text) + " ";
+    for (std::size_t column = 0; !words_.empty() && column < table_.columns.size(); ++column) {
+      text += lower(cell(row, column).text) + " ";
     }
     return std::ranges::all_of(words_,
                                [&](const std::string& word) { return text.find(word) != std::string::npos; });
@@ -121,8 +134,12 @@ class AskedRows {
     if (sorted_ >= table_.columns.size()) {
       return;
     }
-    const auto is_less = [&](const Row* a, const Row* b) {
-      const Cell &x = (*a)[sorted_], &y = (*b)[sorted_];
+    std::vector<std::pair<Cell, std::size_t>> keys;
+    for (const std::size_t row : rows_) {
+      keys.emplace_back(cell(row, sorted_), row);
+    }
+    const auto is_less = [&](const auto& a, const auto& b) {
+      const Cell &x = a.first, &y = b.first;
       if (!table_.columns[sorted_].is_number) {
         return down_ ? y.text < x.text : x.text < y.text;
       }
@@ -131,7 +148,8 @@ class AskedRows {
       }
       return down_ ? *y.number < *x.number : *x.number < *y.number;
     };
-    std::ranges::stable_sort(rows_, is_less);
+    std::ranges::stable_sort(keys, is_less);
+    std::ranges::transform(keys, rows_.begin(), [](const auto& key) { return key.second; });
   }
 
   std::string range() const {
@@ -161,16 +179,18 @@ class AskedRows {
   const Grid& table_;
   const Request& request_;
   std::vector<std::string> words_;
-  std::vector<const Row*> rows_;
+  std::vector<std::size_t> rows_;
   std::size_t sorted_ = 0, page_ = 1, last_page_ = 1;
   bool down_ = false;
 };
 
-std::string cell_html(const Cell& cell, const Column& column, bool is_cards) {
-  std::string text = cell.is_command ? "<code>" + escaped(cell.text) + "</code>" : prose(cell.text);
-  if (!cell.link.empty()) {
-    text = "<a href=\"" + escaped(cell.link) + "\">" + text + "</a>";
-  }
+std::string linked(const std::string& html, const std::string& link) {
+  return link.empty() ? html : "<a href=\"" + escaped(link) + "\">" + html + "</a>";
+}
+
+std::string cell_html(const Cell& cell, const Column& column) {
+  std::string text =
+      linked(cell.is_command ? "<code>" + breakable(cell.text) + "</code>" : prose(cell.text), cell.link);
   if (cell.share) {
     const std::string width = std::to_string(std::clamp(std::lround(100 * *cell.share), 0L, 100L));
     text =
@@ -178,18 +198,17 @@ std::string cell_html(const Cell& cell, const Column& column, bool is_cards) {
         "class=\"" +
         cell.colour + "\" width=\"" + width + "%\" height=\"14\"/></svg>" + text;
   }
-  return "<td" + std::string(column.is_number ? " class=\"number\"" : "") +
-         (is_cards ? " data-name=\"" + escaped(column.name) + "\"" : "") + ">" + text + "</td>";
+  return "<td" + std::string(column.is_number ? " class=\"number\"" : "") + " data-name=\"" +
+         escaped(column.name) + "\">" + text + "</td>";
 }
 
-std::string table_html(const Grid& table, const std::vector<const Row*>& rows, const std::string& head) {
-  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table" +
-                     std::string(table.is_cards ? " class=\"cards\"" : "") + "><thead><tr>" + head +
+std::string table_html(const Grid& table, const std::vector<Row>& rows, const std::string& head) {
+  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table class=\"cards\"><thead><tr>" + head +
                      "</tr></thead><tbody>";
-  for (const Row* row : rows) {
+  for (const Row& row : rows) {
     html += "<tr>";
-    for (std::size_t i = 0; i < row->size(); ++i) {
-      html += cell_html((*row)[i], table.columns[i], table.is_cards);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      html += cell_html(row[i], table.columns[i]);
     }
     html += "</tr>\n";
   }
@@ -200,10 +219,12 @@ struct Renderer {
   const Request& request;
 
   std::string operator()(const Heading& heading) const { return "<h2>" + escaped(heading.text) + "</h2>"; }
-  std::string operator()(const Sentence& sentence) const { return "<p>" + prose(sentence.text) + "</p>"; }
+  std::string operator()(const Sentence& sentence) const {
+    return sentence.text.empty() ? "" : "<p>" + linked(prose(sentence.text), sentence.link) + "</p>";
+  }
   std::string operator()(const Grid& table) const {
-    if (table.rows.empty()) {
-      return "<p class=\"absent\">" + prose(table.none) + "</p>";
+    if (table.rows.empty() && table.count == 0) {
+      return table.none.empty() ? "" : "<p class=\"absent\">" + prose(table.none) + "</p>";
     }
     std::string head;
     if (table.is_asked) {
@@ -213,15 +234,11 @@ struct Renderer {
       }
       return asked.form() + table_html(table, asked.shown(), head) + asked.turns();
     }
-    std::vector<const Row*> rows;
-    for (const Row& row : table.rows) {
-      rows.push_back(&row);
-    }
     for (const Column& column : table.columns) {
       head += "<th scope=\"col\"" + std::string(column.is_number ? " class=\"number\"" : "") + ">" +
               escaped(column.name) + "</th>";
     }
-    return table_html(table, rows, head);
+    return table_html(table, table.rows, head);
   }
 };
 

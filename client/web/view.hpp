@@ -1,6 +1,7 @@
 // A page as data: a question, what answers it, and the command that prints the same.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -31,16 +32,19 @@ struct Grid {
   std::vector<Row> rows;
   std::string none;       // what is said instead of an empty table
   bool is_asked = false;  // the address's query sorts, filters and pages it: one table of a page
-  bool is_cards = false;  // each row is a list of its cells, for long texts
+  /// Of an asked table with many rows, in place of `rows`: the cells are made of what is shown alone.
+  std::size_t count = 0;
+  std::function<Cell(std::size_t row, std::size_t column)> cell_of = {};
 };
 
 struct Heading {
   std::string text;
 };
 
-/// A sentence; text between backticks is code.
+/// Sentences; text between backticks is code.
 struct Sentence {
   std::string text;
+  std::string link = {};  // the address of a page; empty: none
 };
 
 using Block = std::variant<Heading, Sentence, Grid>;

@@ -25,6 +25,7 @@ constexpr std::array kRules{
     CallRule{Call::ImportTable, "ImportTable", CallerRole::Publisher, false, /*changes=*/true},
     CallRule{Call::GetStatus, "GetStatus", CallerRole::Reader},
     CallRule{Call::ListWanted, "ListWanted", CallerRole::Reader},
+    CallRule{Call::ListRecords, "ListRecords", CallerRole::Reader},
     CallRule{Call::Backup, "Backup", CallerRole::Admin},
     CallRule{Call::Serve, "Serve", CallerRole::Agent, /*for_agents=*/true, /*changes=*/true},
     CallRule{Call::PutArtifact, "PutArtifact", CallerRole::Agent, /*for_agents=*/true, /*changes=*/true},

@@ -28,6 +28,7 @@ enum class Call : std::uint8_t {
   ImportTable,
   GetStatus,
   ListWanted,
+  ListRecords,
   Backup,
   Serve,
   PutArtifact,

@@ -11,7 +11,8 @@
 
 namespace cubind {
 
-inline constexpr int kMaxNames = 64;  // dims, types or flags of a problem
+inline constexpr std::size_t kMaxListBytes = std::size_t{3} << 20;  // of a list; a message holds 4 MiB
+inline constexpr int kMaxNames = 64;                                // dims, types or flags of a problem
 inline constexpr int kMaxHaveArtifacts = 64;
 inline constexpr std::size_t kMaxHintBytes = 128;
 inline constexpr int kMaxArchitectures = 16;

@@ -239,6 +239,11 @@ std::string Scheduler::device_state(const std::string& uuid) const {
   return "idle";
 }
 
+v1::Conditions Scheduler::device_conditions(const std::string& uuid) const {
+  const auto found = conditions_.find(uuid);
+  return found == conditions_.end() ? v1::Conditions() : found->second;
+}
+
 std::uint32_t Scheduler::queued() const { return static_cast<std::uint32_t>(jobs_.all().size()) - running(); }
 
 std::uint32_t Scheduler::running() const {

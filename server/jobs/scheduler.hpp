@@ -157,6 +157,8 @@ class Scheduler {
   std::vector<AgentProfile> agents() const;
   /// The state of a GPU: "idle", "tuning" or "waiting_for_idle_gpu".
   std::string device_state(const std::string& uuid) const;
+  /// The GPU's state while its last samples were taken; empty: not known.
+  v1::Conditions device_conditions(const std::string& uuid) const;
   const JobTotals& totals() const { return totals_; }
   std::uint32_t queued() const;
   std::uint32_t running() const;
@@ -338,6 +340,7 @@ class Scheduler {
   Failures failures_;
   Placement placement_;
   PendingChecks checks_;
+  std::map<std::string, v1::Conditions> conditions_;  // by GPU
   std::vector<std::function<void(const ArtifactRow&)>> artifact_listeners_;
   std::vector<std::function<void()>> agent_listeners_, elsewhere_listeners_;
   std::uint64_t last_agent_ = 0;

@@ -102,6 +102,9 @@ bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, st
     return false;
   }
   job->row.fact.set_interruptions(0);
+  if (!batch.blocks.empty()) {
+    conditions_[job->lease->gpu_uuid] = batch.blocks.back().block().conditions();
+  }
   for (const ArtifactUpload& upload : batch.artifacts) {
     for (const auto& listener : artifact_listeners_) {
       listener(upload.row);

@@ -237,6 +237,16 @@ Unary* CubindService::ListWanted(Context* call, const Bytes* request, Bytes* rep
   });
 }
 
+Unary* CubindService::ListRecords(Context* call, const Bytes* request, Bytes* reply) {
+  return gated<Unary>(context_, *call, Call::ListRecords, request->Length(), [&](const OpenCallPtr& open) {
+    return answer<v1::ListRecordsRequest, v1::ListRecordsReply>(
+        open, parse_message<v1::ListRecordsRequest>(*request), *reply, on(context_.background),
+        [this](const auto& caller, const auto& asked, auto& out) {
+          list_records(context_, caller.caller(), asked, out);
+        });
+  });
+}
+
 grpc::ServerBidiReactor<Bytes, Bytes>* AgentService::Serve(grpc::CallbackServerContext* call) {
   return gated<grpc::ServerBidiReactor<Bytes, Bytes>>(context_, *call, Call::Serve, 0,
                                                       [&](const OpenCallPtr& open) {

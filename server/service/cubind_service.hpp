@@ -20,16 +20,17 @@ struct WithRaw<Service, First, Rest...> {
 };
 
 using Wire = v1::Cubind;
-using RawCubind = WithRaw<Wire::Service, Wire::WithRawCallbackMethod_GetVariant,
-                          Wire::WithRawCallbackMethod_ReportComparison,
-                          Wire::WithRawCallbackMethod_GetArtifact, Wire::WithRawCallbackMethod_Tune,
-                          Wire::WithRawCallbackMethod_WatchJob, Wire::WithRawCallbackMethod_ListKernels,
-                          Wire::WithRawCallbackMethod_CheckKernel, Wire::WithRawCallbackMethod_DefineKernel,
-                          Wire::WithRawCallbackMethod_Evaluate, Wire::WithRawCallbackMethod_ListDevices,
-                          Wire::WithRawCallbackMethod_ListJobs, Wire::WithRawCallbackMethod_CancelJob,
-                          Wire::WithRawCallbackMethod_ForgetFaults, Wire::WithRawCallbackMethod_ExportTable,
-                          Wire::WithRawCallbackMethod_ImportTable, Wire::WithRawCallbackMethod_GetStatus,
-                          Wire::WithRawCallbackMethod_ListWanted, Wire::WithRawCallbackMethod_Backup>::Type;
+using RawCubind =
+    WithRaw<Wire::Service, Wire::WithRawCallbackMethod_GetVariant,
+            Wire::WithRawCallbackMethod_ReportComparison, Wire::WithRawCallbackMethod_GetArtifact,
+            Wire::WithRawCallbackMethod_Tune, Wire::WithRawCallbackMethod_WatchJob,
+            Wire::WithRawCallbackMethod_ListKernels, Wire::WithRawCallbackMethod_CheckKernel,
+            Wire::WithRawCallbackMethod_DefineKernel, Wire::WithRawCallbackMethod_Evaluate,
+            Wire::WithRawCallbackMethod_ListDevices, Wire::WithRawCallbackMethod_ListJobs,
+            Wire::WithRawCallbackMethod_CancelJob, Wire::WithRawCallbackMethod_ForgetFaults,
+            Wire::WithRawCallbackMethod_ExportTable, Wire::WithRawCallbackMethod_ImportTable,
+            Wire::WithRawCallbackMethod_GetStatus, Wire::WithRawCallbackMethod_ListWanted,
+            Wire::WithRawCallbackMethod_ListRecords, Wire::WithRawCallbackMethod_Backup>::Type;
 using RawAgentService = WithRaw<v1::AgentService::Service, v1::AgentService::WithRawCallbackMethod_Serve,
                                 v1::AgentService::WithRawCallbackMethod_PutArtifact>::Type;
 
@@ -55,6 +56,7 @@ class CubindService final : public RawCubind {
   Unary* ForgetFaults(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* GetStatus(Context* call, const Bytes* request, Bytes* reply) override;
   Unary* ListWanted(Context* call, const Bytes* request, Bytes* reply) override;
+  Unary* ListRecords(Context* call, const Bytes* request, Bytes* reply) override;
   Writer* GetArtifact(Context* call, const Bytes* request) override;
   Writer* Tune(Context* call, const Bytes* request) override;
   Writer* WatchJob(Context* call, const Bytes* request) override;

@@ -1,5 +1,6 @@
 #include "server/service/lists.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.hpp"
@@ -27,6 +28,36 @@ void fill(const DeviceClass& device, const RecordCount& records, v1::DeviceClass
   *wire.mutable_facts() = device.facts;
   wire.set_records(records.all);
   wire.set_shipped_records(records.shipped);
+}
+
+void fill(const RecordRow& record, const IndexSnapshot& snapshot, v1::ListedRecord& wire) {
+  const RecordQuestion& question = record.question;
+  wire.set_kernel(question.kernel);
+  to_wire(question.policy, *wire.mutable_policy());
+  to_wire(question.numerics, *wire.mutable_numerics());
+  wire.set_namespace_(question.name_space);
+  to_wire(record.configuration, *wire.mutable_configuration());
+  v1::Provenance& provenance = *wire.mutable_provenance();
+  to_wire(record, provenance);
+  provenance.clear_verification();
+  provenance.mutable_generation()->set_number(record.from_generation);
+  if (const DeviceClass* device = snapshot.device(question.device_class)) {
+    provenance.set_measured_device(device->label);
+  }
+}
+
+/// Also those that others have replaced, oldest first.
+std::vector<RecordPtr> every_record(Store& store) {
+  std::vector<RecordPtr> records;
+  store.read([&](StoreReader& reader) {
+    RecordFilter all;
+    all.current_only = false;
+    for (RecordRow& row : reader.records(all)) {
+      records.push_back(std::make_shared<RecordRow>(std::move(row)));
+    }
+  });
+  std::ranges::stable_sort(records, {}, [](const RecordPtr& record) { return record->from_generation; });
+  return records;
 }
 
 void add_kernels(ServiceContext& context, v1::GetStatusReply& reply) {
@@ -132,6 +163,9 @@ void list_devices(ServiceContext& context, google::protobuf::RepeatedPtrField<v1
       wire.set_consent(device.consent);
       to_wire(device.driver, *wire.mutable_driver());
       wire.set_state(context.scheduler.device_state(device.uuid));
+      const v1::Conditions conditions = context.scheduler.device_conditions(device.uuid);
+      wire.set_temperature_c(conditions.temperature_c());
+      wire.set_throttled(conditions.throttled());
     }
   }
   for (const auto& [digest, device] : snapshot->devices()) {
@@ -145,6 +179,30 @@ void cancel_job(ServiceContext& context, const OpenCall& open, const v1::CancelJ
                 v1::CancelJobReply& reply) {
   find_job(context, open, request.id());
   to_wire(context.scheduler.cancel(request.id()), *reply.mutable_job());
+}
+
+void list_records(ServiceContext& context, const Caller& caller, const v1::ListRecordsRequest& request,
+                  v1::ListRecordsReply& reply) {
+  check_text(request.kernel(), "kernel");
+  const auto snapshot = context.index.snapshot();
+  to_wire(snapshot->generation(), *reply.mutable_generation());
+  std::vector<RecordPtr> records = request.superseded() ? every_record(context.store) : snapshot->all();
+  std::erase_if(records, [&](const RecordPtr& record) {
+    const RecordQuestion& question = record->question;
+    return !covers(caller.namespaces, question.name_space) ||
+           (!request.kernel().empty() && question.kernel != request.kernel());
+  });
+  reply.set_total(records.size());
+  std::size_t bytes = 0;
+  for (std::size_t i = request.skip(); i < records.size(); ++i) {
+    v1::ListedRecord record;
+    fill(*records[i], *snapshot, record);
+    bytes += record.ByteSizeLong();
+    if (bytes > kMaxListBytes) {
+      break;
+    }
+    *reply.add_records() = std::move(record);
+  }
 }
 
 void get_status(ServiceContext& context, const Caller& caller, v1::GetStatusReply& reply) {

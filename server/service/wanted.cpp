@@ -14,8 +14,6 @@
 namespace cubind {
 namespace {
 
-constexpr std::size_t kMaxListBytes = std::size_t{3} << 20;  // a message holds 4 MiB
-
 struct Wanted {
   WantRow row;
   std::string device;                // label

@@ -114,6 +114,10 @@ struct FakeDaemon::Server final : v1::Cubind::Service {
                           v1::ListWantedReply* reply) override {
     return run(call, scripts, scripts.list_wanted, [&] { *reply = scripts.list_wanted(); });
   }
+  grpc::Status ListRecords(grpc::ServerContext* call, const v1::ListRecordsRequest* request,
+                           v1::ListRecordsReply* reply) override {
+    return run(call, scripts, scripts.list_records, [&] { *reply = scripts.list_records(*request); });
+  }
 
   const Scripts& scripts;
   TempDir folder{"cubind-fake"};

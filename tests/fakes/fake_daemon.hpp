@@ -29,6 +29,7 @@ struct Scripts {
   std::function<v1::ImportTableReply(const std::string& json, const std::string& file)> import_table;
   std::function<v1::GetStatusReply()> get_status;
   std::function<v1::ListWantedReply()> list_wanted;
+  std::function<v1::ListRecordsReply(const v1::ListRecordsRequest&)> list_records;
 };
 
 class FakeDaemon {

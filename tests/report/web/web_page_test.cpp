@@ -1,16 +1,15 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <thread>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
 #include "client/web/http_server.hpp"
 #include "client/web/site.hpp"
+#include "plan/wire.hpp"
 #include "tests/fakes/browser.hpp"
 #include "tests/fakes/fake_daemon.hpp"
-#include "tests/support/paths.hpp"
-#include "tuner/table/table.hpp"
 
 namespace cubind::test {
 namespace {
@@ -37,15 +36,33 @@ struct Pages {
     daemon.scripts.get_status = [this] { return status; };
     daemon.scripts.list_jobs = [this](bool) { return jobs; };
     daemon.scripts.list_wanted = [this] { return wanted; };
-    daemon.scripts.export_table = [](const v1::ExportTableRequest&) {
-      v1::TableChunk chunk;
-      chunk.set_json(print_table({}));
-      return chunk;
-    };
+    daemon.scripts.list_records = [this](const v1::ListRecordsRequest& request) { return listed(request); };
   }
 
   Shown open(const std::string& path) const {
     return show_address("http://127.0.0.1:" + std::to_string(server.port()) + path);
+  }
+
+  v1::ListRecordsReply listed(const v1::ListRecordsRequest& request) const {
+    v1::ListRecordsReply reply;
+    reply.set_total(records.size());
+    const std::size_t end = std::min<std::size_t>(records.size(), request.skip() + 5000);
+    for (std::size_t i = request.skip(); i < end; ++i) {
+      *reply.add_records() = records[i];
+    }
+    return reply;
+  }
+
+  v1::ListedRecord& add_record(const std::string& kernel, std::int64_t n, double time_us) {
+    v1::ListedRecord& record = records.emplace_back();
+    record.set_kernel(kernel);
+    v1::Provenance& provenance = *record.mutable_provenance();
+    to_wire(Problem{{{"N", n}}, {}, {}, ""}, *provenance.mutable_measured_problem());
+    to_wire(Configuration{{{"THREADS", 128}}}, *record.mutable_configuration());
+    provenance.set_evidence(v1::MEASURED);
+    provenance.set_measured_device("nvidia-h200");
+    provenance.mutable_timing()->set_median_us(time_us);
+    return record;
   }
 
   v1::Job& add_job(const std::string& id, v1::Job::State state) {
@@ -62,6 +79,7 @@ struct Pages {
   v1::GetStatusReply status;
   v1::ListJobsReply jobs;
   v1::ListWantedReply wanted;
+  std::vector<v1::ListedRecord> records;
   HurriedClock clock;
   web::Snapshots snapshots{daemon.address(), clock};
   web::HttpServer server{"0",
@@ -94,15 +112,30 @@ TEST_CASE_METHOD(Pages, "records are rows a hundred at a time and counted by ker
   if (!has_browser()) {
     return;
   }
-  daemon.scripts.export_table = [](const v1::ExportTableRequest&) {
-    v1::TableChunk chunk;
-    chunk.set_json(read_file(source_dir() / "variants/tables/nvidia-h200.json"));
-    return chunk;
-  };
-  const Shown records = check_open(*this, "/records?sort=5&down=1");
-  CHECK(count(records.main, "<tr>") == 101);
-  CHECK_THAT(records.main, Contains("1 to 100 of 317 rows") && Contains("aria-sort=\"descending\""));
-  CHECK_THAT(check_open(*this, "/kernels").main, Contains("/report?kernel=matmul") && Contains("100 %"));
+  for (int i = 0; i < 20'000; ++i) {
+    add_record(i % 2 == 0 ? "matmul" : "softmax", i, i);
+  }
+  while (!snapshots.now()->records.missing.empty()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const Shown shown = check_open(*this, "/records?sort=2&down=1");
+  CHECK(count(shown.main, "<tr>") == 101);
+  CHECK_THAT(shown.main, Contains("1 to 100 of 20000 rows") && Contains("aria-sort=\"descending\"") &&
+                             Contains("19999.00"));
+  CHECK_THAT(check_open(*this, "/kernels").main,
+             Contains("/report?kernel=matmul") && Contains("100 %") && Contains(">10000</td>"));
+}
+
+TEST_CASE_METHOD(Pages, "a kernel's stability tells how often a winner changed") {
+  if (!has_browser()) {
+    return;
+  }
+  add_record("scale", 4096, 12);
+  add_record("scale", 4096, 10).mutable_configuration()->mutable_values(0)->set_value(256);
+  add_record("scale", 8192, 20);
+  CHECK_THAT(check_open(*this, "/stability?kernel=scale").main,
+             Contains("Of 2 problems, 1 was measured more than once; the winner of 1 has changed.") &&
+                 Contains(">1.200</td>") && Contains("THREADS=256"));
 }
 
 TEST_CASE_METHOD(Pages, "causes are listed by how often they occur with what mends them") {
@@ -136,6 +169,35 @@ TEST_CASE_METHOD(Pages, "a running job has its progress and an ended one its sta
   CHECK_THAT(check_open(*this, "/").main,
              Contains("10 of 40") && Contains("about 12.0 s") && Contains("width=\"25%\""));
   CHECK_THAT(check_open(*this, "/job?id=12").main, Contains("75 %") && Contains("class=\"stage-compiling\""));
+  add_job("13", v1::Job::DONE).set_kind(v1::Job::COMPILE_WINNER);
+  CHECK_THAT(check_open(*this, "/job?id=13").main,
+             Contains(">compiling</td>") && Contains("100 %") && !Contains("No configuration"));
+  add_job("14", v1::Job::FAILED).set_error("no reference");
+  CHECK_THAT(check_open(*this, "/job?id=14").main,
+             Contains("Why did this job fail") && Contains("no reference"));
+}
+
+TEST_CASE_METHOD(Pages, "the kernel to tune next is named, and what a GPU does") {
+  if (!has_browser()) {
+    return;
+  }
+  for (const std::uint64_t count : {7, 2}) {
+    v1::Want& want = *wanted.add_wants();
+    want.set_kernel(count == 7 ? "softmax" : "matmul");
+    want.set_count(count);
+  }
+  v1::DeviceClass& device = *status.add_devices();
+  device.set_label("nvidia-h200");
+  device.set_offered(true);
+  device.set_state("waiting_for_idle_gpu");
+  device.set_temperature_c(83);
+  device.set_throttled(true);
+  v1::Job& job = add_job("15", v1::Job::WAITING_FOR_IDLE_GPU);
+  job.set_note("process 4711 uses the GPU");
+  CHECK_THAT(check_open(*this, "/kernels").main,
+             Contains("softmax: 7 questions for 1 problem found no record."));
+  CHECK_THAT(check_open(*this, "/").main, Contains("used by others: process 4711 uses the GPU") &&
+                                              Contains("83 °C, throttled by heat or hardware"));
 }
 
 TEST_CASE_METHOD(
@@ -154,7 +216,7 @@ TEST_CASE_METHOD(
   const Shown shown = check_open(*this, "/");
   CHECK_THAT(shown.main, Contains("Since 2026-01-31, processes were spared 12.3 s of compiling") &&
                              Contains("for 30 of 41 answers"));
-  CHECK_THAT(shown.main, Contains("<td>llama-7b</td>") && Contains(">2</td>"));
+  CHECK_THAT(shown.main, Contains(">llama-7b</td>") && Contains(">2</td>"));
 }
 
 TEST_CASE_METHOD(Pages, "names with markup are text on every page") {
@@ -200,14 +262,14 @@ TEST_CASE_METHOD(Pages, "a page stays while the daemon is away and shows the new
   CHECK_THAT(back.before, Contains("role=\"status\" hidden"));
 }
 
-TEST_CASE_METHOD(Pages, "a caller without the right to the records sees the rest") {
+TEST_CASE_METHOD(Pages, "records that cannot be read leave the rest of the pages") {
   if (!has_browser()) {
     return;
   }
-  daemon.scripts.export_table = [](const v1::ExportTableRequest&) -> v1::TableChunk {
-    throw Error(ErrorCode::PermissionDenied, "ExportTable", "without a namespace needs all of them");
+  daemon.scripts.list_records = [](const v1::ListRecordsRequest&) -> v1::ListRecordsReply {
+    throw Error(ErrorCode::DataLoss, "store", "a row is damaged");
   };
-  CHECK_THAT(check_open(*this, "/records").main, Contains("without a namespace needs all of them"));
+  CHECK_THAT(check_open(*this, "/records").main, Contains("a row is damaged"));
   CHECK_THAT(check_open(*this, "/").main, Contains("No job is queued"));
 }
 

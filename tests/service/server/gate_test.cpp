@@ -15,6 +15,7 @@
 #include "tests/service/server/team_daemon.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/triton_spec.hpp"
+#include "tuner/table/table.hpp"
 
 namespace cubind::test {
 namespace {
@@ -244,6 +245,32 @@ TEST_CASE("a table with trials is taken of no caller who is limited to namespace
   CHECK_THAT(status.error_message(), Catch::Contains("leave out `trials`"));
   table.set_json(read_file(source_dir() / "variants" / "tables" / "nvidia-h200.json"));
   CHECK(call(daemon.channel, method_of("ImportTable"), member, table.SerializeAsString()).ok());
+}
+
+TEST_CASE("records are listed to callers of their namespace alone") {
+  TeamDaemon daemon;
+  const std::string admin = daemon.issue({.name = "admin", .roles = {CallerRole::Admin}});
+  v1::TableChunk table;
+  table.set_json(read_file(source_dir() / "variants" / "tables" / "nvidia-h200.json"));
+  for (const char* name_space : {"team", "other", "third"}) {
+    table.set_namespace_(name_space);
+    CHECK(call(daemon.channel, method_of("ImportTable"), admin, table.SerializeAsString()).ok());
+  }
+  const std::string member =
+      daemon.issue({.name = "member", .roles = {CallerRole::Reader}, .namespaces = {"team", "third"}});
+  const auto total = static_cast<int>(2 * read_table(table.json(), "table").records.size());
+  for (const bool superseded : {false, true}) {
+    grpc::ClientContext context;
+    TeamDaemon::add(context, member);
+    v1::ListRecordsRequest request;
+    request.set_superseded(superseded);
+    request.set_skip(4);
+    v1::ListRecordsReply reply;
+    REQUIRE(v1::Cubind::NewStub(daemon.channel)->ListRecords(&context, request, &reply).ok());
+    CHECK(static_cast<int>(reply.total()) == total);
+    CHECK(reply.records_size() == total - 4);
+    CHECK(std::ranges::none_of(reply.records(), [](const auto& one) { return one.namespace_() == "other"; }));
+  }
 }
 
 TEST_CASE("a reader's miss is wanted and starts no job") {
