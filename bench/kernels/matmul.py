@@ -32,7 +32,7 @@ class Bench(Checker):
         valid = self.configurations(p)
         default = self.default(p)
         rest = random.Random(seed).sample(valid, min(count, len(valid)))
-        for engine in (1, 3):
+        for engine in (1, 3):  # those of wgmma
             wgmma = [c for c in valid if c["ENGINE"] == engine]
             rest += random.Random(seed + 1).sample(wgmma, min(count, len(wgmma)))
         return [default, *(c for c in rest if c != default)]

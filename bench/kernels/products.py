@@ -172,4 +172,50 @@ class LayernormLinear:
         return torch.compile(self.linear, dynamic=False)
 
 
-PRODUCTS = {"matmul": Matmul, "layernorm_linear": LayernormLinear}
+def grouped_problem(M, N, K, E, T="bf16", layout="nt"):
+    return {"M": M, "N": N, "K": K, "E": E, "T": T, "TRANSPOSE_B": int(layout == "nt")}
+
+
+class GroupedMm:
+    checked = (
+        *(grouped_problem(777, 264, 192, 5, T, layout) for T in ("bf16", "f16") for layout in ("nn", "nt")),
+        *(grouped_problem(300, 131, 77, 9, T, layout) for T in ("bf16", "f16") for layout in ("nn", "nt")),
+        *(grouped_problem(4096, 512, 1024, E, "bf16", layout) for E in (2, 64) for layout in ("nn", "nt")),
+        grouped_problem(5, 256, 264, 300),  # most groups are empty
+        grouped_problem(128, 2816, 2048, 64),
+    )
+    timed = (
+        *(grouped_problem(8192, 4096, 4096, 8, "bf16", layout) for layout in ("nn", "nt")),
+        *(grouped_problem(16384, 2816, 2048, 64, "bf16", layout) for layout in ("nn", "nt")),
+        grouped_problem(64, 14336, 4096, 8),
+    )
+
+    def __init__(self, p, seed, special=False):
+        """Groups of random sizes, and with an even seed the first and last are empty."""
+        dtype = TYPES[p["T"]]
+        normal = Draw(seed, dtype)
+        M, N, K, E = p["M"], p["N"], p["K"], p["E"]
+        a = normal(M, K)
+        b = normal(E, N, K, stddev=1 / 64) if p["TRANSPOSE_B"] else normal(E, K, N, stddev=1 / 64)
+        if special:
+            make_special(a)
+        ends = torch.randint(M + 1, (E,), generator=normal.generator, device="cuda").sort().values.int()
+        ends[-1] = M
+        if seed % 2 == 0:
+            ends[0], ends[-2:] = 0, M
+        self.problem, self.dtype, self.a, self.ends = p, dtype, a, ends
+        self.right = b.mT if p["TRANSPOSE_B"] else b
+        self.outputs = {"c": guarded(M * N, dtype)}
+        self.buffers = {"a": a, "b": b, "offsets": ends, **self.outputs}
+        self.scalars = {}
+
+    def truth(self):
+        bounds = [0, *self.ends.tolist()]
+        rows = zip(bounds[:-1], bounds[1:], self.right, strict=True)
+        return {"c": torch.cat([self.a[begin:end].double() @ b.double() for begin, end, b in rows])}
+
+    def torch_call(self):
+        return lambda: (torch._grouped_mm(self.a, self.right, offs=self.ends),)
+
+
+PRODUCTS = {"matmul": Matmul, "layernorm_linear": LayernormLinear, "grouped_mm": GroupedMm}

@@ -15,6 +15,7 @@ ELEMENTS = {
     "bf16": ("__nv_bfloat16", 2),
     "f16": ("__half", 2),
     "f32": ("float", 4),
+    "e4m3": ("__nv_fp8_e4m3", 1),
     "i32": ("int", 4),
     "i64": ("long long", 8),
 }
@@ -262,7 +263,7 @@ class Spec:
             for name in ("swizzle", "interleave", "l2_promotion")
         }
         return {
-            "type": dtype,
+            "type": "u8" if ELEMENTS[dtype][1] == 1 else dtype,
             "sizes": sizes,
             "strides": numbers(argument["strides"]) if "strides" in argument else dense,
             "box": numbers(argument["box"]),

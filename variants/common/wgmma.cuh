@@ -43,10 +43,16 @@ __device__ __forceinline__ unsigned long long wgmma_operand(unsigned int address
          (address & 0x3ffff) >> 4;
 }
 
+struct __nv_fp8_e4m3;  // e4m3_types.cuh
+
 template <typename T>
 inline constexpr bool kIsHalf = false;
 template <>
 inline constexpr bool kIsHalf<__half> = true;
+template <typename T>
+inline constexpr bool kIsE4m3 = false;
+template <>
+inline constexpr bool kIsE4m3<__nv_fp8_e4m3> = true;
 
 // The registers of 16 or more columns of a result, and what an instruction calls them.
 #define CUBIND_COLUMNS_16(j)                                                                        \
@@ -109,11 +115,26 @@ inline constexpr bool kIsHalf<__half> = true;
                  "n"(RIGHT_ALONG_K ? 0 : 1));                                                          \
   }
 
+// The same for e4m3, over 32 values of k; both tiles' rows run along k.
+#define CUBIND_WGMMA_E4M3(N, LEFT, RIGHT, ADDED)                                                          \
+  if constexpr (sizeof(d) == N / 8 * 16) {                                                                \
+    asm volatile("{.reg .pred add; setp.ne.b32 add, %" #ADDED ", 0; wgmma.mma_async.sync.aligned.m64n" #N \
+                 "k32.f32.e4m3.e4m3 {" CUBIND_NAMES_##N "}, %" #LEFT ", %" #RIGHT ", add, 1, 1;}"         \
+                 : CUBIND_COLUMNS_##N                                                                     \
+                 : "l"(left), "l"(right), "n"(ADD));                                                      \
+  }
+
 // d = left * right over 16 values of k, for N = 8 * N8 columns, or d += where ADD is 1. Runs on while the thread
 // does, in a group.
 template <typename T, bool LEFT_ALONG_K, bool RIGHT_ALONG_K, int ADD = 1, int N8>
 __device__ __forceinline__ void wgmma(float (&d)[N8][4], unsigned long long left, unsigned long long right) {
   static_assert((N8 % 2 == 0 && N8 >= 8 && N8 <= 24) || N8 == 32, "64 to 192 columns by 16, or 256");
+  if constexpr (kIsE4m3<T>) {
+    static_assert(LEFT_ALONG_K && RIGHT_ALONG_K && (N8 == 16 || N8 == 32), "128 or 256 columns");
+    CUBIND_WGMMA_E4M3(128, 64, 65, 66)
+    CUBIND_WGMMA_E4M3(256, 128, 129, 130)
+    return;
+  }
   CUBIND_WGMMA_SHARED(64, 32, 33, 34, 35, 36)
   CUBIND_WGMMA_SHARED(80, 40, 41, 42, 43, 44)
   CUBIND_WGMMA_SHARED(96, 48, 49, 50, 51, 52)
@@ -139,6 +160,7 @@ __device__ __forceinline__ void wgmma(float (&d)[N8][4], const unsigned int (&le
 
 #undef CUBIND_WGMMA_REGISTERS
 #undef CUBIND_WGMMA_SHARED
+#undef CUBIND_WGMMA_E4M3
 #undef CUBIND_WGMMA
 #undef CUBIND_COLUMNS_16
 #undef CUBIND_COLUMNS_64

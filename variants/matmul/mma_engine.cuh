@@ -19,8 +19,14 @@ struct MmaEngine {
   }
   __device__ __forceinline__ float sum(int i, int j) const { return sums[i / 2][j / 2][i % 2 * 2 + j % 2]; }
 
+  struct Nothing {
+    __device__ __forceinline__ void operator()(MmaEngine&, int) const {}
+  };
+
   // Operands are loaded one k16 ahead of the products; the last k16 of a step loads the first of the next one.
-  __device__ __forceinline__ void run(const S& stages) {
+  // after(engine, step) is called when a step's products are added up.
+  template <typename After = Nothing>
+  __device__ __forceinline__ void run(const S& stages, After after = {}) {
 #pragma unroll
     for (int i = 0; i < kM16 * kN8 * 4; ++i) {
       sums[i / 4 / kN8][i / 4 % kN8][i % 4] = 0.0f;
@@ -51,6 +57,7 @@ struct MmaEngine {
         }
         multiply(operands[k % 2]);
       }
+      after(*this, step);
     }
   }
 

@@ -25,7 +25,7 @@ template <typename Element, typename Result_, int BLOCK_M, int BLOCK_N, int STAG
 struct TmaEngine {
   using T = Element;
   using Result = Result_;
-  static constexpr int kThreads = 384, kConsumers = 2;
+  static constexpr int kStages = STAGES, kConsumers = 2;
   static constexpr int kBlockK = 128 / int(sizeof(T)), kInstructionK = 32 / int(sizeof(T));
   static constexpr int kPartsOfA = SHARE_A ? CLUSTER : 1, kPartsOfB = SHARE_A ? 1 : CLUSTER;
   static constexpr int kRows = PING_PONG ? BLOCK_M : BLOCK_M / kConsumers;  // of a warpgroup

@@ -11,6 +11,7 @@ from ._activation import geglu, gelu, silu, swiglu
 from ._add_rms_norm import add_rms_norm
 from ._attention import scaled_dot_product_attention
 from ._cross_entropy import cross_entropy
+from ._grouped_mm import grouped_mm
 from ._layer_norm import LayerNorm, layer_norm
 from ._layer_norm_linear import layer_norm_linear
 from ._linear import Linear, linear
@@ -36,6 +37,7 @@ __all__ = [
     "cross_entropy",
     "geglu",
     "gelu",
+    "grouped_mm",
     "layer_norm",
     "layer_norm_linear",
     "linear",

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from ._attention import FORWARD, scaled_dot_product_attention
 from ._cross_entropy import cross_entropy
+from ._grouped_mm import grouped_mm
 from ._linear_cross_entropy import judge_cuda
 from ._rotary import rotary
 from ._variants import Need
@@ -83,6 +84,10 @@ class _Inputs:
         """A class for each row."""
         return torch.randint(classes, (rows,), device=self._device)
 
+    def ends(self, rows: int, groups: int) -> torch.Tensor:
+        """Where groups of as many rows as possible end, each of the same size."""
+        return (torch.arange(1, groups + 1, device=self._device) * rows // groups).int()
+
 
 _Make = Callable[[_Inputs, Dims, Dims], "Run | Case"]
 ops = torch.ops.cubind
@@ -100,6 +105,12 @@ def _rotary(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
     if flags == (1,):
         return lambda: ops.rotary(q, k, *tables, True)
     return lambda: rotary(q.transpose(1, 2), k.transpose(1, 2), *tables)
+
+
+def _grouped_mm(inputs: _Inputs, flags: Dims, dims: Dims) -> Case:
+    M, N, K, E = dims
+    a, b, offs = inputs(M, K), inputs(E, N, K).mT if flags[0] else inputs(E, K, N), inputs.ends(M, E)
+    return Case(lambda: grouped_mm(a, b, offs=offs), lambda: functional.grouped_mm(a, b, offs=offs))
 
 
 def _cross_entropy_forward(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
@@ -170,6 +181,7 @@ def _attention_backward(inputs: _Inputs, flags: Dims, dims: Dims) -> Case | Run:
 _CASES: dict[str, _Make] = {
     "rmsnorm_backward": _rms_norm_backward,
     "rotary": _rotary,
+    "grouped_mm": _grouped_mm,
     "cross_entropy_forward": _cross_entropy_forward,
     "cross_entropy_backward": _cross_entropy_backward,
     "cross_entropy": _loss_and_gradient,

@@ -1,9 +1,18 @@
+#include <cmath>
+#include <random>
+
 #include "tests/unit/variants/values.hpp"
 #include "vector_io.cuh"
 
 namespace device {
 #include "variants/matmul/reference.cu"
 #include "variants/vector_add/reference.cu"
+namespace grouped {
+#include "variants/grouped_mm/reference.cu"
+}  // namespace grouped
+namespace scaled {
+#include "variants/scaled_mm/reference.cu"
+}  // namespace scaled
 namespace rows_of_linear {
 #include "variants/layernorm/layernorm_forward_reference.cu"
 }  // namespace rows_of_linear
@@ -116,6 +125,109 @@ TEST_CASE("the gradients of a product are products of other layouts") {
   const Values db = numerical_gradient([&](const Values& b) { return loss(c.a, b); }, c.b);
   check_sums(reference<0, 1>({kShape.m, kShape.k, kShape.n}, c.slope, c.b), da);
   check_sums(reference<1, 0>({kShape.k, kShape.n, kShape.m}, c.a, c.slope), db);
+}
+
+TEST_CASE("the reference of grouped_mm is the product of each group's rows, and writes no others") {
+  constexpr int kGroups = 4, kRows = 41, kN = 21, kK = 70;
+  const std::vector<int> ends = {3, 3, 20, 39};
+  const Values a = normal_values(kRows * kK, 1), b = normal_values(kGroups * kK * kN, 2);
+  Values straight(kRows * kN, -1), turned(kRows * kN, -1), expected, b_turned;
+  for (int group = 0; group < kGroups; ++group) {
+    const Values matrix(b.begin() + group * kK * kN, b.begin() + (group + 1) * kK * kN);
+    const Values matrix_turned = transposed(matrix, kK);
+    b_turned.insert(b_turned.end(), matrix_turned.begin(), matrix_turned.end());
+    const int begin = group == 0 ? 0 : ends.at(static_cast<std::size_t>(group - 1)), end = ends.at(group);
+    const Values rows(a.begin() + begin * kK, a.begin() + end * kK);
+    const Values c = product({end - begin, kN, kK}, rows, matrix, {}, 0);
+    expected.insert(expected.end(), c.begin(), c.end());
+    for_each_block_of(256, 2, [&] {
+      blockIdx.y = 0;
+      gridDim.y = 1;
+      blockIdx.z = static_cast<unsigned int>(group);
+      device::grouped::grouped_mm_reference<double, 0>(a.data(), b.data(), ends.data(), straight.data(), kN,
+                                                       kK);
+    });
+  }
+  for (int group = 0; group < kGroups; ++group) {
+    for_each_block_of(256, 2, [&] {
+      blockIdx.y = 0;
+      gridDim.y = 1;
+      blockIdx.z = static_cast<unsigned int>(group);
+      device::grouped::grouped_mm_reference<double, 1>(a.data(), b_turned.data(), ends.data(), turned.data(),
+                                                       kN, kK);
+    });
+  }
+  expected.resize(kRows * kN, -1);
+  check_sums(straight, expected);
+  check_sums(turned, expected);
+}
+
+TEST_CASE("the elements of scaled_mm are e4m3") {
+  const auto value = [](unsigned char bits) { return device::scaled::to_float({bits}); };
+  CHECK(value(0x00) == 0.0F);
+  CHECK(value(0x01) == std::ldexp(1.0F, -9));
+  CHECK(value(0x07) == std::ldexp(7.0F, -9));
+  CHECK(value(0x08) == std::ldexp(1.0F, -6));
+  CHECK(value(0x38) == 1.0F);
+  CHECK(value(0xbc) == -1.5F);
+  CHECK(value(0x7e) == 448.0F);
+  CHECK(std::isnan(value(0x7f)));
+  CHECK(std::isnan(value(0xff)));
+}
+
+/// Quantized rows, their values, and scales around 1.
+struct Quantized {
+  std::vector<device::scaled::__nv_fp8_e4m3> bits;
+  Values values;
+
+  Quantized(int count, unsigned int seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < count; ++i) {
+      bits.push_back({static_cast<unsigned char>(random() % 0x41 | random() % 2 << 7)});  // up to 2
+      values.push_back(device::scaled::to_float(bits.back()));
+    }
+  }
+};
+
+std::vector<float> scales(int count, unsigned int seed) {
+  std::vector<float> all;
+  for (const double value : normal_values(static_cast<std::size_t>(count), seed)) {
+    all.push_back(static_cast<float>(std::exp(value / 4)));
+  }
+  return all;
+}
+
+template <int SCALES>
+void check_scaled(int scales_of_a, int scales_of_b, auto scale_of_a, auto scale_of_b) {
+  constexpr Shape kScaled{19, 150, 144};
+  const Quantized a(kScaled.m * kScaled.k, 1), b(kScaled.n * kScaled.k, 2);
+  const std::vector<float> of_a = scales(scales_of_a, 3), of_b = scales(scales_of_b, 4);
+  Values left = a.values, right = b.values, c(at(kScaled.m, kScaled.n, 0));
+  for (int k = 0; k < kScaled.k; ++k) {
+    for (int m = 0; m < kScaled.m; ++m) {
+      left[at(m, kScaled.k, k)] *= of_a.at(scale_of_a(m, k));
+    }
+    for (int n = 0; n < kScaled.n; ++n) {
+      right[at(n, kScaled.k, k)] *= of_b.at(scale_of_b(n, k));
+    }
+  }
+  for_each_block_of(256, (kScaled.n + 15) / 16, [&] {
+    blockIdx.y = 0;
+    gridDim.y = 1;
+    device::scaled::scaled_mm_reference<double, SCALES>(
+        a.bits.data(), b.bits.data(), of_a.data(), of_b.data(), c.data(), kScaled.m, kScaled.n, kScaled.k);
+  });
+  check_sums(c, product(kScaled, left, transposed(right, kScaled.n), {}, 0));
+}
+
+TEST_CASE("the reference of scaled_mm scales by tensor, by row, and by block") {
+  check_scaled<0>(
+      1, 1, [](int, int) { return 0U; }, [](int, int) { return 0U; });
+  check_scaled<1>(
+      19, 150, [](int m, int) { return at(m, 1, 0); }, [](int n, int) { return at(n, 1, 0); });
+  check_scaled<2>(
+      2 * 19, 2 * 2, [](int m, int k) { return at(k / 128, 19, m); },
+      [](int n, int k) { return at(n / 128, 2, k / 128); });
 }
 
 TEST_CASE("the reference of vector_add is the sum") {

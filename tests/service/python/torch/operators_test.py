@@ -1,5 +1,6 @@
 """The operators of cubind.torch on the CPU: torch's own formulas, through the operators. Needs torch."""
 
+import itertools
 import math
 import unittest
 
@@ -197,6 +198,21 @@ class Formulas(unittest.TestCase):
                     for a, b in pairs:
                         torch.testing.assert_close(a, b, rtol=rtol, atol=10 * atol)
 
+    def test_products_of_groups_are_torchs_in_both_layouts(self):
+        offs = torch.tensor([3, 3, 9], dtype=torch.int32)
+        for dtype, turned in itertools.product((torch.float32, torch.bfloat16), (False, True)):
+            with self.subTest(dtype=dtype, turned=turned):
+                a, b = made(9, 16, dtype=dtype), made(3, 16, 8, dtype=dtype)
+                matrices = b.detach().mT.contiguous().requires_grad_() if turned else b
+                ours = torch.ops.cubind.grouped_mm(a, matrices, offs, turned)
+                expected = torch.cat([a[:3] @ b[0], a[3:] @ b[2]])
+                torch.testing.assert_close(ours, expected, rtol=FORWARD_RTOL[dtype], atol=1e-2)
+                slope = torch.randn_like(ours)
+                da, db = torch.autograd.grad(ours, (a, matrices), slope)
+                expected_da, expected_db = torch.autograd.grad(expected, (a, b), slope)
+                torch.testing.assert_close(da, expected_da, rtol=2e-2, atol=1e-2)
+                torch.testing.assert_close(db.mT if turned else db, expected_db, rtol=2e-2, atol=1e-2)
+
     def test_a_query_that_sees_no_key_gives_zeros(self):
         q, k, v = (t.detach() for t in attention_inputs(torch.float32, keys=3))
         o, lse = torch.ops.cubind.attention(
@@ -231,6 +247,10 @@ class Registrations(unittest.TestCase):
             ops.softmax: (x,),
             ops.softmax_backward: (y, plain.softmax(-1)),
             ops.matmul: (x, made(16, 8, dtype=torch.float32), None, False, False),
+            ops.grouped_mm: (
+                made(4, 16, dtype=torch.bfloat16), made(2, 16, 8, dtype=torch.bfloat16),
+                torch.tensor([1, 4], dtype=torch.int32), False,
+            ),
             ops.weighted_sum: (x, w),
             ops.weighted_sum_backward: (plain[:, 0], plain, w.detach()),
             ops.add_rms_norm: (x, made(4, 16, dtype=torch.float32), w, 1e-6),

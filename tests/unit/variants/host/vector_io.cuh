@@ -16,6 +16,7 @@
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __forceinline__ inline
 
 struct Index {
   unsigned int x, y, z;
