@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,7 @@ constexpr std::size_t kVariableBytes = 64 << 10;
 std::mutex mutex;
 std::vector<CopyRecord> copies;                // guarded; within device memory
 std::vector<LaunchRecord> launches;            // guarded
+std::map<DevicePtr, std::uint64_t> row_bytes;  // guarded; of the last tensor map of a buffer
 std::vector<SettingRecord> settings;           // guarded; of functions
 Result launch_result = Result::Success;        // guarded
 std::size_t parameter_count = 0;               // guarded
@@ -127,6 +129,12 @@ std::size_t fake_module_count() {
 
 /// Synchronizations of a context so far.
 std::size_t fake_synchronization_count() { return synchronizations; }
+
+/// From one row to the next in the last tensor map that was encoded of the buffer; 0: none was.
+std::uint64_t fake_row_bytes(DevicePtr buffer) {
+  const std::lock_guard lock(mutex);
+  return row_bytes[buffer];
+}
 
 /// 0 for an index out of range.
 int fake_launch(std::size_t index, LaunchRecord* to) {
@@ -278,9 +286,11 @@ Result cuPointerGetAttribute(void* value, PointerAttribute, DevicePtr pointer) {
 }
 // Its first 8 bytes are the address of the buffer.
 Result cuTensorMapEncodeTiled(TensorMap* map, int, unsigned, void* base, const std::uint64_t*,
-                              const std::uint64_t*, const std::uint32_t*, const std::uint32_t*, int, int, int,
-                              int) {
+                              const std::uint64_t* strides, const std::uint32_t*, const std::uint32_t*, int,
+                              int, int, int) {
+  const std::lock_guard lock(mutex);
   *map = {{reinterpret_cast<std::uintptr_t>(base)}};
+  row_bytes[map->opaque[0]] = strides[0];
   return Result::Success;
 }
 Result cuStreamIsCapturing(Stream stream, int* status) {

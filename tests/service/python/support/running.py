@@ -135,10 +135,15 @@ class FakeDriver:
         self._library = ctypes.CDLL("libcuda.so.1")
         self._library.fake_launch_count.restype = ctypes.c_size_t
         self._library.fake_module_count.restype = ctypes.c_size_t
+        self._library.fake_row_bytes.restype = ctypes.c_uint64
         self._library.fake_parameters(ctypes.c_size_t(parameters))
 
     def modules(self):
         return self._library.fake_module_count()
+
+    def row_bytes(self, buffer):
+        """Of the last tensor map of the buffer."""
+        return self._library.fake_row_bytes(ctypes.c_uint64(buffer))
 
     def copies(self):
         """As (to, from, bytes, stream)."""

@@ -48,7 +48,7 @@ def attend_twice(q, mask):
 class Launches(torch_launches.OnFakeDriver):
     def launches_of_both(self, q, k, v):
         q, k, v = q.detach(), k.detach(), v.detach()
-        (o, lse), (forward,) = self.launches_of(lambda: on_gpu("attention", q, k, v, True, 0, 0, 0, 0.1), 13)
+        (o, lse), (forward,) = self.launches_of(lambda: on_gpu("attention", q, k, v, True, 0, 0, 0, 0.1), 12)
         slope = torch.empty_like(o)  # as a projection's gradient gives it
         gradients, backward = self.launches_of(
             lambda: on_gpu("attention_backward", slope, q, k, v, o, lse, True, 0, 0, 0, 0.1), 8
@@ -59,8 +59,9 @@ class Launches(torch_launches.OnFakeDriver):
         o, slope, gradients, forward, backward = self.launches_of_both(q, k, v)
         given = [t.data_ptr() for t in (q, k, v)]
         self.assertEqual(list(forward[:4]), [*given, o.data_ptr()])
-        rows = [number % 2**32 for number in forward[10:13]]
-        self.assertEqual(rows, [0 if t.is_contiguous() else t.stride(2) for t in (q, k, v)])
+        rows = [self.driver.row_bytes(address) for address in given]
+        self.assertEqual(rows, [t.stride(2) * 2 for t in (q, k, v)])
+        self.assertEqual(forward[10] % 2**32, 0 if q.is_contiguous() else q.stride(2))
         self.assertEqual(list(backward[0][:2]), [o.data_ptr(), slope.data_ptr()])
         self.assertEqual(list(backward[1][:4]), [*given, slope.data_ptr()])
         self.assertEqual(list(backward[1][5:7]), [gradients[1].data_ptr(), gradients[2].data_ptr()])
@@ -90,13 +91,14 @@ class Launches(torch_launches.OnFakeDriver):
         q, k, v = (t.detach() for t in of_own_projections(6, 6))
         odd = torch.randn(B, S, 6 * D + 4, dtype=q.dtype)[..., : 6 * D].view(B, S, 6, D).transpose(1, 2)
         late = torch.randn(1 + q.numel(), dtype=q.dtype)[1:].view(B, S, 6, D).transpose(1, 2)
-        for other, row in ((odd, 0), (late, 6 * D), (q[:, :, 1:], 0)):
+        for other, row in ((odd, D), (late, 6 * D), (q[:, :, 1:], D)):
             k = v = other
             with self.subTest(str(other.stride())):
                 (o, _), (launch,) = self.launches_of(
-                    lambda k=k, v=v: on_gpu("attention", q, k, v, False, 0, 0, 0, 0.1), 13
+                    lambda k=k, v=v: on_gpu("attention", q, k, v, False, 0, 0, 0, 0.1), 12
                 )
-                self.assertEqual((launch.parameters[0], launch.parameters[11] % 2**32), (q.data_ptr(), row))
+                self.assertEqual(launch.parameters[0], q.data_ptr())
+                self.assertEqual(self.driver.row_bytes(launch.parameters[1]), row * 2)
                 self.assertNotEqual(launch.parameters[1], other.data_ptr())
                 self.assertTrue(o.transpose(1, 2).is_contiguous())
 

@@ -133,7 +133,7 @@ class OnFakeDriver(unittest.TestCase):
     def launches_of(self, call, parameters):
         """What `call` returns, and its launches, with the first `parameters` of each: no launch may have
         fewer."""
-        driver = running.FakeDriver(parameters)
-        before = len(driver.launches())
+        self.driver = running.FakeDriver(parameters)
+        before = len(self.driver.launches())
         result = call()
-        return result, driver.launches()[before:]
+        return result, self.driver.launches()[before:]
