@@ -54,7 +54,7 @@ import cubind
 cubind.connect(ADDRESS).kernel("rmsnorm_forward")(x=x, w=w, y=y, eps=EPS)
 """
 TRITON = f"""
-sys.path.append({str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton")!r})
+sys.path.append({str(pathlib.Path(__file__).parents[1] / "common")!r})
 import triton_kernel
 triton_kernel.rmsnorm(x, w, y, EPS)
 """

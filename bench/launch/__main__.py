@@ -23,7 +23,7 @@ import time
 
 import torch
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton"))
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import cubind
 import cubind.triton
 import operators
@@ -164,7 +164,7 @@ def distinct_sizes(client, kernel, bound):
 def first_launches():
     """Milliseconds from import to the first launch in fresh processes, two of each; of cubind also the parts:
     import, connect, kernel, first call."""
-    here = str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton")
+    here = str(pathlib.Path(__file__).parents[1] / "common")
     times = {}
     for name, code in FIRST_LAUNCH.items():
         say(f"first launch of {name}")

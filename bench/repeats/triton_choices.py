@@ -6,7 +6,7 @@ import statistics
 import sys
 import time
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton"))
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "kernels"))
 import torch
 import triton

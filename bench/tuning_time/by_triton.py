@@ -8,7 +8,7 @@ import time
 import torch
 from problem import EPS, D, N
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton"))
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import triton_kernel
 
 x = torch.randn(N, D, device="cuda").to(torch.bfloat16)

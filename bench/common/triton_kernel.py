@@ -1,9 +1,5 @@
-"""RMSNorm in Triton, autotuned for each N and D, in two forms.
-
-`rmsnorm` is the kernel that its users write: a program a row, in one pass with the next power of two as block
-or in a loop over blocks; 48 configurations. `rmsnorm_tiled` gives a program several rows, in one pass; 36
-configurations.
-"""
+"""RMSNorm in Triton as its users write it, autotuned for each N and D: a program a row, in one pass with the
+next power of two as block or in a loop over blocks; 48 configurations."""
 
 import torch
 import triton
@@ -25,23 +21,10 @@ def row_configurations():
     return one_pass + looped
 
 
-def tiled_configurations():
-    return [
-        triton.Config({"ROWS": rows, "HINT": hint}, num_warps=warps, num_stages=1)
-        for rows in (2, 4, 8)
-        for hint in ("", "evict_first")
-        for warps in (1, 2, 4, 8, 16, 32)
-    ]
-
-
 def launchable(configs, named, **_):
-    """Drops tiles beyond 64 elements per thread, which spill; keeps at least the last."""
+    """Drops rows beyond 64 elements per thread, which spill; keeps at least the last."""
     block = triton.next_power_of_2(named["D"])
-    kept = [
-        c
-        for c in configs
-        if c.kwargs.get("ROWS", 1) * block <= 2048 * c.num_warps or not c.kwargs.get("ONE_PASS", True)
-    ]
+    kept = [c for c in configs if block <= 2048 * c.num_warps or not c.kwargs["ONE_PASS"]]
     return kept or configs[-1:]
 
 
@@ -77,36 +60,6 @@ def row_kernel(
             tl.store(y + start + columns, result.to(y.dtype.element_ty), mask=mask)
 
 
-@triton.autotune(
-    configs=tiled_configurations(), key=["N", "D"], prune_configs_by={"early_config_prune": launchable}
-)
-@triton.jit
-def tiled_kernel(x, w, y, N, D, eps, POWER: tl.constexpr, ROWS: tl.constexpr, HINT: tl.constexpr):
-    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    columns = tl.arange(0, POWER)
-    offsets = rows[:, None] * D + columns[None, :]
-    mask = (rows[:, None] < N) & (columns[None, :] < D)
-    value = tl.load(x + offsets, mask=mask, other=0.0, eviction_policy=HINT).to(tl.float32)
-    weight = tl.load(w + columns, mask=columns < D, other=0.0).to(tl.float32)
-    scale = tl.rsqrt(tl.sum(value * value, axis=1) / D + eps)
-    result = value * scale[:, None] * weight[None, :]
-    tl.store(y + offsets, result.to(y.dtype.element_ty), mask=mask)
-
-
 def rmsnorm(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor, eps: float):
     N, D = x.shape
     row_kernel[(N,)](x, w, y, N, D, eps, POWER=triton.next_power_of_2(D))
-
-
-def rmsnorm_tiled(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor, eps: float):
-    N, D = x.shape
-
-    def grid(meta):
-        return (triton.cdiv(N, meta["ROWS"]),)
-
-    tiled_kernel[grid](x, w, y, N, D, eps, POWER=triton.next_power_of_2(D))
-
-
-def chosen():
-    """The configurations that the autotuner chose last."""
-    return {"triton": str(row_kernel.best_config), "triton_tiled": str(tiled_kernel.best_config)}
