@@ -110,6 +110,7 @@ std::vector<HostileSource> readers() {
        "#pragma include \"H\"\n#pragma GCC dependency \"H\"\n#pragma hdrstop(\"H\")\n"
        "#pragma nv_ptxas_options(\"--options-file H\")" +
            kernel},
+      {"a pragma operator", "_Pragma(\"include H\")" + kernel},
       {"a module", "import \"H\";" + kernel},
       {"a path put together by macros",
        "#define Q(x) #x\n#define P(x) Q(x)\n#define F H\n#include P(F)" + kernel},

@@ -2,7 +2,6 @@
 #include <fstream>
 
 #include "base/file.hpp"
-#include "base/text.hpp"
 #include "tests/nvrtc/compile_worker/any_toolchain.hpp"
 #include "tests/nvrtc/compile_worker/worker_process.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
@@ -50,43 +49,6 @@ TEST_CASE("an absolute include in plain sight is refused before NVRTC sees it") 
   }
 }
 
-TEST_CASE("an include that only macros assemble opens no file of the host") {
-  WorkerProcess worker(any_toolchain());
-  const HostFile file;
-  const std::string path = "\"" + file.path() + "\"";
-  for (const std::string& text :
-       {"#define H " + path + "\n#include H",
-        "#define S(x) #x\n#define T(x) S(x)\n#include T(" + file.path() + ")",
-        "#include \"../../../../../../.." + file.path() + "\"",
-        "const char a[] = {\n#define E " + path + "\n#embed E\n};", "#define H " + path + "\n#include_next H",
-        "import " + path + ";", "_Pragma(\"include " + file.path() + "\")"}) {
-    const v1::CompileReply reply = worker.compile(compile_request(text + kKernel, {"k"}));
-    INFO(text << "\n" << reply.log());
-    check_no_leak(reply);
-    CHECK_THAT(reply.log(), !Contains("refused") && !Contains("secret.h(1)"));
-  }
-}
-
-TEST_CASE("a source does not learn whether the host has a file") {
-  WorkerProcess worker(any_toolchain());
-  const HostFile file;
-  const auto answer = [&](const std::string& path) {
-    const std::string text =
-        "#define H \"" + path + "\"\n#if __has_include(H)\n#define A 1\n#else\n#define A 2\n#endif";
-    return worker.compile(compile_request(text + "\n__global__ void k(int* p) { *p = A; }", {"k"}));
-  };
-  const v1::CompileReply there = answer(file.path());
-  CHECK(there.outcome() == v1::CORRECT);
-  CHECK(there.cubin() == answer(file.path() + ".not").cubin());
-  CHECK(there.cubin() == answer("../../../../../.." + file.path()).cubin());
-  const auto log_of = [&](const std::string& path) {
-    const auto reply =
-        worker.compile(compile_request("#define H \"" + path + "\"\n#include H" + kKernel, {"k"}));
-    return replaced(reply.log(), path, "PATH");
-  };
-  CHECK(log_of(file.path()) == log_of(file.path() + ".not"));
-}
-
 TEST_CASE("a define that names a host file opens none") {
   WorkerProcess worker(any_toolchain());
   const HostFile file;
@@ -108,49 +70,6 @@ TEST_CASE("a header can include no host file either") {
   check_no_leak(worker.compile(request));
   header.set_content("#include \"" + file.path() + "\"\n");
   CHECK_THAT(worker.compile(request).log(), Contains("a.h:1: #include of the absolute path"));
-}
-
-TEST_CASE("__has_include does not tell whether a host file exists") {
-  WorkerProcess worker(any_toolchain());
-  const HostFile file;
-  const auto probe = [&](const std::string& path) {
-    const std::string text =
-        "#define D __has_include\n#define H \"" + path + "\"\n#if D(H)\n#error it_exists\n#endif";
-    return worker.compile(compile_request(text + kKernel, {"k"}));
-  };
-  CHECK(probe(file.path()).outcome() == v1::CORRECT);
-  CHECK(probe(file.path() + ".none").outcome() == v1::CORRECT);
-}
-
-TEST_CASE("the words for a host file that is there and for one that is not are the same") {
-  WorkerProcess worker(any_toolchain());
-  const HostFile file;
-  const auto log_of = [&](const std::string& path) {
-    std::string log =
-        worker.compile(compile_request("#define H \"" + path + "\"\n#include H" + kKernel, {"k"})).log();
-    for (auto at = log.find(path); at != std::string::npos; at = log.find(path)) {
-      log.replace(at, path.size(), "FILE");
-    }
-    return log;
-  };
-  const std::string none = file.path() + "";
-  for (const std::string& prefix :
-       {std::string(), std::string("cuda_fp16.h"), std::string("../../../../../../..")}) {
-    const std::string there = log_of(prefix + file.path());
-    CHECK_THAT(there, Contains("FILE"));
-    CHECK(there == log_of(prefix + file.path().substr(0, file.path().size() - 1) + "x"));
-    CHECK(there == log_of(prefix + file.path().substr(0, file.path().size() - 8)));
-  }
-}
-
-TEST_CASE("assembly that names a host file brings none into the cubin") {
-  WorkerProcess worker(any_toolchain());
-  const HostFile file;
-  for (const char* directive : {".include", ".incbin", ".file 1"}) {
-    const std::string text = "__global__ void k(int* p) { asm volatile(\"" + std::string(directive) +
-                             " \\\"" + file.path() + "\\\";\"); *p = 1; }";
-    check_no_leak(worker.compile(compile_request(text, {"k"})));
-  }
 }
 
 TEST_CASE("the worker holds no descriptor but its socket and the standard streams") {
