@@ -13,9 +13,6 @@ namespace grouped {
 namespace scaled {
 #include "variants/scaled_mm/reference.cu"
 }  // namespace scaled
-namespace rows_of_linear {
-#include "variants/layernorm/layernorm_forward_reference.cu"
-}  // namespace rows_of_linear
 }  // namespace device
 
 namespace cubind::test {
@@ -41,14 +38,8 @@ Values transposed(const Values& from, int rows) {
   return to;
 }
 
-double activated(double value, int activation) {
-  return activation == 1   ? 0.5 * value * std::erfc(-value / std::sqrt(2.0))
-         : activation == 2 ? value / (1 + std::exp(-value))
-                           : value;
-}
-
-/// activation(A * B + bias), row by row.
-Values product(Shape s, const Values& a, const Values& b, const Values& bias, int activation) {
+/// A * B + bias, row by row.
+Values product(Shape s, const Values& a, const Values& b, const Values& bias = {}) {
   Values c;
   for (int m = 0; m < s.m; ++m) {
     for (int n = 0; n < s.n; ++n) {
@@ -56,20 +47,20 @@ Values product(Shape s, const Values& a, const Values& b, const Values& bias, in
       for (int k = 0; k < s.k; ++k) {
         sum += a[at(m, s.k, k)] * b[at(k, s.n, n)];
       }
-      c.push_back(activated(sum, activation));
+      c.push_back(sum);
     }
   }
   return c;
 }
 
-template <int TRANSPOSE_A, int TRANSPOSE_B, int BIAS = 0, int ACTIVATION = 0>
+template <int TRANSPOSE_A, int TRANSPOSE_B, int BIAS = 0>
 Values reference(Shape s, const Values& a, const Values& b, const Values& bias = {}) {
   Values c(static_cast<std::size_t>(s.m) * static_cast<std::size_t>(s.n));
   for (int y = 0; 64 * y < s.m; ++y) {
     for_each_block_of(256, (s.n + 63) / 64, [&] {
       blockIdx.y = static_cast<unsigned int>(y);
-      device::matmul_reference<double, TRANSPOSE_A, TRANSPOSE_B, BIAS, ACTIVATION>(
-          a.data(), b.data(), bias.data(), c.data(), s.m, s.n, s.k);
+      device::matmul_reference<double, TRANSPOSE_A, TRANSPOSE_B, BIAS, 0>(a.data(), b.data(), bias.data(),
+                                                                          c.data(), s.m, s.n, s.k);
     });
   }
   return c;
@@ -77,8 +68,7 @@ Values reference(Shape s, const Values& a, const Values& b, const Values& bias =
 
 constexpr Shape kShape{3, 5, 70};  // more than two of the parts that are summed in float32
 struct Operands {
-  Values a = normal_values(3 * 70, 1), b = normal_values(70 * 5, 2), bias = normal_values(5, 3),
-         slope = normal_values(3 * 5, 4);
+  Values a = normal_values(3 * 70, 1), b = normal_values(70 * 5, 2), slope = normal_values(3 * 5, 4);
 };
 
 /// Float32 sums of terms that are rounded to float32.
@@ -94,7 +84,7 @@ void check_sums(const Values& found, const Values& expected) {
 TEST_CASE("the reference of matmul is the formula in every layout") {
   const Operands c;
   const Values a_t = transposed(c.a, kShape.m), b_t = transposed(c.b, kShape.k);
-  const Values expected = product(kShape, c.a, c.b, {}, 0);
+  const Values expected = product(kShape, c.a, c.b);
   check_sums(reference<0, 0>(kShape, c.a, c.b), expected);
   check_sums(reference<1, 0>(kShape, a_t, c.b), expected);
   check_sums(reference<0, 1>(kShape, c.a, b_t), expected);
@@ -104,23 +94,14 @@ TEST_CASE("the reference of matmul is the formula in every layout") {
 TEST_CASE("the reference of matmul is the formula in every tile of a larger product") {
   constexpr Shape kTiles{70, 129, 33};
   const Values a = normal_values(70 * 33, 1), b = normal_values(33 * 129, 2), bias = normal_values(129, 3);
-  check_sums(reference<0, 0, 1>(kTiles, a, b, bias), product(kTiles, a, b, bias, 0));
+  check_sums(reference<0, 0, 1>(kTiles, a, b, bias), product(kTiles, a, b, bias));
   check_sums(reference<1, 1, 1>(kTiles, transposed(a, 70), transposed(b, 33), bias),
-             product(kTiles, a, b, bias, 0));
-}
-
-TEST_CASE("the reference of matmul adds the bias before GELU and SiLU") {
-  const Operands c;
-  check_sums(reference<0, 0, 1, 0>(kShape, c.a, c.b, c.bias), product(kShape, c.a, c.b, c.bias, 0));
-  check_sums(reference<0, 0, 1, 1>(kShape, c.a, c.b, c.bias), product(kShape, c.a, c.b, c.bias, 1));
-  check_sums(reference<0, 0, 1, 2>(kShape, c.a, c.b, c.bias), product(kShape, c.a, c.b, c.bias, 2));
+             product(kTiles, a, b, bias));
 }
 
 TEST_CASE("the gradients of a product are products of other layouts") {
   const Operands c;
-  const auto loss = [&](const Values& a, const Values& b) {
-    return dot(product(kShape, a, b, {}, 0), c.slope);
-  };
+  const auto loss = [&](const Values& a, const Values& b) { return dot(product(kShape, a, b), c.slope); };
   const Values da = numerical_gradient([&](const Values& a) { return loss(a, c.b); }, c.a);
   const Values db = numerical_gradient([&](const Values& b) { return loss(c.a, b); }, c.b);
   check_sums(reference<0, 1>({kShape.m, kShape.k, kShape.n}, c.slope, c.b), da);
@@ -138,7 +119,7 @@ TEST_CASE("the reference of grouped_mm is the product of each group's rows, and 
     b_turned.insert(b_turned.end(), matrix_turned.begin(), matrix_turned.end());
     const int begin = group == 0 ? 0 : ends.at(static_cast<std::size_t>(group - 1)), end = ends.at(group);
     const Values rows(a.begin() + begin * kK, a.begin() + end * kK);
-    const Values c = product({end - begin, kN, kK}, rows, matrix, {}, 0);
+    const Values c = product({end - begin, kN, kK}, rows, matrix);
     expected.insert(expected.end(), c.begin(), c.end());
     for_each_block_of(256, 2, [&] {
       blockIdx.y = 0;
@@ -217,7 +198,7 @@ void check_scaled(int scales_of_a, int scales_of_b, auto scale_of_a, auto scale_
     device::scaled::scaled_mm_reference<double, SCALES>(
         a.bits.data(), b.bits.data(), of_a.data(), of_b.data(), c.data(), kScaled.m, kScaled.n, kScaled.k);
   });
-  check_sums(c, product(kScaled, left, transposed(right, kScaled.n), {}, 0));
+  check_sums(c, product(kScaled, left, transposed(right, kScaled.n)));
 }
 
 TEST_CASE("the reference of scaled_mm scales by tensor, by row, and by block") {
@@ -242,30 +223,6 @@ TEST_CASE("the reference of vector_add is the sum") {
     expected.push_back(c.a[i] + c.b[i]);
   }
   check_close(sum, expected);
-}
-
-TEST_CASE("the references of layernorm_linear one after the other are the product of the normalized rows") {
-  const Operands c;
-  const Values gamma = normal_values(70, 5), beta = normal_values(70, 6);
-  Values normalized(c.a.size()), rows;
-  std::vector<float> mean(3), rstd(3);
-  for_each_block(3, [&] {
-    device::rows_of_linear::layernorm_forward_reference(
-        c.a.data(), gamma.data(), beta.data(), normalized.data(), mean.data(), rstd.data(), 3LL, 70LL, 1e-3f);
-  });
-  for (std::size_t m = 0; m < 3; ++m) {
-    double sum = 0, squares = 0;
-    for (std::size_t k = 0; k < 70; ++k) {
-      sum += c.a[m * 70 + k] / 70;
-    }
-    for (std::size_t k = 0; k < 70; ++k) {
-      squares += (c.a[m * 70 + k] - sum) * (c.a[m * 70 + k] - sum) / 70;
-    }
-    for (std::size_t k = 0; k < 70; ++k) {
-      rows.push_back((c.a[m * 70 + k] - sum) / std::sqrt(squares + 1e-3) * gamma[k] + beta[k]);
-    }
-  }
-  check_sums(reference<0, 0, 1, 1>(kShape, normalized, c.b, c.bias), product(kShape, rows, c.b, c.bias, 1));
 }
 
 }  // namespace cubind::test
