@@ -2,15 +2,10 @@
 //
 // A norm over the whole output hides a wholly wrong row: at 65536 rows it is 0.4 % of the norm. So every
 // element must satisfy |out - ref| <= atol + rtol * |ref|, and NaN or Inf is allowed only where the reference
-// has the same value. tuner/worker compares on the device by the same rules; this code is the definition and
-// what CI tests.
+// has the same value. tuner/worker compares on the device, tests/support/host_verification on the host.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
-
-#include "plan/dtype.hpp"
 
 namespace cubind::verify {
 
@@ -38,10 +33,5 @@ struct Comparison {
 
 /// |out - ref| / (atol + rtol |ref|) of one element; 0 for two NaN or two equal infinities.
 double excess(double out, double ref, Bounds bounds);
-
-/// Both buffers hold the same number of whole elements, else Error(Internal). Integers are compared without
-/// rounding.
-Comparison compare(DType out_type, std::span<const std::byte> out, DType ref_type,
-                   std::span<const std::byte> ref, Bounds bounds);
 
 }  // namespace cubind::verify

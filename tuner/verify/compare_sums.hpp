@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "plan/dtype.hpp"
 #include "tuner/verify/compare.hpp"
 
 namespace cubind::verify {

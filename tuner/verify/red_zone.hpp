@@ -8,8 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
 
 namespace cubind::verify {
@@ -26,19 +24,11 @@ struct Zone {
   ZoneSide side = ZoneSide::Back;
 };
 
-/// The byte at `offset` from the zone's first byte (the back zone's is the first one after the buffer).
-std::byte red_zone_byte(Zone zone, std::uint64_t offset);
-
-void paint_red_zone(std::span<std::byte> bytes, Zone zone);
-
 struct ZoneDamage {
   std::uint64_t first_offset = 0;  // offset of the first changed byte from the zone's first byte
   std::uint64_t bytes = 0;         // the number of changed bytes
   bool operator==(const ZoneDamage&) const = default;
 };
-
-/// Absent if the zone is as painted.
-std::optional<ZoneDamage> check_red_zone(std::span<const std::byte> bytes, Zone zone);
 
 /// "y: 2 bytes were written behind the buffer, the first one 0 bytes past its end".
 std::string describe(const ZoneDamage& damage, Zone zone, const std::string& buffer_name);

@@ -15,7 +15,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/unique_fd.hpp"
-#include "tuner/verify/element.hpp"
+#include "launch/pack.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -141,10 +141,14 @@ std::vector<std::byte> fill_on_host(const v1::FillSpec& fill, DType type, std::u
     return bytes;
   }
   const std::uint64_t total = whole_parameter(fill, "the total", 0x1p53);
+  if (!holds_value(type, static_cast<std::int64_t>(total))) {
+    refuse_fill(fill, "the total " + std::to_string(total) + " does not fit " + std::string(to_string(type)));
+  }
   const auto sigma = fill.parameters_size() > 1 ? std::optional(fill.parameters(1)) : std::nullopt;
   const std::vector<std::uint64_t> offsets = make_offsets(elements, total, seed, sigma);
   for (std::uint64_t i = 0; i < elements; ++i) {
-    verify::store_element(type, bytes, i, static_cast<double>(offsets[i]));
+    const ParameterBytes element = pack_number(type, static_cast<std::int64_t>(offsets[i]));
+    std::memcpy(bytes.data() + i * size_of(type), element.data(), size_of(type));
   }
   return bytes;
 }

@@ -5,9 +5,7 @@
 #include "base/random.hpp"
 #include "tests/gpu/device_worker/device_worker_process.hpp"
 #include "tests/gpu/device_worker/requests.hpp"
-#include "tuner/verify/compare.hpp"
-#include "tuner/verify/element.hpp"
-#include "tuner/verify/red_zone.hpp"
+#include "tests/support/host_verification.hpp"
 
 namespace cubind::test {
 namespace {

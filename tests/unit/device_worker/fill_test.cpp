@@ -76,6 +76,7 @@ TEST_CASE("a fill that makes no sense is refused by name") {
   CHECK_THROWS_WITH(plan_fill(fill("choice"), 0), Contains("the count"));
   CHECK_THROWS_WITH(plan_fill(fill("choice", {2.5}), 0), Contains("whole number"));
   CHECK_THROWS_WITH(fill_on_host(fill("offsets"), DType::I32, 4, 0), Contains("the total"));
+  CHECK_THROWS_WITH(fill_on_host(fill("offsets", {4096}), DType::I8, 4, 0), Contains("4096 does not fit i8"));
 }
 
 TEST_CASE("a file must have the bytes of its buffer") {

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "plan/dtype.hpp"
-#include "tuner/verify/red_zone.hpp"
+#include "tests/support/host_verification.hpp"
 
 namespace cubind::test {
 namespace {

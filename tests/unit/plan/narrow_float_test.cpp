@@ -1,6 +1,7 @@
 #include "plan/narrow_float.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <limits>
 
 namespace cubind {
@@ -14,6 +15,15 @@ TEST_CASE("numbers that a narrow type holds keep their bits") {
   CHECK(encode_narrow(DType::E4m3, 448.0) == 0x7e);
   CHECK(encode_narrow(DType::E5m2, 57344.0) == 0x7b);
   CHECK(encode_narrow(DType::F16, -0.0) == 0x8000);
+}
+
+TEST_CASE("every narrow bit pattern survives being read and written") {
+  const DType type = GENERATE(DType::F16, DType::Bf16, DType::E4m3, DType::E5m2);
+  const unsigned patterns = size_of(type) == 2 ? 65536 : 256;
+  for (unsigned bits = 0; bits < patterns; ++bits) {
+    const double value = decode_narrow(type, static_cast<std::uint16_t>(bits));
+    REQUIRE((std::isnan(value) || encode_narrow(type, value) == bits));
+  }
 }
 
 TEST_CASE("halves round to even also when they carry into the exponent") {

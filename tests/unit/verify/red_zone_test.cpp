@@ -1,11 +1,9 @@
-#include "tuner/verify/red_zone.hpp"
+#include "tests/support/host_verification.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <vector>
-
-#include "tuner/verify/element.hpp"
 
 namespace cubind::verify {
 namespace {
