@@ -194,6 +194,8 @@ struct JudgeOptions {
   std::string name_space;
   std::uint32_t rounds = 0;
   bool keep = false;
+  bool deterministic = false;
+  std::string html;    // empty: no page
   std::string out;     // empty: the verdict is not written
   std::string key;     // secret, with `out`
   std::string verify;  // a verdict file, instead of judging

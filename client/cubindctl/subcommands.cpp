@@ -411,6 +411,9 @@ class Builder {
     option(command, "--rounds", options->rounds, "N", "paired rounds for each problem; default: 30")
         ->check(CLI::Range(10u, 2000u).description(""));
     command->add_flag("--keep", options->keep, "keep the source and its trials in the daemon");
+    command->add_flag("--deterministic", options->deterministic,
+                      "the source claims the same bits for the same inputs: others are unreproducible");
+    option(command, "--html", options->html, kFile, "write the verdict as a page");
     auto* out = option(command, "--out", options->out, kFile, "write the verdict");
     option(command, "--key", options->key, kFile,
            "secret key that `minisign -G -W` made: sign what --out writes")

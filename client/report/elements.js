@@ -60,14 +60,6 @@ function command(text) {
   return html('div', {class: 'tools'}, html('code', {}, text), navigator.clipboard ? copy : null);
 }
 
-// The places of a record or job: what the report's title does not say already.
-function subject(one) {
-  const terms = report.kernel ? [joined(one.problem)] : [one.kernel, joined(one.problem)];
-  if (report.devices.length > 1) terms.push(one.device);
-  if (one.numerics !== 'tolerance') terms.push(one.numerics);
-  if (one.namespace) terms.push(`namespace ${one.namespace}`);
-  if (report.policies.length > 1) terms.push(one.policy);
-  return terms.join(' · ');
+function section(id, question, ...content) {
+  return html('section', {id}, html('h2', {}, question), content);
 }
-
-report.policies = [...new Set(report.records.concat(report.tunings).map((one) => one.policy))];

@@ -1,5 +1,17 @@
 // The page: its questions in their order.
 
+// The places of a record or job: what the report's title does not say already.
+function subject(one) {
+  const terms = report.kernel ? [joined(one.problem)] : [one.kernel, joined(one.problem)];
+  if (report.devices.length > 1) terms.push(one.device);
+  if (one.numerics !== 'tolerance') terms.push(one.numerics);
+  if (one.namespace) terms.push(`namespace ${one.namespace}`);
+  if (report.policies.length > 1) terms.push(one.policy);
+  return terms.join(' · ');
+}
+
+report.policies = [...new Set(report.records.concat(report.tunings).map((one) => one.policy))];
+
 // A gain with its interval. Over a library it is the latest comparison's.
 const overDefault = (record) => ({gain: record.gain_over_default, low: record.gain_low, high: record.gain_high});
 const overLibrary = (record) => {
@@ -8,10 +20,6 @@ const overLibrary = (record) => {
 };
 
 const isTie = ({gain, low, high}) => low <= 1 && high >= 1 || Math.abs(gain - 1) <= 0.001;
-
-function section(id, question, ...content) {
-  return html('section', {id}, html('h2', {}, question), content);
-}
 
 function heading() {
   const device = report.devices.map((one) => one.label).join(', ');

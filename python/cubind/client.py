@@ -273,6 +273,7 @@ class Client(Commands):
         device: str | None = None,
         namespace: str = "",
         rounds: int = 0,
+        deterministic: bool = False,
         timeout: float | None = None,
     ) -> dict[str, Any]:
         """Verifies and times an untrusted CUDA source against a kernel of the daemon, whose
@@ -283,9 +284,11 @@ class Client(Commands):
         grid, block, shared_bytes: how the source is launched, as expressions; empty: like the baseline.
         device: label of the device class; None: the only class that agents offer. namespace: the job's.
         rounds: paired rounds for each problem; 0: 30. timeout: seconds; None: until there is a verdict.
+        deterministic: the source claims the same bits for the same inputs.
 
-        Returns the verdict (docs/judge.md): outcome ("correct", "refused", "suspect", "wrong"), problems, and
-        if it is correct gain, the baseline's time over the source's, with gain_low and gain_high.
+        Returns the verdict (docs/judge.md): outcome ("correct", "refused", "suspect", "unreproducible",
+        "wrong"), problems, and if it is correct gain, the baseline's time over the source's, with gain_low
+        and gain_high.
         """
         messages = _wire.messages()
         request = messages.EvaluateRequest(
@@ -295,6 +298,7 @@ class Client(Commands):
             shared_bytes=shared_bytes,
             namespace=namespace,
             rounds=rounds,
+            deterministic=deterministic,
         )
         for path, text in {"source.cu": source, **(headers or {})}.items():
             request.files.add(path=path, content=text.encode())

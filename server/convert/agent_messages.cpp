@@ -229,6 +229,7 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
     to_wire(configuration, *to.add_listed());
   }
   to.set_rounds(lease.job.fact.rounds());
+  to.set_untrusted(lease.job.fact.untrusted());
   to.set_architecture(lease.job.fact.architecture());
   to.set_driver_cuda(lease.job.fact.driver_cuda());
   to.set_only_when_idle(lease.only_when_idle);

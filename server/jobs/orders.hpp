@@ -35,6 +35,7 @@ struct TuneOrder {
   /// uses the GPU.
   std::vector<Configuration> listed = {};
   std::uint32_t rounds = 0;   // with `listed`: as in JobRow
+  bool untrusted = false;     // as in a LeaseGrant
   bool from_scratch = false;  // as in JobRow; such a job has a separate key
   bool awaited = false;       // a caller waits for the job; see Scheduler::await
   std::string caller = {};    // the caller whose limits a new job counts against; empty: the daemon

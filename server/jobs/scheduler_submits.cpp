@@ -33,6 +33,7 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
       row.fact.set_from_scratch(order.from_scratch);
       row.key = tuning_key(row);
       row.fact.set_rounds(order.rounds);
+      row.fact.set_untrusted(order.untrusted);
       row.fact.set_retune(retune || order.from_scratch || power_limit_has_changed(order.question));
       row.fact.set_for_bucket(order.for_bucket);
       row.listed = order.listed;

@@ -143,7 +143,8 @@ void EvaluateCall::define(const KernelSpec& task, const v1::Problem& problem, co
   question.mutable_device()->set_label(device.label);
   *question.mutable_policy() = request_.policy();
   question.set_namespace_(request_.namespace_());
-  problems_.push_back({context_.questions.read(question).front(), *std::move(baseline), {}});
+  problems_.push_back(
+      {context_.questions.read(question).front(), *std::move(baseline), request_.deterministic(), {}});
 }
 
 void EvaluateCall::submit() {
@@ -155,6 +156,7 @@ void EvaluateCall::submit() {
                         .device = one.question.device,
                         .listed = {judged_configuration(one.baseline, false)},
                         .rounds = rounds_of(request_),
+                        .untrusted = true,
                         .from_scratch = true,
                         .awaited = true,
                         .caller = open_->name()});

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/error.hpp"
 #include "plan/answer_wire.hpp"
@@ -19,7 +20,8 @@ namespace {
 
 constexpr double kConfidence = 0.95;
 // The mildest first: the worst of its problems' is a verdict's.
-constexpr std::array kOutcomes = {"correct", "refused", "suspect", "wrong"};
+constexpr std::array kOutcomes = {"correct", "refused", "suspect", "unreproducible", "wrong"};
+constexpr double kLikeInputs = 1.15;  // how far apart the speeds on two sets of inputs may be
 
 struct Gain {
   double ratio = 1, low = 1, high = 1;
@@ -51,12 +53,21 @@ std::optional<Judged> find(StoreReader& store, const JudgedProblem& problem, boo
   return std::nullopt;
 }
 
-const char* outcome_of(const TrialRow& trial) {
-  switch (trial.outcome) {
+// The first two launches find what is always wrong.
+bool is_sometimes_right(const Judged& judged) {
+  return std::ranges::any_of(judged.verifications, [](const VerificationRow& row) {
+    return row.verification().outcome() == v1::WRONG_RESULT && row.verification().launches() > 2;
+  });
+}
+
+const char* outcome_of(const Judged& judged) {
+  switch (judged.trial.outcome) {
     case Outcome::Correct:
       return "correct";
     case Outcome::WrongResult:
-      return trial.header().detail().starts_with(measure::kTimeRefused) ? "suspect" : "wrong";
+      return judged.trial.header().detail().starts_with(measure::kTimeRefused) ? "suspect"
+             : is_sometimes_right(judged)                                      ? "unreproducible"
+                                                                               : "wrong";
     case Outcome::Runtime:
     case Outcome::Timeout:
       return "wrong";
@@ -76,12 +87,19 @@ std::map<std::uint32_t, double> times_of(const Judged& judged) {
   return times;
 }
 
+enum class Rounds : std::uint8_t { All, SameInputs, ChangedInputs };
+
+/// Every second round has inputs of its own (see LeaseGrant).
+bool is_among(std::uint32_t round, Rounds rounds) {
+  return rounds == Rounds::All || (round % 2 == 1) == (rounds == Rounds::ChangedInputs);
+}
+
 /// From the rounds in which both were timed; absent: there is none.
-std::optional<Gain> gain_of(const Judged& source, const Judged& baseline) {
+std::optional<Gain> gain_of(const Judged& source, const Judged& baseline, Rounds rounds = Rounds::All) {
   const std::map<std::uint32_t, double> own = times_of(source), theirs = times_of(baseline);
   std::vector<double> a, b;
   for (const auto& [round, time] : theirs) {
-    if (const auto found = own.find(round); found != own.end()) {
+    if (const auto found = own.find(round); found != own.end() && is_among(round, rounds)) {
       a.push_back(time);
       b.push_back(found->second);
     }
@@ -123,6 +141,17 @@ OrderedJson to_json(const Judged& judged) {
   return json;
 }
 
+const EntryResources* code_of(const std::string& entry, const ArtifactRow& artifact) {
+  const auto named = std::ranges::find(artifact.entries, entry) - artifact.entries.begin();
+  for (const EntryResources& one : artifact.resources) {
+    if (static_cast<std::size_t>(named) < artifact.entry_symbols.size() &&
+        one.entry_symbol() == artifact.entry_symbols[static_cast<std::size_t>(named)]) {
+      return &one;
+    }
+  }
+  return nullptr;
+}
+
 OrderedJson to_json(const std::vector<SourceFile>& files) {
   OrderedJson json = OrderedJson::array();
   for (const SourceFile& file : files) {
@@ -145,6 +174,73 @@ OrderedJson refusal_of(const JudgedProblem& problem) {
           {"detail", "its launch is not valid for this problem: check grid, block and shared bytes"}};
 }
 
+/// The inputs that no launch of the trial reads, as far as its code tells.
+std::set<std::string> unread_inputs(StoreReader& store, const JudgedProblem& problem, const Judged& judged) {
+  std::set<std::string> inputs, loaded;
+  const auto artifact = store.artifact_by_cubin(judged.trial.cubin);
+  const PlanTemplate plan =
+      problem.question.spec->plan_template(problem.question.key.problem, judged.trial.configuration);
+  for (const LaunchTemplate& launch : plan.launches) {
+    const EntryResources* code = artifact ? code_of(launch.entry, *artifact) : nullptr;
+    std::uint32_t number = 0;
+    for (const ParameterTemplate& parameter : launch.parameters) {
+      if (parameter.source == ParameterSource::Symbol) {
+        continue;
+      }
+      const bool may_load = !code || !code->loads_known() || std::ranges::count(code->loaded(), number) > 0;
+      number += 1;
+      if (parameter.role == Role::In) {
+        (may_load ? loaded : inputs).insert(parameter.name);
+      }
+    }
+  }
+  std::erase_if(inputs, [&](const std::string& input) { return loaded.contains(input); });
+  return inputs;
+}
+
+/// The first input that the baseline reads and the source does not; empty: none.
+std::string ignored_input(StoreReader& store, const JudgedProblem& problem, const Judged& source,
+                          const Judged& baseline) {
+  const std::set<std::string> of_baseline = unread_inputs(store, problem, baseline);
+  for (const std::string& input : unread_inputs(store, problem, source)) {
+    if (!of_baseline.contains(input)) {
+      return input;
+    }
+  }
+  return {};
+}
+
+/// Looks further at a source that was right, whose gains on both sets of inputs are in `json`.
+void doubt(StoreReader& store, const JudgedProblem& problem, const Judged& source, const Judged& baseline,
+           OrderedJson& json) {
+  const auto is_stable = [](const VerificationRow& row) { return row.verification().same_bits(); };
+  const auto conclude = [&](const char* outcome, const std::string& detail) {
+    json["outcome"] = outcome;
+    json["detail"] = detail;
+  };
+  if (source.trial.header().fault_count() > 0) {
+    return conclude("unreproducible", "a launch failed, another one in a new process did not");
+  }
+  if (problem.is_deterministic && !std::ranges::all_of(source.verifications, is_stable)) {
+    return conclude("unreproducible", "launches on the same inputs gave other bits");
+  }
+  if (const std::string input = ignored_input(store, problem, source, baseline); !input.empty()) {
+    return conclude("suspect", "its code never reads the input " + input + ", which the baseline's does");
+  }
+  const auto same = gain_of(source, baseline, Rounds::SameInputs);
+  const auto changed = gain_of(source, baseline, Rounds::ChangedInputs);
+  if (!same || !changed) {
+    return;
+  }
+  json["gain_same_inputs"] = same->ratio;
+  json["gain_changed_inputs"] = changed->ratio;
+  if (std::max(same->ratio, changed->ratio) > kLikeInputs * std::min(same->ratio, changed->ratio)) {
+    conclude("suspect",
+             "it is faster on inputs that it has seen than on others of the same distribution, "
+             "compared with the baseline at the same clocks");
+  }
+}
+
 OrderedJson judge(StoreReader& store, const JudgedProblem& problem, std::optional<Gain>& gain) {
   const auto baseline = find(store, problem, true);
   const auto source = find(store, problem, false);
@@ -158,14 +254,16 @@ OrderedJson judge(StoreReader& store, const JudgedProblem& problem, std::optiona
                 problem.question.key.kernel + " at " + to_string(problem.question.key.problem),
                 "the baseline fails" + (baseline ? ": " + baseline->trial.header().detail() : ""));
   }
-  const char* outcome = outcome_of(source->trial);
-  json["outcome"] = outcome;
+  json["outcome"] = outcome_of(*source);
   if (!source->trial.header().detail().empty()) {
     json["detail"] = source->trial.header().detail();
   }
   gain = source->trial.outcome == Outcome::Correct ? gain_of(*source, *baseline) : std::nullopt;
   if (gain) {
     add(json, *gain);
+  }
+  if (source->trial.outcome == Outcome::Correct) {
+    doubt(store, problem, *source, *baseline, json);
   }
   json["seeds_of"] = problem.ended.job.id;
   json["source"] = to_json(*source);

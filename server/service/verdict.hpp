@@ -14,7 +14,8 @@ namespace cubind {
 /// A problem of a task: its job, which has ended, and what it has stored.
 struct JudgedProblem {
   Question question;
-  Configuration baseline;  // without kBaselineTunable
+  Configuration baseline;         // without kBaselineTunable
+  bool is_deterministic = false;  // as the source claims to be
   JobEvent ended;
 };
 

@@ -351,9 +351,14 @@ void ProgramCompiler::describe_entries(const v1::CompileRequest& request, const 
     resources.set_spill_load_bytes(kernel->second.spill_load_bytes);
     resources.set_tensor_cores(of_ptx->second.has_tensor_cores);
     v1::EntryWrites& writes = *reply.add_writes();
-    writes.set_known(of_ptx->second.written.has_value());
-    for (const std::uint32_t parameter : of_ptx->second.written.value_or(std::set<std::uint32_t>())) {
+    const ParameterUses& uses = of_ptx->second.uses;
+    writes.set_known(uses.written.has_value());
+    for (const std::uint32_t parameter : uses.written.value_or(std::set<std::uint32_t>())) {
       writes.add_parameters(parameter);
+    }
+    resources.set_loads_known(uses.loaded.has_value());
+    for (const std::uint32_t parameter : uses.loaded.value_or(std::set<std::uint32_t>())) {
+      resources.add_loaded(parameter);
     }
   }
   refuse_unmeasurable(request, ptx, set, reply);

@@ -8,7 +8,7 @@
 
 #include "base/identifier.hpp"
 #include "base/text.hpp"
-#include "tuner/worker/written_parameters.hpp"
+#include "tuner/worker/parameter_uses.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -203,7 +203,7 @@ class Reader {
 
   PtxKernel reached(View entry) const {
     PtxKernel kernel;
-    kernel.written = written_parameters(entry, nodes_.at(entry).body);
+    kernel.uses = parameter_uses(entry, nodes_.at(entry).body);
     std::vector<View> open{entry};
     std::unordered_set<View> seen{entry};
     while (!open.empty()) {

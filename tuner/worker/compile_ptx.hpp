@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tuner/worker/parameter_uses.hpp"
 
 namespace cubind::worker {
 
@@ -26,7 +26,7 @@ struct PtxKernel {
   bool has_tensor_cores = false;
   std::string texture_instruction;     // the first of a texture or surface; empty: none
   std::vector<std::string> variables;  // symbols of those that it reads or takes the address of, sorted
-  std::optional<std::set<std::uint32_t>> written = {};  // written_parameters()
+  ParameterUses uses = {};
 };
 
 struct PtxModule {

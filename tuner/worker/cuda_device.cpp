@@ -268,7 +268,8 @@ std::vector<v1::MeasuredItem> CudaDevice::measure_all(const v1::MeasureTrials& r
   ProblemSetup& problem = setup(request.setup());
   std::vector<TimedWork> works;
   for (const v1::MeasureTrials::Item& item : request.items()) {
-    works.push_back(timed_work(session(), problem, trial(item.trial()), item.plan()));
+    works.push_back(
+        timed_work(session(), problem, trial(item.trial()), item.plan(), request.input_seed() != 0));
   }
   if (request.warm_up()) {
     warm_up_with(session(), works.front(), settings_);
@@ -311,7 +312,7 @@ v1::DeviceReply CudaDevice::measure(const v1::MeasureTrials& request) {
 v1::DeviceReply CudaDevice::measured(const v1::MeasureTrials& request,
                                      const v1::MeasureTrials::Item*& culprit) {
   ProblemSetup& problem = setup(request.setup());
-  problem.prepare_timing();
+  problem.prepare_timing(request.input_seed());
   for (const v1::MeasureTrials::Item& item : request.items()) {
     culprit = &item;
     if (const auto damage = run_first(request, item)) {
@@ -323,6 +324,13 @@ v1::DeviceReply CudaDevice::measured(const v1::MeasureTrials& request,
   }
   culprit = request.items_size() == 1 ? culprit : nullptr;
   std::vector<v1::MeasuredItem> items = measure_all(request);
+  if (request.input_seed() != 0) {
+    if (std::string fault = fault_of_last_sample(session(), problem); !fault.empty()) {
+      problem.distrust();
+      items.back().set_outcome(v1::WRONG_RESULT);
+      items.back().set_detail(std::move(fault));
+    }
+  }
   v1::DeviceReply done = reply();
   for (v1::MeasuredItem& item : items) {
     *done.add_measured() = std::move(item);

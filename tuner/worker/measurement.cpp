@@ -6,11 +6,12 @@
 #include "plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
 #include "tuner/worker/sample_block.hpp"
+#include "tuner/worker/verification.hpp"
 
 namespace cubind::worker {
 
 TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
-                     const v1::LaunchPlan& plan) {
+                     const v1::LaunchPlan& plan, bool poisoned) {
   const Policy policy = policy_from_wire(setup.request().policy(), "policy");
   const auto launches = std::make_shared<const LaunchPlan>(plan_from_wire(plan, "measure.plan"));
   auto bound = std::make_shared<std::optional<BoundPlan>>(setup.bind(module, *launches));
@@ -21,7 +22,9 @@ TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedModul
       bound->emplace(setup.bind(module, *launches));
     };
   }
-  if (setup.needs_restore()) {
+  if (poisoned) {
+    steps.restore = [&setup] { setup.poison_timed(); };
+  } else if (setup.needs_restore()) {
     steps.restore = [&setup] { setup.restore(); };
   }
   if (!policy.warm_l2) {
@@ -35,6 +38,18 @@ TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedModul
   steps.kernels = (*bound)->launches() + setup.timed_clears(**bound);
   steps.as_graph = policy.graph_launch;
   return timed_work(std::move(steps));
+}
+
+std::string fault_of_last_sample(GpuSession& session, ProblemSetup& setup) {
+  if (session.timer().name() != "cupti" || setup.request().policy().graph_launch()) {
+    return {};
+  }
+  for (const OutputComparison& output : setup.compare_timed()) {
+    if (!output.result.passed()) {
+      return "right when it was verified, wrong when it was timed: " + explain(output);
+    }
+  }
+  return {};
 }
 
 void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSettings& settings) {

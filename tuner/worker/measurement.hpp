@@ -13,10 +13,14 @@ namespace cubind::worker {
 
 /// The work of one sample under the setup's policy; after prepare_timing(). Each is at the setup's next
 /// slot: at one and the same, what the last sample left in the caches of addresses makes short kernels up to
-/// a fifth faster. All arguments must outlive the work. Throws Error(InvalidArgument) for a flush method
-/// that does not exist and for a plan without launches.
+/// a fifth faster. `poisoned`: outputs are poisoned before each sample. All arguments must outlive the work.
+/// Throws Error(InvalidArgument) for a flush method that does not exist and for a plan without launches.
 TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
-                     const v1::LaunchPlan& plan);
+                     const v1::LaunchPlan& plan, bool poisoned);
+
+/// What the last sample of poisoned work computed wrongly; empty: nothing, or the timer left none of its
+/// results, as graphs do.
+std::string fault_of_last_sample(GpuSession& session, ProblemSetup& setup);
 
 /// Runs the work until the SM clock is steady, if it is not so from an earlier job.
 void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSettings& settings);

@@ -113,7 +113,7 @@ void ProblemSetup::prepare_verification(std::uint64_t input_seed) {
 }
 
 void ProblemSetup::prepare_verification_in_place(std::uint64_t input_seed, bool whole) {
-  make_inputs({{input_seed, !whole}, Placement::Aligned});
+  make_inputs({{input_seed, whole ? Change::All : Change::Part}, Placement::Aligned});
   if (request_.reference() != "expected") {
     repeat_reference(verify::kFirstPoison);
   }
@@ -132,12 +132,18 @@ void ProblemSetup::repeat_reference(std::byte poison) {
   }
 }
 
-void ProblemSetup::prepare_timing() {
+void ProblemSetup::prepare_timing(std::uint64_t input_seed) {
   part_inputs();
-  make_inputs({{}, Placement::Aligned});
+  make_inputs({{input_seed, input_seed == 0 ? Change::All : Change::Independent}, Placement::Aligned});
   make_slots();
-  if (!slots_are_filled_) {
-    fill_slots();
+  if (slots_of_ != inputs_of_->set) {
+    for (std::uint32_t slot = 1; slot < slots_; ++slot) {
+      fill_slot(slot);
+    }
+    slots_of_ = inputs_of_->set;
+  }
+  for (Buffer& buffer : buffers_) {
+    buffer.variant.move(Placement::Aligned);
   }
 }
 
@@ -208,21 +214,18 @@ void ProblemSetup::make_slots() {
   }
 }
 
-void ProblemSetup::fill_slots() {
-  for (std::uint32_t slot = 1; slot < slots_; ++slot) {
-    for (Buffer& buffer : buffers_) {
-      buffer.variant.move(Placement::Aligned);
-      const cuda::DevicePtr first = buffer.variant.address();
-      buffer.variant.move(Placement::Aligned, slot);
-      if (has_inputs(buffer.variant.role())) {
-        context_.copy(buffer.variant.address(), first, buffer.variant.bytes());
-      }
-    }
-  }
+void ProblemSetup::fill_slot(std::uint32_t slot) {
+  const InputSet& set = inputs_of_->set;
   for (Buffer& buffer : buffers_) {
     buffer.variant.move(Placement::Aligned);
+    const cuda::DevicePtr first = buffer.variant.address();
+    buffer.variant.move(Placement::Aligned, slot);
+    if (buffer.variant.role() == v1::IN && set.seed != 0 && has_independent_elements(buffer.spec.fill())) {
+      fill_input(buffer, mix_seeds(set.seed, slot));
+    } else if (has_inputs(buffer.variant.role())) {
+      context_.copy(buffer.variant.address(), first, buffer.variant.bytes());
+    }
   }
-  slots_are_filled_ = true;
 }
 
 void ProblemSetup::make_inputs(InputState wanted) {
@@ -265,11 +268,12 @@ bool ProblemSetup::has_kept(const InputState& wanted) {
 }
 
 void ProblemSetup::make_input(Buffer& buffer, const InputSet& set) {
-  if (set.in_part && has_independent_elements(buffer.spec.fill())) {
+  const bool is_independent = has_independent_elements(buffer.spec.fill());
+  if (set.change == Change::Part && is_independent) {
     fill_input(buffer, 0);
     change_part(buffer, set.seed);
   } else {
-    fill_input(buffer, set.seed);
+    fill_input(buffer, set.change == Change::Independent && !is_independent ? 0 : set.seed);
   }
   if (buffer.variant.role() == v1::INOUT) {
     context_.copy(buffer.pristine.address(), buffer.variant.address(), buffer.variant.bytes());
@@ -302,6 +306,13 @@ void ProblemSetup::fill_input(const Buffer& buffer, std::uint64_t input_seed) {
 }
 
 void ProblemSetup::run_reference(std::byte poison) {
+  launch_reference(poison);
+  if (const auto damage = find_damage()) {
+    throw Error(ErrorCode::FailedPrecondition, "the reference is broken", *damage);
+  }
+}
+
+void ProblemSetup::launch_reference(std::byte poison) {
   reference_of_.reset();
   const BoundPlan plan(
       *reference_module_, reference_plan_,
@@ -311,9 +322,6 @@ void ProblemSetup::run_reference(std::byte poison) {
   kernels_.paint(zones());
   plan.enqueue(context_.stream());
   context_.synchronize("the reference");
-  if (const auto damage = find_damage()) {
-    throw Error(ErrorCode::FailedPrecondition, "the reference is broken", *damage);
-  }
 }
 
 // ---- Runs of a variant ----
@@ -366,6 +374,18 @@ void ProblemSetup::restore() {
       set_bytes(context_, target.address(), std::byte{0}, target.bytes());
     }
   }
+}
+
+void ProblemSetup::poison_timed() {
+  poison_ = verify::kFirstPoison;
+  poison_outputs(poison_, false);
+}
+
+std::vector<OutputComparison> ProblemSetup::compare_timed() {
+  if (request_.reference() != "expected") {
+    launch_reference(poison_);
+  }
+  return compare_outputs();
 }
 
 bool ProblemSetup::needs_restore() const {

@@ -53,8 +53,9 @@ class ProblemSetup {
   /// seeds 0 and 1, and up to six more while no output has changed, and leaves the setup prepared for
   /// verification with the last one.
   std::optional<std::string> find_vacuity();
-  /// Buffers at the first of the setup's slots in memory, and inputs for timing there and at the others.
-  void prepare_timing();
+  /// Buffers at the first of the setup's slots in memory, and inputs for timing there and at the others. With
+  /// a seed, inputs whose elements do not depend on each other are new, and others at each slot.
+  void prepare_timing(std::uint64_t input_seed = 0);
   /// Each buffer at the next of its slots; after prepare_timing(). A plan has to be bound again.
   void next_slot();
   bool has_several_slots() const { return slots_ > 1; }
@@ -68,6 +69,10 @@ class ProblemSetup {
   /// kernels.
   void restore();
   bool needs_restore() const;
+  /// Instead, before a timed run whose outputs are compared: like poison(), by memory operations alone.
+  void poison_timed();
+  /// After it, at the same slot: compares with the reference's outputs for the inputs that lie there.
+  std::vector<OutputComparison> compare_timed();
   /// `zero` buffers of the plan whose clearing counts as work of the variant: cleared by kernels, as many as
   /// timed_clears().
   void clear_timed(const BoundPlan& plan);
@@ -90,7 +95,7 @@ class ProblemSetup {
     inputs_of_.reset();
     kept_inputs_.clear();
     reference_of_.reset();
-    slots_are_filled_ = false;
+    slots_of_.reset();
   }
 
  private:
@@ -102,9 +107,12 @@ class ProblemSetup {
     DeviceMemory expected;                   // outputs under reference "expected"
     std::optional<DType> expected_type;
   };
+  /// What the seed changes of the inputs for timing: of those whose elements do not depend on each other all
+  /// elements or a part, and whether the others change as a whole.
+  enum class Change : std::uint8_t { All, Part, Independent };
   struct InputSet {
     std::uint64_t seed = 0;
-    bool in_part = false;  // the inputs for timing, of which the seed has changed a part
+    Change change = Change::All;
     auto operator<=>(const InputSet&) const = default;
   };
   struct InputState {
@@ -120,7 +128,7 @@ class ProblemSetup {
   void part_inputs();
   std::uint64_t spare_bytes() const;
   void make_slots();
-  void fill_slots();
+  void fill_slot(std::uint32_t slot);
   void make_input(Buffer& buffer, const InputSet& set);
   void fill_input(const Buffer& buffer, std::uint64_t input_seed);
   void change_part(const Buffer& buffer, std::uint64_t input_seed);
@@ -131,6 +139,7 @@ class ProblemSetup {
   verify::Comparison compare(const Buffer& buffer, TypedAddress reference);
   std::vector<std::byte> download(const GuardedBuffer& buffer) const;
   void run_reference(std::byte poison);
+  void launch_reference(std::byte poison);
   void poison_outputs(std::byte value, bool of_reference);
   static bool is_timed_clear(const Buffer& buffer, const BoundPlan& plan);
   std::vector<ZoneOnDevice> zones() const;
@@ -151,10 +160,10 @@ class ProblemSetup {
   bool has_tried_to_part_ = false, are_parted_ = false;
   std::map<Placement, InputSet> kept_inputs_;  // where the placements are parted
   std::map<InputSet, std::vector<std::uint64_t>> input_hashes_;
-  std::uint32_t slots_ = 0;   // 0: not made yet
-  std::uint32_t sample_ = 0;  // the next, below the square of slots_
-  bool slots_are_filled_ = false;
-  std::byte poison_{0};  // of the variant's outputs
+  std::uint32_t slots_ = 0;           // 0: not made yet
+  std::uint32_t sample_ = 0;          // the next, below the square of slots_
+  std::optional<InputSet> slots_of_;  // what the further ones hold
+  std::byte poison_{0};               // of the variant's outputs
   /// Inputs and poison that the reference's outputs belong to.
   std::optional<std::pair<InputSet, std::byte>> reference_of_;
 };

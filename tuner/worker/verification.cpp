@@ -7,7 +7,6 @@
 #include "plan/wire.hpp"
 
 namespace cubind::worker {
-namespace {
 
 std::string explain(const OutputComparison& output) {
   std::array<char, 160> text{};
@@ -18,6 +17,8 @@ std::string explain(const OutputComparison& output) {
                 static_cast<unsigned long long>(output.result.elements));
   return output.output + text.data();
 }
+
+namespace {
 
 void take(const OutputComparison& output, v1::VerificationResult& result) {
   result.set_mismatches(result.mismatches() + output.result.mismatches);
@@ -60,8 +61,7 @@ bool repeats(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan, st
 // same bits as in the first run need no comparison. Where elements may be left alone the reference starts
 // from that poison too, and whether bits repeat is seen by a third run, from the first one.
 void run_again(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan,
-               v1::VerificationResult& result) {
-  const std::vector<std::uint64_t> first = setup.output_hashes();
+               const std::vector<std::uint64_t>& first, v1::VerificationResult& result) {
   if (repeats(session, setup, plan, verify::kSecondPoison, first, result)) {
     result.set_same_bits(true);
     return;
@@ -75,6 +75,28 @@ void run_again(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan,
   compare_outputs(setup, result);
   if (setup.has_partial_outputs() && result.outcome() == v1::CORRECT) {
     result.set_same_bits(repeats(session, setup, plan, verify::kFirstPoison, first, result));
+  }
+}
+
+// A race shows only in some launches. Each has the inputs and the poison of the first one.
+void run_often(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan, std::uint32_t launches,
+               const std::vector<std::uint64_t>& first, v1::VerificationResult& result) {
+  while (result.outcome() == v1::CORRECT && result.launches() < launches) {
+    result.set_launches(result.launches() + 1);
+    if (repeats(session, setup, plan, verify::kFirstPoison, first, result)) {
+      continue;
+    }
+    result.set_same_bits(false);
+    if (result.outcome() == v1::CORRECT) {
+      if (setup.has_partial_outputs()) {
+        setup.repeat_reference(verify::kFirstPoison);
+      }
+      compare_outputs(setup, result);
+    }
+  }
+  if (result.outcome() != v1::CORRECT) {
+    result.set_detail("right at " + std::to_string(result.launches() - 1) +
+                      " launches, wrong at the next one, with the same inputs: " + result.detail());
   }
 }
 
@@ -106,7 +128,12 @@ v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, 
     compare_outputs(setup, result);
   }
   if (request.check_same_bits() && result.outcome() == v1::CORRECT) {
-    run_again(session, setup, plan, result);
+    const std::vector<std::uint64_t> first = setup.output_hashes();
+    run_again(session, setup, plan, first, result);
+    if (request.launches() > 0 && result.outcome() == v1::CORRECT) {
+      result.set_launches(2);
+      run_often(session, setup, plan, request.launches(), first, result);
+    }
   }
   if (result.outcome() != v1::CORRECT) {
     setup.distrust();

@@ -12,6 +12,7 @@
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/judge/verdict_file.hpp"
+#include "client/cubindctl/report/report_page.hpp"
 #include "client/cubindctl/terminal/json_output.hpp"
 #include "plan/wire.hpp"
 #include "tuner/spec/kernel_spec.hpp"
@@ -67,6 +68,7 @@ v1::EvaluateRequest request_of(const JudgeOptions& options) {
   request.set_namespace_(options.name_space);
   request.set_rounds(options.rounds);
   request.set_keep(options.keep);
+  request.set_deterministic(options.deterministic);
   return request;
 }
 
@@ -109,7 +111,11 @@ void print(const OutputJson& verdict, const std::string& signer) {
   }
 }
 
-ExitCode show(const OutputJson& verdict, const std::string& signer, const CommonOptions& common) {
+ExitCode show(const OutputJson& verdict, const std::string& signer, const JudgeOptions& options,
+              const CommonOptions& common) {
+  if (!options.html.empty()) {
+    write_file_atomic(options.html, verdict_page(verdict));
+  }
   if (common.json) {
     print_json(verdict);
   } else {
@@ -123,7 +129,7 @@ ExitCode show(const OutputJson& verdict, const std::string& signer, const Common
 ExitCode run(const JudgeOptions& options, const CommonOptions& common) {
   if (!options.verify.empty()) {
     const SignedVerdict verified = verify_verdict(options.verify, read_trust_file(options.trust));
-    return show(verified.verdict, verified.signer, common);
+    return show(verified.verdict, verified.signer, options, common);
   }
   const v1::EvaluateRequest request = request_of(options);
   const Connection connection(resolve_address(common.address));
@@ -131,7 +137,7 @@ ExitCode run(const JudgeOptions& options, const CommonOptions& common) {
   if (!options.out.empty()) {
     write_verdict(text, options.out, options.key);
   }
-  return show(OutputJson::parse(text), "", common);
+  return show(OutputJson::parse(text), "", options, common);
 }
 
 }  // namespace cubind::ctl

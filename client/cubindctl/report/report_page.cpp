@@ -12,6 +12,7 @@
 #include "client/report/style.hpp"
 #include "client/report/table.hpp"
 #include "client/report/trials.hpp"
+#include "client/report/verdict.hpp"
 #include "trust/base64.hpp"
 
 namespace cubind::ctl {
@@ -24,25 +25,34 @@ std::string data_text(const OutputJson& data) {
   return replaced(data.dump(-1, ' ', false, OutputJson::error_handler_t::replace), "<", "\\u003c");
 }
 
-std::string script() {
-  return std::string(kReportElements) + std::string(kReportCharts) + std::string(kReportTable) +
-         std::string(kReportTrials) + std::string(kReportSections);
+const std::string kElements = std::string(kReportElements) + std::string(kReportCharts);
+
+std::string report_script() {
+  return kElements + std::string(kReportTable) + std::string(kReportTrials) + std::string(kReportSections);
+}
+
+std::string policy_of(std::string_view script) {
+  return "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src " +
+         source_of(kReportStyle) + "; script-src " + source_of(kReportPlot) + " " + source_of(script);
+}
+
+std::string page_of(const std::string& script, const OutputJson& data) {
+  std::string page(kReportPage);
+  page = replaced(std::move(page), "@policy@", policy_of(script));
+  page = replaced(std::move(page), "@style@", kReportStyle);
+  page = replaced(std::move(page), "@plot@", kReportPlot);
+  page = replaced(std::move(page), "@script@", script);
+  return replaced(std::move(page), "@data@", data_text(data));  // last: names may look like a mark
 }
 
 }  // namespace
 
-std::string report_policy() {
-  return "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src " +
-         source_of(kReportStyle) + "; script-src " + source_of(kReportPlot) + " " + source_of(script());
-}
+std::string report_policy() { return policy_of(report_script()); }
 
-std::string report_page(const OutputJson& data) {
-  std::string page(kReportPage);
-  page = replaced(std::move(page), "@policy@", report_policy());
-  page = replaced(std::move(page), "@style@", kReportStyle);
-  page = replaced(std::move(page), "@plot@", kReportPlot);
-  page = replaced(std::move(page), "@script@", script());
-  return replaced(std::move(page), "@data@", data_text(data));  // last: names may look like a mark
+std::string report_page(const OutputJson& data) { return page_of(report_script(), data); }
+
+std::string verdict_page(const OutputJson& verdict) {
+  return page_of(kElements + std::string(kReportVerdict), verdict);
 }
 
 }  // namespace cubind::ctl

@@ -11,7 +11,10 @@ namespace cubind::ctl {
 /// alone, by their digests. Names are data, never markup.
 std::string report_page(const OutputJson& data);
 
-/// The content policy that the page names itself, for a server that sends it too.
+/// The page of a verdict of Evaluate, which loads nothing either.
+std::string verdict_page(const OutputJson& verdict);
+
+/// The content policy that the page of a report names itself, for a server that sends it too.
 std::string report_policy();
 
 }  // namespace cubind::ctl

@@ -41,6 +41,117 @@ TEST_CASE("an output that is left alone because it looks finished is wrong after
   CHECK(reply.verification().mismatches() == kRows * kColumns);
 }
 
+v1::VerificationResult verified_often(const std::string& kernel) {
+  DeviceWorkerProcess worker;
+  const Requests problem = row_problem();
+  const v1::LaunchPlan plan = row_plan(problem, kernel);
+  REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
+  REQUIRE(worker.ask(Requests::load(plan)).outcome() == v1::CORRECT);
+  v1::VerificationResult result;
+  do {  // until the first two launches are right
+    v1::DeviceRequest request = Requests::verify(plan, 1);
+    request.mutable_verify()->set_launches(128);
+    result = worker.ask(request).verification();
+  } while (result.launches() == 0);
+  return result;
+}
+
+TEST_CASE("a race that is wrong once in ten launches is found within 128") {
+  kernels_cubin();
+  for (int verdict = 0; verdict < 20; ++verdict) {
+    const v1::VerificationResult result = verified_often("wrong_once_in_ten");
+    INFO(result.DebugString());
+    CHECK(result.outcome() == v1::WRONG_RESULT);
+    CHECK(result.launches() > 2);
+  }
+}
+
+TEST_CASE("other bits of equal inputs are seen within 128 launches, and are no wrong result") {
+  kernels_cubin();
+  const auto kernel = GENERATE(as<std::string>(), "other_bits_once_in_ten", "right");
+  const v1::VerificationResult result = verified_often(kernel);
+  INFO(kernel << " " << result.DebugString());
+  CHECK(result.outcome() == v1::CORRECT);
+  CHECK(result.launches() == 128);
+  CHECK(result.same_bits() == (kernel == "right"));
+}
+
+// A kernel that verifies, timed on inputs that change.
+v1::MeasuredItem timed_on(DeviceWorkerProcess& worker, const v1::LaunchPlan& plan, std::uint64_t seed) {
+  v1::DeviceRequest request = Requests::measure(plan, 64);
+  request.mutable_measure()->set_input_seed(seed);
+  const v1::DeviceReply reply = worker.ask(request);
+  INFO(reply.DebugString());
+  REQUIRE(reply.measured_size() == 1);
+  return reply.measured(0);
+}
+
+TEST_CASE("a result that is kept by a sample of the inputs takes longer on inputs that change") {
+  kernels_cubin();
+  const auto kernel = GENERATE(as<std::string>(), "kept_by_a_sample", "right");
+  DeviceWorkerProcess worker;
+  const Requests problem = row_problem();
+  const v1::LaunchPlan plan = row_plan(problem, kernel);
+  REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
+  REQUIRE(worker.ask(Requests::load(plan)).outcome() == v1::CORRECT);
+  REQUIRE(worker.ask(Requests::verify(plan, 1)).outcome() == v1::CORRECT);
+  const v1::MeasuredItem same = timed_on(worker, plan, 0), changed = timed_on(worker, plan, 1001);
+  INFO(kernel << " " << median(same) << " " << median(changed) << " " << changed.DebugString());
+  CHECK(changed.outcome() == v1::CORRECT);
+  CHECK((median(changed) / median(same) > 1.15) == (kernel == "kept_by_a_sample"));
+}
+
+TEST_CASE("what is right when it is verified and does nothing when it is timed is wrong") {
+  kernels_cubin();
+  DeviceWorkerProcess worker;
+  if (worker.info().timer() != "cupti") {
+    WARN("only CUPTI's samples leave results");
+    return;
+  }
+  const Requests problem = row_problem();
+  const v1::LaunchPlan plan = row_plan(problem, "idle_when_hurried");
+  REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
+  REQUIRE(worker.ask(Requests::load(plan)).outcome() == v1::CORRECT);
+  const v1::MeasuredItem timed = timed_on(worker, plan, 1001);
+  CHECK(timed.outcome() == v1::WRONG_RESULT);
+  CHECK_THAT(timed.detail(), Catch::StartsWith("right when it was verified, wrong when it was timed: y["));
+}
+
+TEST_CASE("what no tolerance and no buffer allows is a wrong result") {
+  kernels_cubin();
+  const auto kernel = GENERATE(as<std::string>(), "writes_nan", "writes_infinity", "half_precision",
+                               "kept_behind_the_output", "kept_in_an_input", "knows_the_inputs");
+  DeviceWorkerProcess worker;
+  const Requests problem = row_problem();
+  const v1::LaunchPlan plan = row_plan(problem, kernel);
+  REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
+  REQUIRE(worker.ask(Requests::load(plan)).outcome() == v1::CORRECT);
+  const v1::DeviceReply reply = worker.ask(Requests::verify(plan, 1));
+  INFO(kernel << " " << reply.DebugString());
+  CHECK(reply.outcome() == v1::WRONG_RESULT);
+}
+
+TEST_CASE("lines that a kernel asks to stay in the L2 are flushed as others are") {
+  kernels_cubin();
+  constexpr std::int64_t kFloats = 4 << 20;  // 16 MB fit into the L2
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kFloats).buffer("y", "f32", v1::OUT, 256, {.constant = true});
+  const auto launch = [&](const std::string& kernel) {
+    return problem.launch(kernel, 256, Requests::dim(256), {"x", "y"}, {kFloats / 4});
+  };
+  problem.reference(launch("read_all"));
+  DeviceWorkerProcess worker;
+  REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
+  const auto time_of = [&](const std::string& kernel) {
+    const v1::LaunchPlan plan = Requests::plan({launch(kernel)});
+    REQUIRE(worker.ask(Requests::load(plan)).outcome() == v1::CORRECT);
+    return median(timed_on(worker, plan, 0));
+  };
+  const double plain = time_of("read_all"), pinned = time_of("pins_its_lines");
+  INFO(plain << " " << pinned);
+  CHECK(pinned > 0.9 * plain);
+}
+
 TEST_CASE("a right kernel is right after timing, whatever its buffers are") {
   kernels_cubin();
   constexpr std::int64_t kCount = 4096;

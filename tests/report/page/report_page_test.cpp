@@ -270,4 +270,41 @@ TEST_CASE_METHOD(Reported, "rows are filtered by words and sorted by a column") 
   CHECK_THAT(shown.main, Contains("1 row<") && Contains("aria-sort=\"ascending\""));
 }
 
+TEST_CASE("a verdict is a page with its outcome, its rounds and what was judged") {
+  if (!has_browser()) {
+    return;
+  }
+  const auto trial = [](double us) {
+    OutputJson json = {{"outcome", "correct"}, {"blocks", OutputJson::array()}};
+    json["verifications"] = {
+        {{"after_timing", true}, {"outcome", "correct"}, {"worst_excess", 0.25}, {"launches", 128}}};
+    for (int round = 0; round < 30; ++round) {
+      json["blocks"].push_back({{"stage", "final"}, {"index", round}, {"samples_us", {us, us + 1}}});
+    }
+    return json;
+  };
+  const OutputJson files = {{{"path", kMarkup}, {"sha256", std::string(64, 'a')}}};
+  const OutputJson problem = {
+      {"dims", {{"N", 4096}}}, {"types", {{"T", "f32"}}}, {"flags", OutputJson::object()}};
+  OutputJson verdict = {{"outcome", "suspect"}, {"device", "nvidia-h200"}, {"policy", "cold/3,stream"}};
+  verdict["judged_at"] = "2026-11-29T19:00:00.000Z";
+  verdict["task"] = {{"name", "scale"}, {"files", files}};
+  verdict["source"] = files;
+  verdict["problems"] = {{{"problem", problem},
+                          {"outcome", "suspect"},
+                          {"detail", "never reads b"},
+                          {"gain", 2.0},
+                          {"gain_low", 1.9},
+                          {"gain_high", 2.1},
+                          {"source", trial(10)},
+                          {"baseline", trial(20)}},
+                         {{"problem", problem}, {"outcome", "refused"}, {"detail", "no launch"}}};
+  const Shown shown = show(ctl::verdict_page(verdict));
+  CHECK(shown.console == std::vector<std::string>{});
+  CHECK_THAT(shown.main, Contains("scale: suspect") && Contains("2.00× (1.90× to 2.10×)") &&
+                             Contains("never reads b") && Contains("128 launches") && Contains("&lt;img") &&
+                             !Contains("undefined"));
+  CHECK(count(shown.main, "<circle") >= 60);
+}
+
 }  // namespace cubind::test

@@ -64,12 +64,14 @@ TEST_CASE("a verdict is printed, written and signed, and verified without the da
   CHECK(verdict["source"].size() == 2);
 
   const auto verify = [&] {
-    return ctl("unix:///nowhere", {"judge", "--verify", out, "--trust", fixture.file("trust")});
+    return ctl("unix:///nowhere", {"judge", "--verify", out, "--trust", fixture.file("trust"), "--html",
+                                   fixture.file("verdict.html")});
   };
   const ProgramResult verified = verify();
   INFO(verified.err);
   CHECK(verified.exit_code == 0);
   CHECK_THAT(verified.out, Contains("signed by acme"));
+  CHECK_THAT(read_file(fixture.file("verdict.html")), Contains("\"format\":\"cubind-verdict/1\""));
   write_file_atomic(out, read_file(out) + " ");
   CHECK_THAT(verify().err, Contains("was changed after acme signed it"));
 }
@@ -97,6 +99,13 @@ TEST_CASE("a source that is right at its first launch and wrong at a later one i
   CHECK(judged.exit_code == 1);
   CHECK_THAT(judged.out,
              Catch::StartsWith("wrong") && Contains("right at its first launch, wrong at a later one"));
+}
+
+TEST_CASE("a source that is launched with no threads is refused") {
+  JudgeFixture fixture;
+  const ProgramResult judged = fixture.judge("scale", {"--grid", "0"});
+  CHECK(judged.exit_code == 1);
+  CHECK_THAT(judged.out, Catch::StartsWith("refused") && Contains("its launch is not valid"));
 }
 
 TEST_CASE("a source that does not compile is refused with the compiler's words") {

@@ -51,12 +51,19 @@ struct Judge : DaemonFixture {
     trials[1].header.set_outcome(outcome);
     trials[1].header.set_detail(detail);
     v1::Batch batch = batch_of({trials[1]}, outcome == v1::CORRECT ? 10 : 0, 10.0);
-    if (outcome != v1::CORRECT) {
+    if (outcome == v1::WRONG_RESULT) {
+      batch.mutable_verifications(0)->set_outcome(outcome);
+      batch.mutable_verifications(0)->set_worst_excess(7);
+    } else if (outcome != v1::CORRECT) {
       batch.clear_verifications();
     }
+    edit(batch);
     REQUIRE(agent.send_batch(lease, batch));
     const bool wins = outcome == v1::CORRECT;
-    REQUIRE(agent.send_result(lease, result_of(lease, trials[wins ? 1 : 0], wins ? 10.0 : 20.0)));
+    v1::JobResult result = result_of(lease, trials[wins ? 1 : 0], wins ? 10.0 : 20.0);
+    result.mutable_provenance()->mutable_verification()->set_same_bits(!wins ||
+                                                                       batch.verifications(0).same_bits());
+    REQUIRE(agent.send_result(lease, result));
     return waiting.get();
   }
   std::vector<std::string> defined() {
@@ -80,6 +87,7 @@ struct Judge : DaemonFixture {
     return trials;
   }
 
+  std::function<void(v1::Batch&)> edit = [](v1::Batch&) {};  // of what is sent of the source
   FakeAgent agent{address(), hello_with(h200_facts())};
 };
 
@@ -139,6 +147,61 @@ TEST_CASE("what a source does wrong is its verdict") {
   CHECK(done.reply.outcome() == word);
   CHECK(done.problem()["detail"] == detail);
   CHECK_FALSE(done.verdict().contains("gain"));
+}
+
+TEST_CASE("a right source is doubted for what it rests on") {
+  Judge judge;
+  v1::EvaluateRequest request = judged_vector_add();
+  std::string outcome = "correct", detail;
+  SECTION("other bits, where it claims none") {
+    judge.edit = [](v1::Batch& batch) { batch.mutable_verifications(0)->set_same_bits(false); };
+    if (GENERATE(false, true)) {
+      request.set_deterministic(true);
+      outcome = "unreproducible";
+      detail = "gave other bits";
+    }
+  }
+  SECTION("a fault that did not repeat") {
+    judge.edit = [](v1::Batch& batch) { batch.mutable_trials(0)->set_fault_count(1); };
+    outcome = "unreproducible";
+    detail = "a launch failed";
+  }
+  SECTION("an input that its code never reads") {
+    judge.edit = [](v1::Batch& batch) {
+      v1::EntryResources& entry = *batch.mutable_artifacts(0)->mutable_info()->mutable_entries(0);
+      entry.set_loads_known(true);
+      entry.add_loaded(0);
+    };
+    outcome = "suspect";
+    detail = "never reads the input b";
+  }
+  SECTION("results of inputs that it has seen") {
+    const double other = GENERATE(11.0, 12.0);  // 10 % and 20 % more than on those
+    judge.edit = [other](v1::Batch& batch) {
+      for (v1::SampleBlock& block : *batch.mutable_blocks()) {
+        for (double& sample : *block.mutable_samples_us()) {
+          sample = block.index() % 2 == 1 ? other : sample;
+        }
+      }
+    };
+    outcome = other > 11.5 ? "suspect" : "correct";
+    detail = other > 11.5 ? "faster on inputs that it has seen" : "";
+  }
+  const Evaluated done = judge.judged(request);
+  INFO(done.status.error_message());
+  REQUIRE(done.status.ok());
+  CHECK(done.reply.outcome() == outcome);
+  CHECK_THAT(done.problem().value("detail", ""), Contains(detail));
+}
+
+TEST_CASE("a source that is wrong at a later launch on the same inputs is unreproducible") {
+  Judge judge;
+  const std::uint32_t launches = GENERATE(2u, 3u);
+  judge.edit = [&](v1::Batch& batch) { batch.mutable_verifications(0)->set_launches(launches); };
+  const Evaluated done = judge.judged(judged_vector_add(), v1::WRONG_RESULT, "c[7] departs");
+  INFO(done.status.error_message());
+  REQUIRE(done.status.ok());
+  CHECK(done.reply.outcome() == (launches == 2 ? "wrong" : "unreproducible"));
 }
 
 TEST_CASE("a kept source is a kernel of the daemon with its trials") {

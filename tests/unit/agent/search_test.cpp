@@ -83,6 +83,29 @@ TEST_CASE("so many rounds as are asked for are measured of all that are listed")
   }
 }
 
+TEST_CASE("an untrusted source has other inputs in every second round and many launches after timing") {
+  World world({.noise = 0.01});
+  to_wire(configuration(3, 2), *world.channel.frame.add_listed());
+  world.channel.frame.set_rounds(4);
+  world.channel.frame.set_untrusted(true);
+  world.run();
+  CHECK(world.device.round_seeds == std::vector<std::uint64_t>{0, 1001, 0, 1003});
+  CHECK(world.device.launches == std::map<std::string, std::uint32_t>{{"A=1,B=1", 0}, {"A=3,B=2", 128}});
+}
+
+TEST_CASE("an untrusted source that hangs costs one deadline") {
+  const bool untrusted = GENERATE(false, true);
+  int hangs = 0;
+  World world({.outcome = [&](const Configuration& one, const std::string&) {
+    hangs += one == configuration(3, 2) ? 1 : 0;
+    return one == configuration(3, 2) ? v1::TIMEOUT : v1::CORRECT;
+  }});
+  to_wire(configuration(3, 2), *world.channel.frame.add_listed());
+  world.channel.frame.set_untrusted(untrusted);
+  world.run();
+  CHECK(hangs == (untrusted ? 1 : 2));
+}
+
 TEST_CASE("where a record is measured again its winner stays in a tie whatever has changed since") {
   World world(
       {.time_us = [](const Configuration& one) { return one == configuration(6, 4) ? 100.05 : 100.0; }});

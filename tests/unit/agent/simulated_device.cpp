@@ -67,6 +67,7 @@ v1::DeviceReply SimulatedDevice::verify(const v1::VerifyTrial& request) {
   ++verified[to_string(trial.configuration) + " at " + to_string(problem) +
              (request.after_timing() ? " after" : "")];
   input_seeds[request.after_timing()].insert(request.input_seed());
+  launches[to_string(trial.configuration)] = request.launches();
   const v1::Outcome how = outcome(trial.configuration, "verify");
   if (is_fault(how)) {
     return reply_of(how);
@@ -92,6 +93,7 @@ v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
   v1::DeviceReply reply = reply_of(v1::CORRECT);
   if (request.stage() == v1::SampleBlock::FINAL) {
     rounds.emplace_back();
+    round_seeds.push_back(request.input_seed());
   }
   for (const v1::MeasureTrials::Item& item : request.items()) {
     const Loaded& trial = loaded_.at(item.trial());

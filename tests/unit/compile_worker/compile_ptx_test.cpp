@@ -118,7 +118,7 @@ TEST_CASE("a function without a body uses none of the variables that follow it")
 
 TEST_CASE("a kernel writes the parameters that the addresses of its stores are made from") {
   const auto written = [](const std::string& body) {
-    return read_ptx(entry("k", body)).kernels.at("k").written;
+    return read_ptx(entry("k", body)).kernels.at("k").uses.written;
   };
   using Numbers = std::set<std::uint32_t>;
   const std::string loads =
@@ -144,13 +144,33 @@ TEST_CASE("what a kernel writes is unknown if it calls or writes to an address f
   const auto is_known = [](const std::string& body) {
     return read_ptx(entry("k", "\tld.param.u64 %rd1, [k_param_0];\n" + body) + entry("m", "\tst.u8 [%x], 1;"))
         .kernels.at("k")
-        .written.has_value();
+        .uses.written.has_value();
   };
   CHECK(is_known("\tst.global.f32 [%rd1], %f1;"));
   CHECK_FALSE(is_known("\tld.global.u64 %rd2, [%rd1];\n\tst.global.f32 [%rd2], %f1;"));
   CHECK_FALSE(is_known("\tst.global.f32 [%rd7], %f1;"));
   CHECK_FALSE(is_known("\tst.global.f32 [counter], %f1;"));
   CHECK_FALSE(is_known("\tcall.uni middle, ();"));
+}
+
+TEST_CASE("a kernel may read through the parameters that it loads from, stores or takes the address of") {
+  const auto loaded = [](const std::string& body) {
+    return read_ptx(entry("k",
+                          "\tld.param.u64 \t%rd1, [k_param_0];\n\tld.param.u64 \t%rd2, [k_param_1];\n"
+                          "\tcvta.to.global.u64 \t%rd3, %rd1;\n\tadd.s64 \t%rd5, %rd3, %rd4;\n" +
+                              body))
+        .kernels.at("k")
+        .uses.loaded;
+  };
+  using Numbers = std::set<std::uint32_t>;
+  CHECK(loaded("\tst.global.f32 \t[%rd5+16], %f1;\n\tprefetch.global.L2 [%rd2];") == Numbers{});
+  CHECK(loaded("\tld.global.nc.v4.f32 \t{%f1, %f2, %f3, %f4}, [%rd5];\n\tst.f32 [%rd2], %f1;") == Numbers{0});
+  CHECK(loaded("\tcp.async.cg.shared.global [%r1], [%rd5+64], 16;") == Numbers{0});
+  CHECK(loaded("\tatom.global.add.u32 \t%r2, [%rd2], 1;") == Numbers{1});
+  CHECK(loaded("\tst.local.u64 \t[%rd9], %rd2;") == Numbers{1});
+  CHECK(loaded("\tmov.b64 \t%rd7, k_param_2;\n\tcvta.param.u64 %rd8, %rd7;") == Numbers{2});
+  CHECK(loaded("\tld.global.u64 %rd7, [%rd2];\n\tld.global.f32 %f1, [%rd7];") == Numbers{1});
+  CHECK_FALSE(loaded("\tcall.uni middle, ();").has_value());
 }
 
 TEST_CASE("a texture or surface is named by its instruction") {

@@ -170,6 +170,15 @@ TEST_CASE("samples take turns among 61 slots that all have the inputs") {
   CHECK(slots.size() == 61);
 }
 
+TEST_CASE("with a seed each slot has inputs of its own until the setup's own are wanted again") {
+  SetupOnHost host(kEnoughForSlots);
+  host.setup->prepare_timing();
+  CHECK(host.fills([&] { host.setup->prepare_timing(7); }) == 2 * 61);
+  CHECK(host.fills([&] { host.setup->prepare_timing(7); }) == 0);
+  CHECK(host.fills([&] { host.setup->prepare_timing(); }) == 2);
+  CHECK_FALSE(host.damage_at_next_slot());
+}
+
 TEST_CASE("a block of samples begins where the one before ended") {
   SetupOnHost host(kEnoughForSlots);
   std::set<cuda::DevicePtr> slots;

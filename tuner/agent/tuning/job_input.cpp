@@ -25,6 +25,7 @@ JobInput make_frame(const v1::LeaseGrant& lease, const std::shared_ptr<const Ker
   input.policy = policy_from_wire(lease.policy());
   input.numerics = numerics_from_wire(lease.numerics());
   input.job_key = digest_from_wire(lease.job_key(), "lease.job_key");
+  input.untrusted = lease.untrusted();
   input.verification = verification_digest(*input.spec);
   input.architecture = architecture(facts, input.spec->arch_features);
   return input;

@@ -25,7 +25,8 @@ struct JobInput {
   Policy policy;
   Numerics numerics;
   Digest job_key;
-  Digest verification;  // digest of reference and tolerance
+  bool untrusted = false;  // as in a LeaseGrant
+  Digest verification;     // digest of reference and tolerance
   std::string architecture;
 
   std::shared_ptr<const KernelSpace> space;

@@ -12,6 +12,7 @@ namespace {
 
 // Faults in so many distinct workers count against the configuration.
 constexpr std::uint32_t kFaultsThatCount = 2;
+constexpr std::uint64_t kFirstRoundSeed = 1000;  // verifications have smaller ones
 const std::string kRightAtFirst = "right at its first launch, wrong at a later one: ";
 
 const v1::MeasuredItem* find_item(const v1::DeviceReply& reply, const Candidate& candidate) {
@@ -178,8 +179,10 @@ void TrialBench::make_fresh_for(const Candidate& candidate) {
 
 Attempt TrialBench::fault(const Candidate& candidate, v1::Outcome outcome, const std::string& detail) {
   const v1::TrialHeader* header = log_.header(candidate);
-  // It is repeated in a fresh worker (make_fresh_for): in the same one the first may cause the second.
-  const std::uint32_t count = (header ? header->fault_count() : 0) + 1;
+  // It is repeated in a fresh worker (make_fresh_for): in the same one the first may cause the second. An
+  // untrusted source that hangs costs no second deadline.
+  const bool counts_at_once = input_.untrusted && outcome == v1::TIMEOUT;
+  const std::uint32_t count = counts_at_once ? kFaultsThatCount : (header ? header->fault_count() : 0) + 1;
   faulted_in_[candidate.number] = device_.generation();
   log_.set_outcome(candidate, outcome, detail, count);
   log_.commit();
@@ -385,10 +388,13 @@ std::optional<TrialBench::Round> TrialBench::stored_round(std::uint32_t round,
   return result;
 }
 
+// Every second round of an untrusted source has inputs of its own: those of the others are the same ones.
 // If a worker died over several trials, it is unknown which one killed it: then they are measured one by one.
 TrialDevice::Measured TrialBench::measure_round(const std::vector<const Candidate*>& order,
-                                                std::uint32_t samples) {
-  const TrialDevice::Sampling how{.stage = v1::SampleBlock::FINAL};
+                                                std::uint32_t samples, std::uint32_t round) {
+  const TrialDevice::Sampling how{
+      .stage = v1::SampleBlock::FINAL,
+      .input_seed = input_.untrusted && round % 2 == 1 ? kFirstRoundSeed + round : 0};
   std::vector<TrialDevice::Item> items;
   for (const Candidate* candidate : order) {
     items.push_back({candidate, samples, log_.samples(*candidate, v1::SampleBlock::FINAL)});
@@ -419,7 +425,7 @@ TrialBench::Round TrialBench::round(std::uint32_t round, const std::vector<const
       return {{}, candidate, Attempt::Out};
     }
   }
-  const TrialDevice::Measured measured = measure_round(order, samples);
+  const TrialDevice::Measured measured = measure_round(order, samples, round);
   if (measured.culprit) {
     return {{}, measured.culprit, judge_measured(*measured.culprit, measured.reply)};
   }

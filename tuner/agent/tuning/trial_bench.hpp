@@ -112,7 +112,8 @@ class TrialBench {
   Attempt judge_measured(const Candidate& candidate, const v1::DeviceReply& reply);
   v1::SampleBlock block_of(const v1::DeviceReply& reply, const v1::MeasuredItem& item) const;
   std::optional<Round> stored_round(std::uint32_t round, const std::vector<const Candidate*>& order) const;
-  TrialDevice::Measured measure_round(const std::vector<const Candidate*>& order, std::uint32_t samples);
+  TrialDevice::Measured measure_round(const std::vector<const Candidate*>& order, std::uint32_t samples,
+                                      std::uint32_t round);
 
   const JobInput& input_;
   CompileSource& artifacts_;

@@ -69,6 +69,7 @@ class TrialDevice {
   struct Sampling {
     v1::SampleBlock::Stage stage;
     bool guarded = false;
+    std::uint64_t input_seed = 0;
   };
   Measured measure(const std::vector<Item>& items, const Sampling& how);
 

@@ -92,6 +92,15 @@ MeasureSettings settings_of(const v1::LeaseGrant& lease, MeasureSettings setting
   return settings;
 }
 
+// The next job waits while a source hangs.
+DeviceDeadlines deadlines_of(const v1::LeaseGrant& lease, DeviceDeadlines deadlines) {
+  constexpr std::chrono::milliseconds kUntrustedRun{1500};
+  if (lease.untrusted()) {
+    deadlines.run = std::min(deadlines.run, kUntrustedRun);
+  }
+  return deadlines;
+}
+
 }  // namespace
 
 TuneJob::TuneJob(Parts parts, Options options) : parts_(parts), options_(std::move(options)) {}
@@ -115,7 +124,8 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   parts_.stop.check_between_trials();
   const auto kept = parts_.builds.of(lease.spec());
   const KernelBuild& build = *kept;
-  RemoteDevice remote(parts_.device, options_.open, parts_.stop, options_.deadlines, options_.lend);
+  RemoteDevice remote(parts_.device, options_.open, parts_.stop, deadlines_of(lease, options_.deadlines),
+                      options_.lend);
   JobProgress progress(parts_.channel, parts_.clock);
   progress.stage("compiling");
   progress.unreported_stage("opening");

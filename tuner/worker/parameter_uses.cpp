@@ -1,4 +1,4 @@
-#include "tuner/worker/written_parameters.hpp"
+#include "tuner/worker/parameter_uses.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -120,29 +120,58 @@ bool spread(const std::vector<Instruction>& instructions, const std::string& par
   return found;
 }
 
+Numbers written_by(const Instruction& one, Reached& reached, bool& known) {
+  const View address = address_of(one.operands);
+  if (!writes_global(one.operation) || address.empty()) {
+    return {};
+  }
+  const Numbers& parameters = reached[address];
+  known = known && !parameters.empty() && !parameters.contains(kRead);
+  return parameters;
+}
+
+// An address that is stored, or taken of the parameter itself, may be read through anywhere.
+Numbers loaded_by(const Instruction& one, const std::string& parameter, Reached& reached) {
+  Numbers loaded;
+  View operands = one.operands;
+  if (one.operation.starts_with("ld.param")) {
+    return loaded;
+  }
+  if (const std::size_t at = operands.find(parameter); at != View::npos) {
+    std::uint32_t number = 0;
+    std::from_chars(operands.data() + at + parameter.size(), operands.data() + operands.size(), number);
+    loaded.insert(number);
+  }
+  if (begins_with_one_of(one.operation, {"st.", "red."})) {
+    operands.remove_prefix(std::min(operands.find(']'), operands.size()));
+  } else if (operands.find('[') == View::npos || begins_with_one_of(one.operation, {"prefetch", "discard"})) {
+    return loaded;
+  }
+  for (const View name : registers_of(operands)) {
+    loaded.insert(reached[name].begin(), reached[name].end());
+  }
+  return loaded;
+}
+
 }  // namespace
 
-std::optional<Numbers> written_parameters(View symbol, View body) {
+ParameterUses parameter_uses(View symbol, View body) {
+  const std::string parameter = std::string(symbol) + "_param_";
   const std::vector<Instruction> instructions = instructions_of(body);
   Reached reached;
-  while (spread(instructions, std::string(symbol) + "_param_", reached)) {
+  while (spread(instructions, parameter, reached)) {
   }
-  Numbers written;
+  Numbers written, loaded;
+  bool knows_written = true;
   for (const Instruction& one : instructions) {
-    const View address = address_of(one.operands);
     if (one.operation.starts_with("call")) {
-      return std::nullopt;
+      return {};
     }
-    if (!writes_global(one.operation) || address.empty()) {
-      continue;
-    }
-    const Numbers& parameters = reached[address];
-    if (parameters.empty() || parameters.contains(kRead)) {
-      return std::nullopt;
-    }
-    written.insert(parameters.begin(), parameters.end());
+    written.merge(written_by(one, reached, knows_written));
+    loaded.merge(loaded_by(one, parameter, reached));
   }
-  return written;
+  loaded.erase(kRead);
+  return {knows_written ? std::optional(std::move(written)) : std::nullopt, std::move(loaded)};
 }
 
 }  // namespace cubind::worker
