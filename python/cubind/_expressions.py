@@ -37,15 +37,18 @@ def condition(given: Any, names: Sequence[str], where: str) -> Condition:
         text = text.replace(c, python)
     try:
         code = compile(text.strip(), where, "eval")
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError) as error:
         cause = getattr(error, "msg", error)
         raise InvalidArgumentError(f'"{given}" is no expression: {cause}', where) from None
     return lambda values: eval(code, {"__builtins__": {}, **_FUNCTIONS}, dict(values))
 
 
-def expression(given: Condition, values: Mapping[str, Sequence[Any]], where: str) -> str:
-    """What the condition computes, as an expression of a spec. values: all that a name may have. Raises
-    InvalidArgumentError at `where` where the condition raises, or does what integers cannot."""
+def expression(
+    given: Condition, values: Mapping[str, Sequence[Any]], where: str, is_size: bool = False
+) -> str:
+    """What the condition computes, as an expression of a spec. values: all that a name may have. is_size: of
+    a launch, where a fraction is no truth. Raises InvalidArgumentError at `where` where the condition raises,
+    or does what integers cannot."""
     paths = 0
 
     def explore(decided: tuple[bool, ...]) -> str:
@@ -54,7 +57,7 @@ def expression(given: Condition, values: Mapping[str, Sequence[Any]], where: str
         if paths > _MOST_PATHS:
             raise InvalidArgumentError(f"it has more than {_MOST_PATHS} cases", where)
         path = _Path(decided, values)
-        text = _final(given({name: path.symbol(name) for name in values}))
+        text = _final(given({name: path.symbol(name) for name in values}), is_size)
         for index in reversed(range(len(decided), len(path.asked))):
             otherwise = explore((*path.decided[:index], False))
             text = _chosen(path.asked[index], text, otherwise)
@@ -84,12 +87,17 @@ def _called(function: Callable[..., Any], names: Sequence[str]) -> Condition:
     return function
 
 
-def _final(result: Any) -> str:
-    if isinstance(result, Symbol):
-        return result.top  # of a fraction, which is 0 if this is
+def _final(result: Any, is_size: bool) -> str:
+    is_symbol = isinstance(result, Symbol)
     if result is None or isinstance(result, str):
         raise TypeError(f"it returns {result!r}, a condition was expected")
-    return str(int(result)) if result == int(result) else "1"
+    is_whole = result.bottom == "1" if is_symbol else result == int(result)
+    if is_size and not is_whole:
+        what = f"({result.top}) / ({result.bottom})" if is_symbol else result
+        raise TypeError(f"{what} may be no integer: // cuts and cdiv() rounds up")
+    if is_symbol:
+        return result.top  # type: ignore[no-any-return]  # of a fraction, which is 0 if this is
+    return str(int(result)) if is_whole else "1"
 
 
 def _chosen(asked: str, then: str, otherwise: str) -> str:

@@ -95,10 +95,10 @@ def is_number(value: Any) -> bool:
 def host_array(value: Any, parameter: Parameter | None, where: str) -> HostArray:
     """A copy in host memory, or a view. parameter: what it is for, if that is known. Raises
     InvalidArgumentError at `where` for what no buffer of a spec has."""
-    host, type_ = _on_host(value)
     try:
+        host, type_ = _on_host(value)
         view = memoryview(host)
-    except (TypeError, ValueError, BufferError):
+    except (TypeError, ValueError, BufferError, RuntimeError):  # torch's, of sparse and other tensors
         dtype = getattr(value, "dtype", None)
         what = f"an array of {dtype}" if dtype is not None else f"a {type(value).__name__}"
         raise InvalidArgumentError(f"{what} is no array of numbers", where) from None

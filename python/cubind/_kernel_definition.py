@@ -198,7 +198,7 @@ class _Definer:
         return list(range(len(values))) if name in self._choices else [int(value) for value in values]
 
     def _expression(self, given: Any, where: str) -> str:
-        return expression(condition(given, [*self._domains], where), self._domains, where)
+        return expression(condition(given, [*self._domains], where), self._domains, where, is_size=True)
 
     def _read_restrictions(self) -> list[tuple[str, Condition]]:
         given = self._asked.restrictions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 import re
 from collections.abc import Mapping, Sequence
@@ -43,10 +44,13 @@ def values_of(given: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
     for name, values in mapping_of(given, "tune_params").items():
         if isinstance(values, (str, int, float)) or not hasattr(values, "__iter__"):
             raise InvalidArgumentError(f"{values!r} is no list of values", f"tune_params {name}")
-        found[name] = [value.item() if hasattr(value, "item") else value for value in values]
+        found[name] = [value.item() if getattr(value, "shape", None) == () else value for value in values]
         for value in found[name]:
-            if not isinstance(value, (int, float, str)):
+            is_finite = not isinstance(value, float) or math.isfinite(value)
+            if not isinstance(value, (int, float, str)) or not is_finite:
                 raise InvalidArgumentError(f"{value!r} is neither a number nor a text", f"tune_params {name}")
+        if not found[name]:
+            raise InvalidArgumentError("has no value", f"tune_params {name}")
     return found
 
 

@@ -329,6 +329,7 @@ class Refused(unittest.TestCase):
         self.refused(
             "restrictions: no combination of the values meets them", restrictions="block_size_x > 512"
         )
+        self.refused("is no expression: maximum recursion depth", restrictions="1+" * 20000 + "1")
 
     def test_sources_without_the_kernel(self):
         self.refused(
@@ -346,9 +347,21 @@ class Refused(unittest.TestCase):
         self.refused("tune_params block_size_x: 64 is no list of values", tune_params={"block_size_x": 64})
         self.refused("tune_params has none of block_size_x", tune_params={"threads": [64]}, restrictions=None)
         self.refused("default: block_size_x = 100 is not one of the values", default={"block_size_x": 100})
+        for value in math.nan, math.inf, np.ones(2):
+            self.refused("is neither a number nor a text", tune_params={"block_size_x": [64, value]})
+        self.refused("tune_params block_size_x: has no value", tune_params={"block_size_x": []})
         self.refused("problem_size size: None is no size", problem_size=None)
         self.refused("problem_size size: 4.5 is no size", problem_size=4.5)
         self.refused("problem_size: raises NameError: name 'x'", problem_size="x")
+
+    def test_sizes_of_a_launch_that_may_be_fractions(self):
+        for where in "grid", "block", "shared_bytes", "grid_div_x":
+            for given in "n / block_size_x", "block_size_x * 0.5", 2.5, lambda block_size_x: block_size_x / 2:
+                self.refused(f"{where}: raises TypeError", problem_size={"n": N}, **{where: given})
+        self.refused("(block_size_x) / (2) may be no integer: // cuts and cdiv() rounds up",
+                     grid=["block_size_x / 2"])  # fmt: skip
+        launch = definition(grid=["size // block_size_x"], shared_bytes=8.0).spec["launches"][0]
+        self.assertEqual((launch["grid"], launch["shared_bytes"]), (["size / block_size_x"], "8"))
 
     def test_answers_for_no_output(self):
         self.refused("answer a: the kernel writes c, and not this", answer={"a": tuned_here.A})
