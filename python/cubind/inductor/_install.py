@@ -135,13 +135,13 @@ def verify_ranks(group: Any = None) -> int:
     """
     with _installed.lock:
         session = _installed.session
-    choices = []
-    if session is not None:
-        choices = [
-            _ranks_agree.Choice(question.what, question.digest[:12], choice.told(), "")
-            for question, choice in session.chosen.values()
-        ]
-        choices.append(_ranks_agree.Choice("cached graphs", "", session.tag, ""))
+    choices = [
+        _ranks_agree.Choice(question.what, question.digest[:12], choice.told(), "")
+        for question, choice in (list(session.chosen.values()) if session is not None else ())
+    ]
+    if _COMPILER in sys.modules:  # else it has compiled nothing
+        store = session.tag if session is not None and not session.is_lost else "with no daemon's choices"
+        choices.append(_ranks_agree.Choice("graphs", "", store, ""))
     return _ranks_agree.verify(choices, group, "cubind.inductor.verify_ranks", _REMEDY)
 
 

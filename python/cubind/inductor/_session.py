@@ -55,6 +55,11 @@ class Session:
         """In the child."""
         self._lock = threading.Lock()  # of all but _graph
 
+    @property
+    def is_lost(self) -> bool:
+        """The daemon is asked no more."""
+        return self._answers is None
+
     # ---- What Inductor asks ----
 
     def ask(self, question: Question) -> Choice | None:
@@ -138,12 +143,13 @@ class Session:
         return stored
 
     def _called(self, call: Callable[[Answers], Choice | None]) -> Choice | None:
-        if self._answers is None:
+        answers = self._answers  # which another thread may let go
+        if answers is None:
             self._graph.lost = True
             return None
         try:
             began = time.monotonic()
-            given = call(self._answers)
+            given = call(answers)
             self._late += max(0.0, time.monotonic() - began - _QUICK)
             if self._late > _PATIENCE:
                 raise UnavailableError(f"slow calls to the daemon took {_PATIENCE:.0f} s in all", "inductor")

@@ -55,7 +55,7 @@ class Fusion:
         """Inductor's result, at the time when it was decided: other fusions come before and after it."""
         from torch._inductor.scheduler import FusionResult
 
-        when = stored.values["WHEN"]
+        when = stored.values.get("WHEN", _AT_ONCE)
         if scheduler._has_layout_conflict_for_template(self._buffer):
             return FusionResult.fuse(False)
         if when == _AT_ONCE:
@@ -91,8 +91,12 @@ class Fusion:
     def _add_fastest_template(self) -> None:
         """Inductor measures it where a served product is to be fused for the first time."""
         stored = self._product.stored
-        number, time_ns = stored.values["TEMPLATE"], stored.values["TEMPLATE_NS"]
-        if number >= 0 and number != stored.number and (caller := self._product.caller(number)) is not None:
+        number, time_ns = stored.values.get("TEMPLATE", -1), stored.values.get("TEMPLATE_NS", 0)
+        if (
+            0 <= number < len(self._product.found)
+            and number != stored.number
+            and (caller := self._product.caller(number)) is not None
+        ):
             self._buffer.choice_timings().setdefault(caller, time_ns / 1e6)
             if caller not in self._buffer.choices:
                 self._buffer.choices.append(caller)

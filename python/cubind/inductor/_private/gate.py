@@ -53,6 +53,7 @@ _NAMES: dict[str, dict[str, str | None]] = {
         "CachingAutotuner.coordinate_descent_tuning": "self launcher args kwargs",
         "CachingAutotuner._precompile_config": "self cfg",
     },
+    "torch._inductor.runtime.hints": {"TRITON_MAX_BLOCK": None},
     "torch._inductor.loop_body": {"LoopBody.debug_str": "self"},
     "torch._inductor.scheduler": {
         "BaseSchedulerNode.get_template_node": "self",

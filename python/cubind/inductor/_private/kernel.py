@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...errors import DataLossError
 from .._question import Choice, Question, digest, make_question
 from .product import FAILED
 from .question import device_text, versions
@@ -138,8 +139,16 @@ def _values(config: Any, descended: int | None = None) -> dict[str, int] | None:
 
 
 def _config(config: Any, stored: Choice) -> Any:
-    """The object, with the stored values."""
+    """The object, with the stored values. Raises DataLossError for a block that no code is made for: up to
+    the largest one Inductor leaves out masks."""
+    from torch._inductor.runtime.hints import TRITON_MAX_BLOCK
+
     values = dict(stored.values)
+    for name, value in values.items():
+        if name.endswith("BLOCK") and value > TRITON_MAX_BLOCK.get(name.removesuffix("BLOCK"), value):
+            raise DataLossError(
+                f"the stored configuration is none of Inductor's: {name} is {value}", "inductor"
+            )
     config.found_by_coordesc = bool(values.pop(_DESCENDED))
     config.num_warps, config.num_stages = values.pop("num_warps"), values.pop("num_stages")
     config.kwargs = values

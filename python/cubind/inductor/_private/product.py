@@ -126,10 +126,10 @@ class ServedNode:
         ]  # which Inductor takes where a template's layout does not fit
         times = {self._caller: product.stored.time_ms, **dict.fromkeys(others, FAILED)}
         values, inputs = product.stored.values, product.inputs.nodes()
-        prologues = values["PROLOGUES"]
+        prologues = values.get("PROLOGUES", 0)
         names = OrderedSet(node.get_name() for at, node in enumerate(inputs) if prologues >> at & 1)
         buffer = ir.MultiTemplateBuffer(
             self._caller.layout, inputs, lambda _=None: dict(times), list(times), names
         )
-        buffer._output_plannable = bool(values["PLANNABLE"])
+        buffer._output_plannable = bool(values.get("PLANNABLE", 0))
         return ir.TensorBox.create(buffer)

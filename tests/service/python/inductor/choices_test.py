@@ -1,6 +1,7 @@
 """What Inductor asks, measures and takes: its own candidates for a GPU, with made-up times."""
 
 import contextlib
+import dataclasses
 import types
 import unittest
 import unittest.mock
@@ -10,9 +11,9 @@ import python_found
 python_found.require("grpc", "torch", "triton")
 import inductor_pretended as pretended  # noqa: E402
 import torch  # noqa: E402
-from cubind import _sealing  # noqa: E402
-from cubind.errors import SealedError, UnavailableError  # noqa: E402
-from cubind.inductor import _session, report  # noqa: E402
+from cubind import _ranks_agree, _sealing  # noqa: E402
+from cubind.errors import FailedPreconditionError, SealedError, UnavailableError  # noqa: E402
+from cubind.inductor import _session, report, verify_ranks  # noqa: E402
 from cubind.inductor._private import product as _product  # noqa: E402
 from cubind.inductor._question import Choice  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
@@ -273,6 +274,16 @@ class Neighbours(unittest.TestCase):
             self.assertEqual(counters["inductor"]["select_algorithm_autotune"], 0)
             self.assertEqual(self.answers.stored[fusion.digest].number, choice.number)
 
+    def test_stored_values_that_are_missing_or_too_large_stop_no_compile(self):
+        self.compiled(fused, *SHAPES)
+        for question, choice in self.answers.offered:
+            for values in {}, *({**choice.values, name: 99} for name in choice.values), {"PLANNABLE": 1}:
+                changed = dataclasses.replace(choice, values=values)
+                for kept in ({}, self.answers.stored):
+                    stored = {**kept, question.digest: changed}
+                    with unittest.mock.patch.object(self.answers, "stored", stored), self.subTest(values):
+                        self.assertIn("async_compile", self.compiled(fused, *SHAPES))
+
     def test_a_sealed_program_does_not_measure_them(self):
         self.compiled(fused, *SHAPES)
         fusion = next(question for question, _ in self.answers.offered if is_fusion(question))
@@ -366,6 +377,29 @@ class Ranks(unittest.TestCase):
                 pretended.compiled(product, *SHAPES)
             self.assertEqual([choice.number for _, choice in session.chosen.values()], [3])
             self.assertEqual((answers.offered, session.may_keep()), ([], True))
+
+    def told(self):
+        """What verify_ranks() compares."""
+        with unittest.mock.patch.object(_ranks_agree, "verify") as verify:
+            verify_ranks()
+        return verify.call_args[0][0]
+
+    def test_one_that_has_lost_its_daemon_or_had_none_differs_from_the_others(self):
+        answers = pretended.Answers()
+        with pretended.Installed(answers), pretended.gpu():
+            pretended.compiled(product, *SHAPES)
+            served = self.told()
+            self.assertEqual(_ranks_agree.compare([served, served], "", ""), 2)
+            answers.failure = UnavailableError("no daemon answers there", "unix:///gone")
+            with self.assertWarns(RuntimeWarning):
+                pretended.compiled(fused, *SHAPES)
+            lost = self.told()
+        for other in lost, self.told():
+            with self.assertRaisesRegex(
+                FailedPreconditionError,
+                "rank 0 runs cubind.inductor/1:store, rank 1 runs with no daemon's choices",
+            ):
+                _ranks_agree.compare([served, other], "", "")
 
     def test_they_wait_once_in_vain(self):
         answers = pretended.Answers()

@@ -181,6 +181,15 @@ class Chosen(unittest.TestCase):
             self.assertEqual(self.launched(sources, autotune_local_cache=False), [alone])
         self.assertIn("a kernel's stored configuration fails: RuntimeError: out of registers", self.report)
 
+    def test_a_stored_block_that_inductor_makes_no_code_for_is_not_taken(self):
+        sources = self.sources(pointwise)
+        [alone] = self.launched(sources, is_installed=False)
+        other = {"XBLOCK": 8192, "num_warps": 16, "num_stages": 1, "found_by_coordesc": 1}
+        with unittest.mock.patch.object(self.answers, "ask", lambda _: Choice(0, 1.0, other, "5a" * 32)):
+            for is_cached in True, False:
+                self.assertEqual(self.launched(sources, autotune_local_cache=is_cached), [alone])
+                self.assertIn("the stored configuration is none of Inductor's: XBLOCK is 8192", self.report)
+
     def test_a_sealed_program_measures_nothing(self):
         sources = self.sources(pointwise)
         self.enterContext(unittest.mock.patch.object(_sealing.program, "_mode", "error"))
