@@ -10,7 +10,7 @@ def load() -> None:
     CUBIND_INDUCTOR=1: cubind.inductor.install(). It raises nothing, with which torch could not be
     imported."""
     for variable, package in (("CUBIND_TRITON", "cubind.triton"), ("CUBIND_INDUCTOR", "cubind.inductor")):
-        if os.environ.get(variable, "").strip() in ("", "0"):
+        if os.environ.get(variable, "").strip().lower() in ("", "0", "false", "no", "off"):  # as CUBIND
             continue
         try:
             __import__(f"{package}._autoload", fromlist=["load"]).load()

@@ -124,7 +124,7 @@ class Autoload(unittest.TestCase):
     def test_without_the_variable_the_entry_point_imports_nothing(self):
         load = "import sys; before = {*sys.modules}; import cubind_autoload; cubind_autoload.load(); "
         load += "print(*sorted({*sys.modules} - before))"
-        for value in ("", "0"):
+        for value in ("", "0", "off", "False"):
             self.assertEqual(self.run_python("-c", load, CUBIND_TRITON=value).stdout, "cubind_autoload\n")
         self.assertIn("cubind.triton", self.run_python("-c", load).stdout.split())
 
