@@ -111,7 +111,7 @@ class _Step:
         _wait()
         started = time.perf_counter()
         roots = _roots(self._run(self._call))
-        if roots:
+        if roots and self._parameters:
             slopes = [torch.ones_like(root) for root in roots]
             torch.autograd.grad(roots, self._parameters, slopes, allow_unused=True)
         _wait()

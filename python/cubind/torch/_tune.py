@@ -61,6 +61,8 @@ def tune(
     Returns one result for each kernel and size that was tuned. One that failed has its error, and PyTorch's
     function or an earlier kernel stays. Raises CubindError without a daemon, and what the model raises.
     """
+    if not isinstance(compiled, (bool, Mapping)):
+        raise TypeError(f"compiled: {compiled!r} is neither a bool nor a dict of torch.compile's arguments")
     if IS_OFF:
         return []
     needs = _needs_of(model, inputs, named, backward)

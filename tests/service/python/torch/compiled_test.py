@@ -437,6 +437,16 @@ class Chosen(OfModels):
             ("activation", "gated_activation"), ("norm", "rms_norm"))}  # fmt: skip
         self.assertEqual({kind for kind, there in found.items() if there}, wanted)
 
+    def test_the_step_of_a_frozen_model_has_no_gradients(self):
+        layer, x = torch.nn.Linear(4, 4).requires_grad_(False), torch.ones(2, 4, requires_grad=True)
+        step = _compiled_step._Step(layer, lambda call: call(x), {"backend": "eager"}, set())
+        self.assertGreater(step.time(), 0)
+
+    def test_what_is_no_argument_of_the_compiler_is_refused_before_anything_is_tuned(self):
+        for compiled in None, "reduce-overhead", 0:
+            with self.assertRaisesRegex(TypeError, "compiled: .* is neither a bool nor a dict"):
+                operators.tune(made(), compiled=compiled)
+
     def test_a_compiled_step_is_measured_and_changes_nothing(self):
         model = made()
         chosen = self.tune(model, compiled={"backend": "aot_eager"})
