@@ -134,6 +134,8 @@ class Connection:
         elif number == 4:
             within = "in time" if timeout is None else f"within {timeout:g} s"
             cause = f"no answer {within}: `cubindctl health` says whether the daemon lives"
+        elif number == 8 and "larger than max" in words:
+            cause = f"the call or its answer is too large ({words})"
         else:
             cause = (
                 f"the call failed ({words}), not by the daemon's word: another service, a proxy or a daemon of "

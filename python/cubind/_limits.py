@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import operator
 from typing import Any
 
 from .errors import InvalidArgumentError
@@ -18,6 +19,15 @@ def seconds(value: Any, name: str = "timeout") -> float:
     if not 0 < value <= _LONGEST:  # NaN is neither
         raise InvalidArgumentError(f"{value} is not a number of seconds above 0 and up to a year", name)
     return float(value)
+
+
+def count(value: Any, name: str) -> int:
+    """From 0 to 2^31 - 1. TypeError for what is no integer, InvalidArgumentError for the others."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}: {value!r} is not an integer")
+    if not 0 <= (number := operator.index(value)) < 2**31:
+        raise InvalidArgumentError(f"{number} is not between 0 and 2^31 - 1", name)
+    return number
 
 
 def integer(value: Any, name: str) -> int:

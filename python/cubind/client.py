@@ -250,7 +250,10 @@ class Client(Commands):
         """
         messages = _wire.messages()
         request = messages.TuneRequest(
-            retune=retune, namespace=namespace, max_trials=max_trials or 0, max_seconds=max_seconds or 0
+            retune=retune,
+            namespace=namespace,
+            max_trials=_limits.count(max_trials or 0, "max_trials"),
+            max_seconds=max_seconds or 0,
         )
         if device is not None:
             request.device.label = device
@@ -297,9 +300,13 @@ class Client(Commands):
             block=block,
             shared_bytes=shared_bytes,
             namespace=namespace,
-            rounds=rounds,
+            rounds=_limits.count(rounds, "rounds"),
             deterministic=deterministic,
         )
+        if "source.cu" in (headers or {}):
+            raise InvalidArgumentError('"source.cu" is the source: give the header another name', "headers")
+        if timeout is not None:
+            timeout = _limits.seconds(timeout)
         for path, text in {"source.cu": source, **(headers or {})}.items():
             request.files.add(path=path, content=text.encode())
         for problem in problems:

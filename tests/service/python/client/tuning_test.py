@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 import pathlib
 import re
 import sys
@@ -152,6 +153,25 @@ class Tuning(WithDaemon):
         self.assertEqual((name, request.kernel, request.rounds), ("Evaluate", "scale", 12))
         self.assertEqual([file.path for file in request.files], ["source.cu", "mine.cuh"])
         self.assertEqual((list(request.grid), request.problems[0].dims[0].value), (["N"], 4096))
+
+    def test_what_cannot_be_judged_or_tuned_is_refused_before_anything_is_sent(self):
+        def judge(source="// mine", **options):
+            return lambda: self.client.judge("scale", source, [{**PROBLEM, "K": 2}], **options)
+
+        def tune(**options):
+            return lambda: self.client.tune([{"kernel": "scale", **PROBLEM}], progress=False, **options)
+
+        for told, error, call in (
+            ('headers: "source.cu" is the source', ValueError, judge(headers={"source.cu": "// another"})),
+            ("timeout: nan is not a number of seconds", ValueError, judge(timeout=math.nan)),
+            ("rounds: -1 is not between 0 and", ValueError, judge(rounds=-1)),
+            ("rounds: 2.5 is not an integer", TypeError, judge(rounds=2.5)),
+            ("the call or its answer is too large", cubind.ResourceExhaustedError, judge("/" * (5 << 20))),
+            ("max_trials: -1 is not between 0 and", ValueError, tune(max_trials=-1)),
+            ("max_trials: True is not an integer", TypeError, tune(max_trials=True)),
+        ):
+            with self.subTest(told), self.assertRaisesRegex(error, told):
+                call()
 
     def test_a_table_is_a_frame_where_that_is_asked_for(self):
         pandas = types.SimpleNamespace(DataFrame=lambda rows: ("frame", rows))
