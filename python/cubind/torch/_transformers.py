@@ -21,6 +21,7 @@ from ._rms_norm import rms_norm
 
 _Forward = Callable[..., torch.Tensor]
 _MARK = "_is_cubinds"  # of a class that replaces another one
+_REPLACED = "it is replaced already: other options need Replacement.undo() first"
 
 
 # weight * x / sqrt(mean(x^2) + variance_epsilon), in the wider type where weight and x differ.
@@ -69,7 +70,7 @@ def class_for(module: torch.nn.Module, chunked_loss: bool, detached_logits: bool
     them. None: there is none. With the reason for a module that one might expect it, or more of it, for."""
     cls = type(module)
     if not cls.__module__.startswith("transformers.") or hasattr(cls, _MARK):
-        return None, ""
+        return None, _REPLACED if hasattr(cls, _MARK) else ""
     forward: Callable[..., Any] | None = _OF_CLASS.get(cls.__name__)
     if cls.__name__ in _GATED:
         gate = type(module.act_fn).__name__

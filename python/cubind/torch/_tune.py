@@ -128,7 +128,8 @@ def _shapes(given: Any) -> Any:
 def _why_none(model: Callable[..., Any]) -> str:
     if torch.is_autocast_enabled("cuda"):
         return "under autocast all functions are PyTorch's"
-    weights = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
+    module = getattr(model, "__self__", model)  # of model.generate
+    weights = list(module.parameters()) if isinstance(module, torch.nn.Module) else []
     if weights and not any(weight.is_cuda for weight in weights):
         return 'its parameters are not on a GPU: call model.to("cuda") first, and give tune() inputs there'
     return "call replace(model) first, with model and inputs on a GPU"

@@ -121,13 +121,16 @@ class Replaced(unittest.TestCase):
         self.assertIs(type(model[0]), type(model[1]))
         self.assertIsNot(type(model[0]), LlamaRMSNorm)
 
-    def test_what_is_replaced_is_left_alone(self):
-        model = LlamaMLP(SiLUActivation())
-        first, second = (operators.replace(model, verbose=False) for _ in range(2))
-        self.assertEqual((second.replaced, second.kept), ([], []))
-        self.assertIs(type(pickle.loads(pickle.dumps(model))), LlamaMLP)
-        first.undo()
-        self.assertIs(type(model), LlamaMLP)
+    def test_what_is_replaced_is_left_alone_with_its_name(self):
+        for model in (LlamaMLP(SiLUActivation()), LlamaRMSNorm(), torch.nn.LayerNorm(8)):
+            original = type(model)
+            first, second = (operators.replace(model, verbose=False) for _ in range(2))
+            ((_, name, why),) = second.kept
+            self.assertEqual((second.replaced, name), ([], original.__name__))
+            self.assertIn("replaced already", why)
+            self.assertIs(type(pickle.loads(pickle.dumps(model))), original)
+            first.undo()
+            self.assertIs(type(model), original)
 
     def test_a_norm_with_wider_weights_keeps_its_type(self):
         model, x = LlamaRMSNorm(), torch.randn(2, 8, dtype=torch.bfloat16)

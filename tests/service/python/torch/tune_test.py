@@ -122,6 +122,9 @@ class Tune(unittest.TestCase):
         self.assertIn("its parameters are not on a GPU", str(said[0].message))
         self.assertIn("call replace(model) first", str(said[1].message))
         self.assertIn("under autocast all functions are PyTorch's", str(said[2].message))
+        running.forget_warnings()
+        with self.assertWarnsRegex(RuntimeWarning, "its parameters are not on a GPU"):
+            self.tune(torch.nn.Linear(2, 2).forward, torch.ones(1, 2))  # as model.generate
 
     def test_a_run_without_labels_of_a_model_with_a_loss_is_warned_of(self):
         class Causal(Norm):
