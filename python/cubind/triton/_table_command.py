@@ -142,9 +142,12 @@ def _gpu_of_daemon(client: Client, label: str | None) -> tuple[str, dict[str, An
     devices = [each for each in client.status()["devices"] if each["records"] > each["shipped_records"]]
     named = [each for each in devices if label in (None, each["label"])]
     if len(named) != 1:
-        known = ", ".join(sorted(each["label"] for each in devices)) or "none"
+        known = ", ".join(sorted(each["label"] for each in devices))
         raise FailedPreconditionError(
-            f"name one GPU by --device: the daemon has measured on {known}", "device"
+            f"name one GPU by --device: the daemon has measured on {known}"
+            if known
+            else "the daemon has measured nothing: run `table tune` first, or `cubindctl import` its table",
+            "device",
         )
     facts = named[0]["facts"]
     _stand_in.start(10 * facts["cc_major"] + facts["cc_minor"])

@@ -314,6 +314,11 @@ class WithoutAnswer(Case):
             self.assertEqual(row.why, "a launch was not tuned within 0.5 s (--timeout)")
         self.assertEqual(len({request.kernel for request in daemon.asked}), 2)
 
+    def test_export_before_a_measurement_says_what_to_do(self):
+        client = unittest.mock.Mock(status=lambda: {"devices": []})
+        with self.assertRaisesRegex(cubind.FailedPreconditionError, "run `table tune` first"):
+            _table_command._gpu_of_daemon(client, None)
+
     def test_without_a_daemon_the_command_ends(self):
         daemon = self.enterContext(FakeDaemon())
         self.client = self.enterContext(cubind.connect(daemon.address))
