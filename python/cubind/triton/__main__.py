@@ -123,8 +123,8 @@ def _record_for(architecture: str, file: str, program: list[str]) -> None:
         except Exception:
             traceback.print_exc()
             sys.exit(
-                "cubind.triton: the program cannot go on without a GPU: tensors have no contents here. What it asked for "
-                "until then is recorded; record all where there is a GPU, or call the kernels by sizes alone"
+                "cubind.triton: the program ended with this error; what it asked for until then is recorded. If it needs a GPU (tensors "
+                "have no contents here), record it where there is one, or call the kernels by sizes alone"
             )
         finally:
             for name, reason in refused.items():
