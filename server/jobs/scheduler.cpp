@@ -17,13 +17,15 @@ Scheduler::Scheduler(Store& store, Index& index, KernelLibrary& kernels, const C
       kernels_(kernels),
       clock_(clock),
       options_(options),
+      owners_(store, kernels),
       jobs_(clock),
+      order_(jobs_, owners_, index, kernels, clock),
       lent_(agents_),
       failures_(kernels, agents_, clock, options.failure_pause),
       placement_(agents_, jobs_, failures_, lent_, options.compile_leases) {}
 
 void Scheduler::load() {
-  if (is_shared()) {
+  if (owners_.is_shared()) {
     take_changes();
   } else {
     load_jobs();
@@ -31,7 +33,7 @@ void Scheduler::load() {
   const auto devices = index_.snapshot()->devices();
   for (const RecordPtr& record : index_.snapshot()->all()) {
     const auto device = devices.find(record->question.device_class);
-    if (device != devices.end() && knows(record->question)) {
+    if (device != devices.end() && owners_.knows(record->question)) {
       measure_again_when_idle(record->question, device->second);
     }
   }
@@ -140,7 +142,7 @@ void Scheduler::await(OpenJob& job) {
 }
 
 JobEvent Scheduler::cancel(const std::string& id) {
-  if (is_shared()) {
+  if (owners_.is_shared()) {
     take_changes();
   }
   OpenJob* job = jobs_.find(id);
@@ -192,7 +194,7 @@ void Scheduler::end_jobs_without_kernel() {
   for (OpenJob& job : jobs_.all()) {
     try {
       // Another daemon's job waits for one that knows its kernel.
-      if (!job.lease && may_run_here(job) && (job.is_asked_here || !is_shared())) {
+      if (!job.lease && owners_.may_run_here(job) && (job.is_asked_here || !owners_.is_shared())) {
         kernels_.find(job.row.question.kernel);
       }
     } catch (const Error& error) {
@@ -248,7 +250,7 @@ std::uint32_t Scheduler::queued() const { return static_cast<std::uint32_t>(jobs
 
 std::uint32_t Scheduler::running() const {
   return static_cast<std::uint32_t>(std::ranges::count_if(
-      jobs_.all(), [this](const OpenJob& job) { return job.lease || is_elsewhere(job); }));
+      jobs_.all(), [this](const OpenJob& job) { return job.lease || owners_.is_elsewhere(job); }));
 }
 
 void Scheduler::on_artifact(std::function<void(const ArtifactRow&)> listener) {
@@ -303,24 +305,6 @@ bool Scheduler::store_end(OpenJob& job) {
     log_warning("job " + job.row.id + ": its end is not stored: " + fault.what());
   }
   return true;
-}
-
-bool Scheduler::knows(const RecordQuestion& question) const {
-  try {
-    return kernels_.find(question.kernel)->interface == question.interface;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-bool Scheduler::has_provisional_record(const RecordQuestion& question) const {
-  const RecordPtr record = latest_measurement(question, *index_.snapshot());
-  return record && record->provisional;
-}
-
-bool Scheduler::only_when_idle(const JobRow& row) const {
-  return row.kind == v1::Job::TUNE &&
-         (!row.listed.empty() || (!row.fact.retune() && has_provisional_record(row.question)));
 }
 
 bool Scheduler::power_limit_has_changed(const RecordQuestion& question) const {

@@ -16,7 +16,9 @@
 #include "server/jobs/agent.hpp"
 #include "server/jobs/failures.hpp"
 #include "server/jobs/job_event.hpp"
+#include "server/jobs/job_owners.hpp"
 #include "server/jobs/job_totals.hpp"
+#include "server/jobs/lease_order.hpp"
 #include "server/jobs/lent_gpus.hpp"
 #include "server/jobs/open_jobs.hpp"
 #include "server/jobs/orders.hpp"
@@ -116,8 +118,6 @@ class Scheduler {
   bool has_agent(const AgentProfile& like) const;
   /// Whether an agent of this daemon or of another one measures on such a GPU, or is expected soon.
   bool may_find_device(const Digest& device_class) const;
-  /// Whether agents of other daemons on this store measure the class or take compiles.
-  bool is_offered_elsewhere(JobKind kind, const Digest& device_class) const;
   /// Until `deadline` a job without a device is not reported as no_device, because an agent is expected.
   void expect_agent_until(std::chrono::steady_clock::time_point deadline);
   bool agent_expected() const;
@@ -183,8 +183,6 @@ class Scheduler {
   SharedJob store_new(JobRow row, const DeviceClass& device);
   /// The last series of the trials that jobs for this question share with other jobs.
   std::uint32_t last_series(StoreReader& reader, const RecordQuestion& question) const;
-  /// source_digest() of a kernel; zero if the kernel no longer exists.
-  Digest source_of(const std::string& kernel) const;
   ToolchainNeed needs_of(const JobRow& row) const;
   /// Handles another request for an open job, perhaps with other options.
   void ask_again(OpenJob& job, const JobRow& asked);
@@ -212,28 +210,14 @@ class Scheduler {
   void end(OpenJob& job, JobState state, std::string error, RecordPtr record);
   /// Returns false if another daemon has changed the job, which then has not ended.
   bool store_end(OpenJob& job);
-  /// Whether the kernel exists with this interface now.
-  bool knows(const RecordQuestion& question) const;
   /// Whether agents offer the device class only under other power limits than that of the latest measurement.
   /// Then its samples, although their keys still match, say nothing about the current clocks.
   bool power_limit_has_changed(const RecordQuestion& question) const;
-  /// Whether the job runs only on an idle GPU: it measures a record again or replaces a provisional one, and
-  /// no caller asked for it.
-  bool only_when_idle(const JobRow& row) const;
-  bool has_provisional_record(const RecordQuestion& question) const;
 
   // ---- scheduler_leases.cpp ----
   void agents_changed();
-  /// Jobs of a smaller rank are leased first, and of equal rank the older one. Among tuning jobs, those that
-  /// a caller waits for come first.
-  int rank(const OpenJob& job) const;
-  /// The jobs without a lease by rank and age; callers take turns with their compiles.
-  std::vector<std::string> ranked_jobs() const;
   /// Leases the jobs that can be leased now, by rank and age.
   void dispatch();
-  /// Whether a leased job measures trials that this one shares, because both have the same kernel or source.
-  /// Then this job waits and starts with the other's results.
-  bool is_measured_by_another(const OpenJob& job) const;
   void assign(OpenJob& job);
   void mark_without_device(OpenJob& job);
   void begin_checks(std::uint64_t agent);
@@ -246,8 +230,6 @@ class Scheduler {
                  const IndexSnapshot& index);
   /// Tells the agents which jobs come next on their GPUs, so that they can compile for these ahead of time.
   void announce_next();
-  /// The first job by rank and age that is queued for the leased job's GPU and was not announced; null: none.
-  OpenJob* next_behind(const OpenJob& leased);
   /// Notes whether the agent of a leased job finds its GPU in use although it is lent.
   void note_use_of_lent_gpu(OpenJob& job, bool in_use_lent);
   /// Ends the waits of calls whose lent GPU other processes use for too long.
@@ -278,15 +260,6 @@ class Scheduler {
   void move_to_a_lent_gpu();
 
   // ---- scheduler_shared.cpp ----
-  bool is_shared() const;
-  /// This daemon's id; empty if only one daemon uses the store.
-  const std::string& self() const;
-  /// The owner of a job without a lease: none, or this daemon if no other can give its callers the result.
-  std::string resting_owner(const JobRow& row) const;
-  /// Whether another living daemon has leased the job.
-  bool is_elsewhere(const OpenJob& job) const;
-  /// Whether no other daemon has the job, and this one knows the kernel or has to report that it is gone.
-  bool may_run_here(const OpenJob& job) const;
   void take_changes();
   void take_change(SharedJob& changed, const std::map<Digest, DeviceClass>& classes);
   void adopt(OpenJob& job, SharedJob& changed);
@@ -305,7 +278,6 @@ class Scheduler {
   /// Lets other daemons take the job, which no longer has a lease. If the store takes no writes, the job
   /// stays with this daemon.
   void release(OpenJob& job);
-  void tell_offer() const;
 
   // ---- scheduler_results.cpp ----
   /// Stores the job's state, so that other daemons can report it to their callers. Returns false if one of
@@ -333,8 +305,10 @@ class Scheduler {
   KernelLibrary& kernels_;
   const Clock& clock_;
   const SchedulerOptions options_;
+  const JobOwners owners_;
 
   OpenJobs jobs_;
+  LeaseOrder order_;
   JoinedAgents agents_;
   LentGpus lent_;
   Failures failures_;

@@ -47,7 +47,7 @@ void Scheduler::wait_for_idle_gpu(OpenJob& job) {
   const auto later = clock_.steady_now() + options_.idle_retry;
   for (OpenJob& other : jobs_.all()) {
     const bool same_class = other.row.question.device_class == job.row.question.device_class;
-    if (!other.lease && same_class && only_when_idle(other.row)) {
+    if (!other.lease && same_class && order_.only_when_idle(other.row)) {
       other.not_before = std::max(other.not_before, later);
     }
   }

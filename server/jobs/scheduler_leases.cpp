@@ -1,7 +1,5 @@
 // Agents come and go, and jobs are leased to them.
 #include <algorithm>
-#include <map>
-#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
@@ -93,7 +91,7 @@ bool Scheduler::may_find_device(const Digest& device_class) const {
     return device.device.digest == device_class && may_measure(device);
   };
   return agent_expected() || std::ranges::any_of(devices_of(agents_), is_asked) ||
-         is_offered_elsewhere(v1::Job::TUNE, device_class);
+         owners_.is_offered_elsewhere(v1::Job::TUNE, device_class);
 }
 
 bool Scheduler::has_agent(const AgentProfile& like) const {
@@ -102,7 +100,7 @@ bool Scheduler::has_agent(const AgentProfile& like) const {
 }
 
 void Scheduler::agents_changed() {
-  tell_offer();
+  owners_.tell_offer(agents_);
   std::ranges::for_each(jobs_.all(), [this](OpenJob& job) { find_device(job); });
   for (const auto& listener : agent_listeners_) {
     listener();
@@ -156,63 +154,19 @@ void Scheduler::check_done(std::uint64_t agent, const std::string& id, const v1:
   begin_checks(agent);
 }
 
-int Scheduler::rank(const OpenJob& job) const {
-  // Compiles are short and a caller waits for them, unless there is an answer already.
-  if (job.row.kind == v1::Job::COMPILE_WINNER) {
-    return 0;
-  }
-  if (only_when_idle(job.row)) {
-    return 3;
-  }
-  return job.is_awaited ? 1 : 2;
-}
-
 void Scheduler::dispatch() {
   // Jobs that watchers submit while jobs are placed are placed by the next tick.
-  if (draining_ || dispatching_ || (is_shared() && store_.read_only_reason())) {
+  if (draining_ || dispatching_ || (owners_.is_shared() && store_.read_only_reason())) {
     return;
   }
   const Raised placing(dispatching_);
-  for (const std::string& id : ranked_jobs()) {
-    if (OpenJob* job = jobs_.find(id); job && !job->lease && !is_measured_by_another(*job)) {
+  for (const std::string& id : order_.ranked_jobs()) {
+    if (OpenJob* job = jobs_.find(id); job && !job->lease && !order_.is_measured_by_another(*job)) {
       assign(*job);
     }
   }
   move_to_a_lent_gpu();
   announce_next();
-}
-
-bool Scheduler::is_measured_by_another(const OpenJob& job) const {
-  const RecordQuestion asked = job.measured();
-  return job.row.kind == v1::Job::TUNE && std::ranges::any_of(jobs_.all(), [&](const OpenJob& other) {
-           const RecordQuestion measured = other.measured();
-           return &other != &job && other.row.kind == v1::Job::TUNE && (other.lease || is_elsewhere(other)) &&
-                  measured.problem == asked.problem && measured.device_class == asked.device_class &&
-                  measured.policy == asked.policy &&
-                  (measured.kernel == asked.kernel || source_of(measured.kernel) == source_of(asked.kernel));
-         });
-}
-
-std::vector<std::string> Scheduler::ranked_jobs() const {
-  std::map<std::string, std::uint32_t> turns;  // by caller
-  for (const auto& [lease, job] : jobs_.leased()) {
-    turns[job->caller] += job->row.kind == v1::Job::COMPILE_WINNER ? 1 : 0;
-  }
-  const auto now = clock_.steady_now();
-  std::vector<std::tuple<int, std::uint32_t, std::string>> ranked;
-  for (const OpenJob& job : jobs_.all()) {
-    if (!job.lease && now >= job.not_before && may_run_here(job)) {
-      const std::uint32_t turn = job.row.kind == v1::Job::COMPILE_WINNER ? turns[job.caller]++ : 0;
-      ranked.emplace_back(rank(job), turn, job.row.id);
-    }
-  }
-  std::ranges::stable_sort(ranked, {},
-                           [](const auto& one) { return std::pair(std::get<0>(one), std::get<1>(one)); });
-  std::vector<std::string> ids;
-  for (auto& [order, turn, id] : ranked) {
-    ids.push_back(std::move(id));
-  }
-  return ids;
 }
 
 void Scheduler::assign(OpenJob& job) {
@@ -221,10 +175,11 @@ void Scheduler::assign(OpenJob& job) {
     try_to_grant(job, *targets.free);
     return;
   }
-  if (!targets.any_exists && !job.owner.empty() && job.owner == self() && !job.row.fact.from_scratch()) {
+  if (!targets.any_exists && !job.owner.empty() && job.owner == owners_.self() &&
+      !job.row.fact.from_scratch()) {
     release(job);
   }
-  if (!targets.any_exists && !is_offered_elsewhere(job.row.kind, job.row.question.device_class)) {
+  if (!targets.any_exists && !owners_.is_offered_elsewhere(job.row.kind, job.row.question.device_class)) {
     mark_without_device(job);
     return;
   }
@@ -286,7 +241,7 @@ Lease Scheduler::describe(const OpenJob& job, const JobTarget& target, const Ker
   lease.facts = target.device ? target.device->device.facts : job.device.facts;
   lease.gpu_uuid = target.device ? target.device->uuid : "";
   lease.lease_ms = static_cast<std::uint32_t>(options_.lease.count());
-  lease.only_when_idle = only_when_idle(job.row);
+  lease.only_when_idle = order_.only_when_idle(job.row);
   lease.background = job.row.kind == v1::Job::TUNE && !job.is_awaited;
   fill_search(lease, kernel, target.device, store_, index);
   return lease;
@@ -311,11 +266,11 @@ void Scheduler::grant(OpenJob& job, const JobTarget& target) {
   // The fence is stored before an agent gets it: after a crash the next one is higher still.
   std::uint64_t change = 0;
   store_.write([&](StoreWriter& writer) {
-    writer.claim_job(row.id, job.change, self());
-    change = writer.put_job(row, self());
+    writer.claim_job(row.id, job.change, owners_.self());
+    change = writer.put_job(row, owners_.self());
   });
   job.change = change;
-  job.owner = self();
+  job.owner = owners_.self();
   job.row.fact.set_fence(row.fact.fence());
   // Read before the agent can begin: what its stages take is part of what the job takes.
   const auto now = clock_.steady_now();
@@ -328,29 +283,11 @@ void Scheduler::grant(OpenJob& job, const JobTarget& target) {
   jobs_.tell(job);
 }
 
-OpenJob* Scheduler::next_behind(const OpenJob& leased) {
-  const auto now = clock_.steady_now();
-  const auto agent = agents_.find(leased.lease->agent);
-  if (agent == agents_.end() || agent->second.is_leaving) {
-    return nullptr;
-  }
-  OpenJob* next = nullptr;
-  for (OpenJob& job : jobs_.all()) {
-    const bool is_queued = !job.lease && !job.is_announced && job.row.kind == v1::Job::TUNE &&
-                           may_run_here(job) && now >= job.not_before &&
-                           may_tune(agent->second.profile, job.needs) &&
-                           job.row.question.device_class == leased.row.question.device_class;
-    if (is_queued && (next == nullptr || rank(job) < rank(*next))) {
-      next = &job;
-    }
-  }
-  return next;
-}
-
 void Scheduler::announce_next() {
   for (const auto& [lease_id, leased] : jobs_.leased()) {
     HeldLease& lease = *leased->lease;
-    OpenJob* next = lease.gpu_uuid.empty() || lease.next_is_announced ? nullptr : next_behind(*leased);
+    OpenJob* next =
+        lease.gpu_uuid.empty() || lease.next_is_announced ? nullptr : order_.next_behind(*leased, agents_);
     if (next == nullptr) {
       continue;
     }

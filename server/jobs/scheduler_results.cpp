@@ -54,7 +54,7 @@ bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::
   }
   note_use_of_lent_gpu(*job, progress.is_lent());
   jobs_.tell(*job);
-  if (changed && is_shared() && !store_state(*job)) {
+  if (changed && owners_.is_shared() && !store_state(*job)) {
     return false;
   }
   if (changed) {
@@ -65,7 +65,7 @@ bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::
 
 bool Scheduler::store_state(OpenJob& job) {
   try {
-    persist(job, job.row, self());
+    persist(job, job.row, owners_.self());
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Aborted) {
       lose(job, error.what());
@@ -159,7 +159,7 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
   const bool is_smaller = told.status() == v1::JobResult::SMALLER,
              is_back = told.status() == v1::JobResult::INTERRUPTED;
   const bool gpu_in_use = job->row.state == v1::Job::WAITING_FOR_IDLE_GPU;
-  if (is_back && gpu_in_use && only_when_idle(job->row)) {
+  if (is_back && gpu_in_use && order_.only_when_idle(job->row)) {
     wait_for_idle_gpu(*job);
   } else if (is_back && agents_.at(agent).is_leaving) {
     hand_on(*job);
@@ -233,7 +233,7 @@ void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
 
 void Scheduler::keep_search(const OpenJob& job, RecordRow& record) const {
   const RecordPtr before = latest_measurement(record.question, *index_.snapshot());
-  if (job.row.listed.empty() || record.search.complete() || !before || !knows(record.question)) {
+  if (job.row.listed.empty() || record.search.complete() || !before || !owners_.knows(record.question)) {
     return;
   }
   const bool same_terms = before->search.space() == record.search.space() &&
@@ -287,7 +287,7 @@ void Scheduler::measure_smaller(OpenJob& job, const WorkResult& result) {
 }
 
 void Scheduler::measure_again_when_idle(const RecordQuestion& question, const DeviceClass& device) {
-  if (!has_provisional_record(question)) {
+  if (!order_.has_provisional_record(question)) {
     return;
   }
   JobRow row;

@@ -15,53 +15,8 @@
 
 namespace cubind {
 
-bool Scheduler::is_shared() const { return store_.peers() != nullptr; }
-
-const std::string& Scheduler::self() const {
-  static const std::string nobody;
-  return is_shared() ? store_.peers()->self() : nobody;
-}
-
-std::string Scheduler::resting_owner(const JobRow& row) const {
-  return row.fact.from_scratch() ? self() : "";
-}
-
-bool Scheduler::is_elsewhere(const OpenJob& job) const {
-  return !job.owner.empty() && job.owner != self() && !store_.peers()->is_gone(job.owner);
-}
-
-bool Scheduler::may_run_here(const OpenJob& job) const {
-  if (!is_shared()) {
-    return true;
-  }
-  return job.change != 0 && !job.device.full.empty() && !is_elsewhere(job) &&
-         (job.is_asked_here || knows(job.row.question) || store_.peers()->alive().empty());
-}
-
-bool Scheduler::is_offered_elsewhere(JobKind kind, const Digest& device_class) const {
-  const auto may_take = [&](const Peer& peer) {
-    return kind == v1::Job::TUNE ? std::ranges::count(peer.offer.classes, device_class) > 0
-                                 : peer.offer.compiles;
-  };
-  return is_shared() && std::ranges::any_of(store_.peers()->alive(), may_take);
-}
-
-void Scheduler::tell_offer() const {
-  if (!is_shared()) {
-    return;
-  }
-  Offer offer;
-  offer.compiles = !agents_.empty();
-  for (const OfferedDevice& device : devices_of(agents_)) {
-    if (may_measure(device) && std::ranges::count(offer.classes, device.device.digest) == 0) {
-      offer.classes.push_back(device.device.digest);
-    }
-  }
-  store_.peers()->offer(offer);
-}
-
 void Scheduler::catch_up() {
-  if (is_shared()) {
+  if (owners_.is_shared()) {
     take_changes();
     dispatch();
   }
@@ -231,11 +186,11 @@ void Scheduler::lose(OpenJob& job, const std::string& why) {
 }
 
 void Scheduler::release(OpenJob& job) {
-  if (!is_shared() || job.change == 0) {
+  if (!owners_.is_shared() || job.change == 0) {
     return;
   }
   try {
-    persist(job, job.row, resting_owner(job.row));
+    persist(job, job.row, owners_.resting_owner(job.row));
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Aborted) {
       lose(job, error.what());

@@ -127,7 +127,7 @@ void Scheduler::refuse_more_jobs() const {
 
 SharedJob Scheduler::store_new(JobRow row, const DeviceClass& device) {
   SharedJob stored{.job = std::move(row), .change = 0, .owner = {}};
-  stored.owner = resting_owner(stored.job);
+  stored.owner = owners_.resting_owner(stored.job);
   store_.write([&](StoreWriter& writer) {
     if (auto open = writer.open_job(stored.job.key)) {
       stored = *std::move(open);
@@ -147,15 +147,7 @@ SharedJob Scheduler::store_new(JobRow row, const DeviceClass& device) {
 }
 
 std::uint32_t Scheduler::last_series(StoreReader& reader, const RecordQuestion& question) const {
-  return reader.last_series(question, source_of(question.kernel));
-}
-
-Digest Scheduler::source_of(const std::string& kernel) const {
-  try {
-    return source_digest(*kernels_.find(kernel)->spec);
-  } catch (const Error&) {
-    return {};  // it has gone: no lease of its jobs is granted
-  }
+  return reader.last_series(question, order_.source_of(question.kernel));
 }
 
 ToolchainNeed Scheduler::needs_of(const JobRow& row) const {
@@ -198,8 +190,8 @@ void Scheduler::begin_anew(OpenJob& job, const JobRow& asked) {
   row.shown().clear_note();
   row.state = v1::Job::QUEUED;
   // The holder of its lease writes nothing more. A job that was never leased still gets its hints.
-  row.fact.set_fence(row.fact.fence() + (is_shared() && row.fact.fence() > 0 ? 1 : 0));
-  const std::string owner = resting_owner(row);
+  row.fact.set_fence(row.fact.fence() + (owners_.is_shared() && row.fact.fence() > 0 ? 1 : 0));
+  const std::string owner = owners_.resting_owner(row);
   std::uint64_t change = 0;
   store_.write([&](StoreWriter& writer) {
     writer.require_unchanged(row.id, job.change);
