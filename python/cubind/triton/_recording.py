@@ -1,12 +1,14 @@
 """A file of what a program asks for: the kernels that it compiles, and those that are autotuned.
 
-It is a gzip file of JSON lines. Each line is a member of its own, appended by one write: ranks of a job may
-share the file, and a program that is killed has written all that it asked for so far.
+It is a gzip file of JSON lines. Each line is a member of its own, appended by one write under a lock: ranks
+of a job may share the file, and a program that is killed has written all that it asked for so far.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import errno
+import fcntl
 import gzip
 import json
 import os
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _core, _fork
+from .._asking import warn
 from ..errors import InvalidArgumentError
 from ._spec import Spec
 
@@ -55,19 +58,28 @@ class Recorder:
         self._lock = threading.Lock()
 
     def add(self, spec: Spec, device: int) -> None:
-        """A kernel that this process asks for, on one of its GPUs, by CUDA's number. Each counts once."""
+        """A kernel that this process asks for, on one of its GPUs, by CUDA's number. Each counts once. If it
+        cannot be written, a RuntimeWarning says so once."""
         with self._lock:
             if spec.name in self._names:
                 return
-            self._names.add(spec.name)
             if device not in self._devices:
                 self._devices[device] = _core.gpu(device)
-            self._append(gzip.compress(_line(Entry(spec, self._devices[device]))))
+            try:
+                self._append(gzip.compress(_line(Entry(spec, self._devices[device]))))
+                self._names.add(spec.name)
+            except OSError as error:
+                warn(f"{spec.name} and perhaps others are not recorded: {error}", f"record {self._path}")
 
     def _append(self, data: bytes) -> None:
+        """All of it or nothing: what comes behind a part could not be read."""
         opened = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         try:
-            os.write(opened, data)
+            fcntl.flock(opened, fcntl.LOCK_EX)
+            size = os.fstat(opened).st_size
+            if os.write(opened, data) < len(data):
+                os.ftruncate(opened, size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
         finally:
             os.close(opened)
 

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ import cubind.triton  # noqa: E402
 import running  # noqa: E402
 import triton_replaying as replaying  # noqa: E402
 import triton_stub as stub  # noqa: E402
+from cubind.triton import _recording, _spec  # noqa: E402
 from fake_daemon import FakeDaemon, chosen  # noqa: E402
 
 replaying.require()
@@ -105,6 +107,28 @@ class File(unittest.TestCase):
             code, said, baked = self.bake()
             self.assertEqual((code, baked), (1, {}))
             self.assertIn("is not a file of python -m cubind.triton record", said)
+
+    def test_what_a_full_disk_does_not_take_is_named_and_spoils_nothing(self):
+        def spec(name):
+            return _spec.Spec(name, "f", (0,), {}, b"{}", {"f.ttir": os.urandom(4096).hex().encode()})
+
+        limit, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        recorder = _recording.Recorder(self.path, {0: {}})
+        recorder.add(spec("first"), 0)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.path.stat().st_size + 100, most))
+        with self.assertWarnsRegex(RuntimeWarning, "second and perhaps others are not recorded: .*No space"):
+            try:
+                recorder.add(spec("second"), 0)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
+        recorder.add(spec("third"), 0)
+        self.assertEqual([entry.spec.name for entry in _recording.read(self.path)], ["first", "third"])
+
+    def test_a_file_that_is_gone_keeps_no_kernel_from_being_served(self):
+        fails = unittest.mock.Mock(side_effect=[None, *[OSError(5, "gone")] * 9])
+        says = self.assertWarnsRegex(RuntimeWarning, "perhaps others are not recorded: .*gone")
+        with unittest.mock.patch.object(_recording.Recorder, "_append", fails), says:
+            self.assertTrue(self.record())
 
     def test_what_another_version_recorded_is_named(self):
         self.record()
