@@ -148,29 +148,6 @@ TEST_CASE_METHOD(TableFiles, "merged tables are imported and the order of mergin
         2);
 }
 
-TEST_CASE_METHOD(TableFiles, "an imported row does not replace a measured one in a merge") {
-  tuned("a.json", "N=4096,K=2,T=f32");
-  Table measured = daemon.as_of_a_real_gpu();
-  Table imported = measured;
-  imported.records[0].evidence = Evidence::Imported;
-  imported.records[0].timing.set_measured_at("2100-01-01T00:00:00Z");
-  write("measured.json", print_table(measured));
-  write("imported.json", print_table(imported));
-  CHECK(ctl({"table", "merge", file("imported.json"), file("measured.json")}).out == print_table(measured));
-}
-
-TEST_CASE_METHOD(TableFiles, "tables that contradict each other are not merged and both places are named") {
-  const std::string good = tuned("a.json", "N=4096,K=2,T=f32");
-  Table other = read_table(read_file(good), "a.json");
-  other.trials[4].context.problem.dims[0].value = 8;
-  write("b.json", print_table(other));
-  const ProgramResult result = ctl({"table", "merge", good, file("b.json"), "-o", file("m.json")});
-  CHECK(result.exit_code == 2);
-  CHECK_THAT(result.err,
-             Contains("b.json /trials/") && Contains("has the trial key of " + good + " /trials/"));
-  CHECK_FALSE(std::filesystem::exists(file("m.json")));
-}
-
 TEST_CASE_METHOD(TableFiles, "shape lists as JSON lines and CSV are tuned") {
   write("shapes.jsonl", "{\"kernel\": \"scale\", \"N\": 4096, \"K\": 2, \"T\": \"torch.float32\"}\n");
   write("shapes.csv", "N,K,T\n4096,2,np.single\n4096,3,fp32\n");

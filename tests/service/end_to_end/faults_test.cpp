@@ -29,8 +29,7 @@ constexpr const char* kOnce = R"(, "times": 1)";
 // A daemon whose device has one fault, and the end of the job that met it.
 class Faulty {
  public:
-  explicit Faulty(const std::string& faults, std::vector<std::string> environment = {})
-      : daemon({.edit_table = favour, .faults = faults, .environment = std::move(environment)}) {
+  explicit Faulty(const std::string& faults) : daemon({.edit_table = favour, .faults = faults}) {
     const auto ended = tune(daemon->connect(), {tiny_problem(2)});
     REQUIRE(ended.size() == 1);
     end = ended[0];
@@ -75,16 +74,6 @@ TEST_CASE("an illegal address that does not repeat in a fresh worker leaves the 
   CHECK(faulty.without_fault() == kTinyConfigurations);
 }
 
-TEST_CASE("an illegal address that repeats counts against the configuration and no other") {
-  Faulty faulty(fault("measure", "illegal_address"));
-  CHECK(faulty.done());
-  CHECK_FALSE(faulty.favourite_won());
-  CHECK(faulty.count(v1::RUNTIME) == 1);
-  CHECK(faulty.without_fault() == kTinyConfigurations - 1);
-  REQUIRE(faulty.stored_trial());
-  CHECK(faulty.stored_trial()->outcome == Outcome::Runtime);
-}
-
 TEST_CASE("a fault while verifying is counted like one while measuring") {
   Faulty faulty(fault("verify", "illegal_address"));
   CHECK(faulty.done());
@@ -99,43 +88,10 @@ TEST_CASE("a worker that crashes over one configuration is replaced and the othe
   CHECK(faulty.without_fault() == kTinyConfigurations - 1);
 }
 
-TEST_CASE("a kernel that hangs is killed at its deadline and is a timeout once that has repeated") {
-  Faulty faulty(fault("measure", "hang"), {"CUBIND_RUN_DEADLINE_MS=1500"});
-  CHECK(faulty.done());
-  CHECK_FALSE(faulty.favourite_won());
-  CHECK(faulty.count(v1::TIMEOUT) == 1);
-  CHECK(faulty.without_fault() == kTinyConfigurations - 1);
-}
-
 TEST_CASE("a launch that the device refuses is an outcome of the configuration") {
   Faulty faulty(fault("measure", "launch"));
   CHECK(faulty.done());
   CHECK(faulty.count(v1::LAUNCH) == 1);
-}
-
-TEST_CASE("out of memory is never stored as a property of the configuration") {
-  Faulty faulty(fault("load", "out_of_memory"));
-  CHECK(faulty.done());
-  CHECK(faulty.count(v1::OUT_OF_MEMORY) == 1);
-  const auto trial = faulty.stored_trial();
-  CHECK((!trial || trial->outcome == Outcome::Correct));
-  // With memory to spare the same daemon lets it win.
-  faulty.daemon.write_faults("[]");
-  v1::TuneRequest request = tune_request({tiny_problem(2)});
-  request.set_retune(true);
-  v1::TuneEvent last;
-  faulty.daemon->connect().tune(
-      request, [&](const v1::TuneEvent& event) { last = event; }, {}, std::nullopt);
-  CHECK(configuration_from_wire(last.winner(), "winner") == kFavourite);
-}
-
-TEST_CASE("a wrong result is never served") {
-  Faulty faulty(fault("verify", "wrong_result"));
-  CHECK(faulty.done());
-  CHECK(faulty.count(v1::WRONG_RESULT) == 1);
-  CHECK(faulty.served() != kFavourite);
-  REQUIRE(faulty.stored_trial());
-  CHECK(faulty.stored_trial()->outcome == Outcome::WrongResult);
 }
 
 TEST_CASE("a winner that is wrong at the lower edge of its bucket is not the winner") {

@@ -79,18 +79,6 @@ TEST_CASE("a cancelled job ends at once and the next one runs") {
   CHECK(tune(connection, {tiny_problem(3)}).at(0).job().state() == v1::Job::DONE);
 }
 
-TEST_CASE("cancelling a job that has ended is FAILED_PRECONDITION") {
-  TinyDaemon daemon;
-  const Connection connection = daemon->connect();
-  const std::string id = tune(connection, {tiny_problem(2)}).at(0).job().id();
-  try {
-    connection.cancel_job(id, kPatience);
-    FAIL("cancelled");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::FailedPrecondition);
-  }
-}
-
 TEST_CASE("a caller who goes away leaves the job running") {
   TinyDaemon daemon({.hold = true});
   const Connection connection = daemon->connect();
@@ -104,33 +92,6 @@ TEST_CASE("a caller who goes away leaves the job running") {
                   Error);
   daemon.let_go();
   CHECK(watch_to_end(connection, id).job().state() == v1::Job::DONE);
-}
-
-TEST_CASE("a job for a device that no agent offers waits as no_device and costs nothing") {
-  TinyDaemon daemon;
-  const Connection connection = daemon->connect();
-  v1::TuneRequest request = tune_request({tiny_problem(2)});
-  request.set_detach(true);
-  v1::DeviceFacts facts = offered_device(connection).facts();
-  facts.clear_replay_table();
-  *request.mutable_device()->mutable_facts() = facts;
-  std::string id;
-  connection.tune(
-      request, [&](const v1::TuneEvent& event) { id = event.job().id(); }, {}, kPatience);
-  CHECK(eventually([&] { return is_in(connection, id, v1::Job::NO_DEVICE); }));
-  CHECK(daemon.measured_blocks().empty());
-}
-
-TEST_CASE("a waiter for a device that is not here gets at once what serve would give") {
-  TinyDaemon daemon;
-  const Connection connection = daemon->connect();
-  v1::GetVariantRequest request = question(connection, tiny_problem(2));
-  request.mutable_device()->mutable_facts()->clear_replay_table();
-  request.set_on_miss(v1::WAIT);
-  const v1::GetVariantReply reply = connection.get_variant(request, kPatience);
-  REQUIRE(reply.provenance().departures_size() == 1);
-  CHECK(reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
-  CHECK(reply.job_state() == "no_device");
 }
 
 TEST_CASE("SIGTERM hands back a running job and the next start completes it") {

@@ -1,102 +1,18 @@
-// The daemon as a process: health, kernels of one's own, a second daemon, the agent's death.
+// The daemon as a process: its end, and the deaths of its agent and workers.
 #include <catch2/catch.hpp>
 
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <csignal>
 #include <thread>
 
 #include "base/error.hpp"
-#include "tests/support/health.hpp"
 #include "tests/support/tiny_daemon.hpp"
 
 namespace cubind::test {
 namespace {
-
-std::optional<v1::Kernel> find_kernel(const Connection& connection, const std::string& word) {
-  const auto reply = connection.list_kernels(kPatience);
-  for (const v1::Kernel& kernel : reply.kernels()) {
-    if (kernel.name() == word || kernel.file().find(word) != std::string::npos) {
-      return kernel;
-    }
-  }
-  return std::nullopt;
-}
-
-TEST_CASE("the health service says SERVING and nothing once the daemon is gone") {
-  TinyDaemon daemon;
-  CHECK(health_of(daemon->address()) == 1);
-  CHECK(Connection(daemon->address()).is_serving(kPatience));
-  REQUIRE(daemon->stop().has_value());
-  CHECK_FALSE(health_of(daemon->address()).has_value());
-  CHECK_THROWS_AS(Connection(daemon->address()).is_serving(kPatience), Error);
-}
-
-TEST_CASE("the socket is its owner's alone") {
-  TinyDaemon daemon;
-  struct stat status {};
-  REQUIRE(::stat(daemon->address().substr(7).c_str(), &status) == 0);
-  CHECK((status.st_mode & 0777) == 0600);
-}
-
-TEST_CASE("a kernel of a --kernels folder is listed with its tunables") {
-  TinyDaemon daemon;
-  const auto kernel = find_kernel(daemon->connect(), kTinyKernel);
-  REQUIRE(kernel);
-  CHECK(kernel->error().empty());
-  CHECK(kernel->dims_size() == 2);
-  CHECK(kernel->tunables_size() == 2);
-}
-
-TEST_CASE("a broken spec is reported with file and cause and stops nothing") {
-  TinyDaemon daemon({}, false);
-  write_file_atomic(daemon.kernels() / "broken.json", R"({"name": "broken"})");
-  daemon->start();
-  const Connection connection = daemon->connect();
-  const auto broken = find_kernel(connection, "broken.json");
-  REQUIRE(broken);
-  CHECK(broken->error().find("broken.json") != std::string::npos);
-  CHECK(tune(connection, {tiny_problem(2)}).at(0).job().state() == v1::Job::DONE);
-}
-
-TEST_CASE("a spec that appears while the daemon runs is found") {
-  TinyDaemon daemon;
-  const Connection connection = daemon->connect();
-  std::string spec = read_file(daemon.kernels() / "scale.json");
-  spec.replace(spec.find("\"scale\""), 7, "\"scale_too\"");
-  write_file_atomic(daemon.kernels() / "scale_too.json", spec);
-  CHECK(eventually([&] {
-    const auto kernel = find_kernel(connection, "scale_too");
-    return kernel && kernel->error().empty();
-  }));
-}
-
-TEST_CASE("a second daemon on the same store is refused") {
-  TinyDaemon daemon;
-  DaemonOptions options = daemon->options();
-  options.folder = daemon.folder() / "second";
-  options.store = daemon->store();
-  Daemon second(options);
-  const ExitStatus status = second.run_to_end(std::chrono::seconds(20));
-  CHECK_FALSE(status.success());
-  CHECK(second.log().find("store.db") != std::string::npos);
-  CHECK(health_of(daemon->address()) == 1);
-}
-
-TEST_CASE("a second daemon on the same socket is refused") {
-  TinyDaemon daemon;
-  DaemonOptions options = daemon->options();
-  options.folder = daemon.folder() / "second";
-  options.socket = daemon->socket();
-  Daemon second(options);
-  const ExitStatus status = second.run_to_end(std::chrono::seconds(20));
-  CHECK_FALSE(status.success());
-  CHECK(second.log().find("cubind.sock") != std::string::npos);
-  CHECK(health_of(daemon->address()) == 1);
-}
 
 TEST_CASE("an agent that dies is started again") {
   TinyDaemon daemon;

@@ -3,7 +3,6 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/json.hpp"
 #include "tests/support/tiny_daemon.hpp"
 
 namespace cubind::test {
@@ -87,82 +86,6 @@ TEST_CASE("a label that names no device is refused with the labels that there ar
   } catch (const Error& error) {
     CHECK(std::string(error.what()).find("device") != std::string::npos);
     CHECK(std::string(error.what()).find("nvidia-h200") != std::string::npos);
-  }
-}
-
-v1::CheckKernelRequest check_request(const std::filesystem::path& folder) {
-  v1::CheckKernelRequest request;
-  request.set_file("scale.json");
-  request.set_spec_json(read_file(folder / "scale.json"));
-  v1::SourceFile& source = *request.add_files();
-  source.set_path("scale.cu");
-  source.set_content(read_file(folder / "scale.cu"));
-  *request.add_problems() = wire(tiny_problem(2));
-  return request;
-}
-
-TEST_CASE("checking a kernel compiles its default and counts its configurations and stores nothing") {
-  WithoutGpu machine;
-  const Connection connection = machine.daemon.connect();
-  const std::uint32_t artifacts = connection.get_status(kPatience).artifacts();
-  const auto reply = connection.check_kernel(check_request(machine.folder.path() / "kernels"), kPatience);
-  REQUIRE(reply.problems_size() == 1);
-  CHECK(reply.problems(0).valid() == kTinyConfigurations);
-  REQUIRE(reply.compiled_size() == 1);
-  CHECK(reply.compiled(0).cubin_bytes() > 0);
-  CHECK(connection.get_status(kPatience).artifacts() == artifacts);
-}
-
-TEST_CASE("checking a kernel whose entry takes other types than the spec passes names argument and types") {
-  WithoutGpu machine;
-  v1::CheckKernelRequest request = check_request(machine.folder.path() / "kernels");
-  std::string& source = *request.mutable_files(0)->mutable_content();
-  const std::size_t at = source.find("long long N) {");
-  REQUIRE(at != std::string::npos);
-  source.replace(at, 9, "int");
-  try {
-    machine.daemon.connect().check_kernel(request, kPatience);
-    FAIL("accepted");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::InvalidArgument);
-    CHECK(std::string(error.what()) ==
-          "scale.json /launches/0/arguments/2: N is a scalar i64 (long long), the entry's parameter is int");
-  }
-}
-
-TEST_CASE("checking a kernel with C names compares the number and the sizes of its arguments") {
-  WithoutGpu machine;
-  v1::CheckKernelRequest request = check_request(machine.folder.path() / "kernels");
-  std::string& spec = *request.mutable_spec_json();
-  const std::string entry = "scale<{T}, {THREADS}, {VECTOR}, {K}>";
-  spec.replace(spec.find(entry), entry.size(), "plain");
-  Json json = Json::parse(spec);
-  json["defines"] = {"FACTOR={K}"};
-  request.set_spec_json(json.dump());
-  const auto check = [&](const std::string& parameters) {
-    request.mutable_files(0)->set_content("extern \"C\" __global__ void plain(" + parameters + ") {}");
-    return machine.daemon.connect().check_kernel(request, kPatience).compiled_size();
-  };
-  CHECK(check("const float* x, float* y, long long n") == 1);
-  CHECK_THROWS_WITH(check("int only"),
-                    "scale.json /launches/0/arguments: has 3, the entry takes 1: (of 4 bytes)");
-  CHECK_THROWS_WITH(
-      check("const float* x, float* y, int n"),
-      "scale.json /launches/0/arguments/2: N is a scalar i64 (long long), the entry's parameter "
-      "is of 4 bytes");
-}
-
-TEST_CASE("checking a kernel that does not compile says what the compiler said") {
-  WithoutGpu machine;
-  v1::CheckKernelRequest request = check_request(machine.folder.path() / "kernels");
-  request.mutable_files(0)->set_content(
-      "template <typename T, int A, int B, int K> __global__ void scale(T) { oops; }");
-  try {
-    machine.daemon.connect().check_kernel(request, kPatience);
-    FAIL("accepted");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::InvalidArgument);
-    CHECK(std::string(error.what()).find("oops") != std::string::npos);
   }
 }
 

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "base/error.hpp"
-#include "base/zstd.hpp"
 #include "tests/support/tiny_daemon.hpp"
 
 namespace cubind::test {
@@ -37,17 +36,6 @@ class OpenStore {
     }
     return value;
   }
-  // Flips one bit in the middle of a blob.
-  void flip_bit(const char* table, const char* column, std::int64_t row) {
-    sqlite3_blob* blob = nullptr;
-    check(sqlite3_blob_open(database_, "main", table, column, row, 1, &blob));
-    const int at = sqlite3_blob_bytes(blob) / 2;
-    char byte = 0;
-    check(sqlite3_blob_read(blob, &byte, 1, at));
-    byte = static_cast<char>(byte ^ 0x10);
-    check(sqlite3_blob_write(blob, &byte, 1, at));
-    sqlite3_blob_close(blob);
-  }
 
  private:
   void check(int code) {
@@ -57,52 +45,6 @@ class OpenStore {
   }
   sqlite3* database_ = nullptr;
 };
-
-std::string hex_of(const std::string& digest) { return Digest::from_bytes(digest).value().hex(); }
-
-std::int64_t row_of_blob(OpenStore& store, const std::string& digest) {
-  return store.number("SELECT rowid FROM blobs WHERE cubin = x'" + hex_of(digest) + "'");
-}
-
-TEST_CASE("a cubin with a flipped bit is never served and compiled again") {
-  TinyDaemon daemon;
-  std::string digest;
-  {
-    const Connection connection = daemon->connect();
-    tune(connection, {tiny_problem(2)});
-    digest = connection.get_variant(question(connection, tiny_problem(2)), kPatience).artifact().digest();
-  }
-  REQUIRE(daemon->stop().has_value());
-  {
-    OpenStore store(daemon->store());
-    store.flip_bit("blobs", "zstd", row_of_blob(store, digest));
-  }
-  daemon->start();
-  const Connection connection = daemon->connect();
-  v1::GetVariantRequest asked = question(connection, tiny_problem(2));
-  asked.set_compile_wait_ms(60'000);
-  const v1::GetVariantReply reply = connection.get_variant(asked, kPatience);
-  CHECK(reply.artifact().digest() == digest);  // the same source gives the same bytes
-  CHECK(Digest::of(zstd_decompress(reply.artifact().zstd_cubin(), reply.artifact().cubin_bytes())).view() ==
-        digest);
-}
-
-TEST_CASE("a damaged cubin leaves the answers to other questions as they are") {
-  TinyDaemon daemon({.problems = {tiny_problem(2), tiny_problem(3)}});
-  const Connection before = daemon->connect();
-  tune(before, {tiny_problem(2), tiny_problem(3)});
-  const auto healthy = before.get_variant(question(before, tiny_problem(3)), kPatience);
-  const auto damaged = before.get_variant(question(before, tiny_problem(2)), kPatience);
-  REQUIRE(daemon->stop().has_value());
-  {
-    OpenStore store(daemon->store());
-    store.flip_bit("blobs", "zstd", row_of_blob(store, damaged.artifact().digest()));
-  }
-  daemon->start();
-  const Connection after = daemon->connect();
-  CHECK(after.get_variant(question(after, tiny_problem(3)), kPatience).SerializeAsString() ==
-        healthy.SerializeAsString());
-}
 
 TEST_CASE("a damaged record keeps no daemon from starting and never answers") {
   TinyDaemon daemon({.problems = {tiny_problem(2), tiny_problem(3)}});

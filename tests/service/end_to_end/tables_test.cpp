@@ -1,21 +1,11 @@
 // Tables out of one daemon and into another.
 #include <catch2/catch.hpp>
 
-#include "base/error.hpp"
 #include "tests/support/tiny_daemon.hpp"
 #include "tuner/measure/statistics.hpp"
 
 namespace cubind::test {
 namespace {
-
-TEST_CASE("exporting an unchanged store gives the same canonical bytes") {
-  TinyDaemon daemon;
-  const Connection connection = daemon->connect();
-  tune(connection, {tiny_problem(2)});
-  const std::string first = export_everything(connection);
-  CHECK(first == export_everything(connection));
-  CHECK(print_table(read_table(first, "export")) == first);
-}
 
 TEST_CASE("an export of all trials has every sample and names the measured cubin with the winner") {
   TinyDaemon daemon;
@@ -78,23 +68,6 @@ TEST_CASE("an export of all trials without their samples has the time of each tr
   CHECK(timed == kTinyConfigurations);
 }
 
-TEST_CASE("an imported winner answers a second daemon with evidence imported") {
-  TinyDaemon first;
-  tune(first->connect(), {tiny_problem(2)});
-  const Table table = first.as_of_a_real_gpu();
-  TinyDaemon second;
-  const Connection connection = second->connect();
-  const v1::ImportTableReply report = connection.import_table(print_table(table), "mine.json", "", kPatience);
-  CHECK(report.records_added() == 1);
-  v1::GetVariantRequest request = question(connection, tiny_problem(2));
-  request.mutable_device()->mutable_facts()->clear_replay_table();
-  const v1::GetVariantReply reply = connection.get_variant(request, kPatience);
-  CHECK(reply.provenance().departures().empty());
-  CHECK(reply.provenance().evidence() == v1::IMPORTED);
-  CHECK(reply.provenance().same_bytes_measured());  // the same source and compiler
-  CHECK_FALSE(reply.artifact().zstd_cubin().empty());
-}
-
 TEST_CASE("an imported replay keeps its class and never answers for a real one") {
   TinyDaemon first;
   tune(first->connect(), {tiny_problem(2)});
@@ -106,32 +79,6 @@ TEST_CASE("an imported replay keeps its class and never answers for a real one")
   const v1::GetVariantReply reply = connection.get_variant(request, kPatience);
   REQUIRE(reply.provenance().departures_size() == 1);
   CHECK(reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
-}
-
-TEST_CASE("importing a table twice adds nothing the second time") {
-  TinyDaemon daemon;
-  const Connection connection = daemon->connect();
-  tune(connection, {tiny_problem(2)});
-  const Table table = daemon.as_of_a_real_gpu();
-  connection.import_table(print_table(table), "mine.json", "", kPatience);
-  const v1::ImportTableReply again = connection.import_table(print_table(table), "mine.json", "", kPatience);
-  CHECK(again.records_added() == 0);
-  CHECK(again.records_known() == 1);
-  CHECK(again.trials_added() == 0);
-}
-
-TEST_CASE("a malformed table is refused with file and pointer and nothing of it is imported") {
-  TinyDaemon daemon;
-  const Connection connection = daemon->connect();
-  const std::string text = R"({"format": "cubind-table", "version": 1, "devices": [], "records": [{}]})";
-  try {
-    connection.import_table(text, "mine.json", "", kPatience);
-    FAIL("imported");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::InvalidArgument);
-    CHECK(std::string(error.what()).find("mine.json /records/0") != std::string::npos);
-  }
-  CHECK(connection.get_status(kPatience).records() == 0);
 }
 
 }  // namespace

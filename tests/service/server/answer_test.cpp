@@ -237,16 +237,6 @@ TEST_CASE("status devices and kernels tell what the daemon has") {
         load_specs({source_dir() / "variants"}).specs.size());
 }
 
-TEST_CASE("an answer survives a restart of the daemon") {
-  TunedDaemon daemon;
-  const std::string before = daemon.get(vector_add(4096)).reply.artifact().digest();
-  daemon.restart();
-  const Got got = daemon.get(vector_add(4096));
-  REQUIRE(got.status.ok());
-  CHECK(got.reply.artifact().digest() == before);
-  CHECK(got.reply.provenance().evidence() == v1::MEASURED);
-}
-
 TEST_CASE("a cubin that is damaged on the disk is compiled again and served") {
   DaemonFixture daemon;
   v1::GetVariantRequest request = vector_add(4096);

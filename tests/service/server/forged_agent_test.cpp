@@ -171,40 +171,6 @@ TEST_CASE("a second agent with the id of a connected one is refused and the firs
   CHECK(first.tune(first.wait_for_lease()));
 }
 
-TEST_CASE_METHOD(LeasedAgent,
-                 "a batch that does not fit its lease ends the lease and nothing of it is stored") {
-  using Forge = void (*)(v1::Batch&);
-  const Forge forge = GENERATE(
-      Forge{[](v1::Batch& b) { b.mutable_blocks(0)->set_trial_key(std::string(32, 'x')); }},
-      Forge{[](v1::Batch& b) { b.mutable_verifications(0)->set_trial_key(std::string(32, 'x')); }},
-      Forge{[](v1::Batch& b) {
-        b.mutable_trials(0)->mutable_configuration()->mutable_values(0)->set_value(-7);
-      }},
-      Forge{[](v1::Batch& b) { b.mutable_trials(0)->mutable_problem()->mutable_dims(0)->set_value(8192); }},
-      Forge{[](v1::Batch& b) { b.mutable_artifacts(0)->mutable_info()->set_architecture("sm_80"); }});
-  v1::Batch batch = batch_of(fake_trials(lease, 1));
-  forge(batch);
-  CHECK_FALSE(agent.send_batch(lease, batch));
-  CHECK(daemon.status().artifacts() == 0);
-}
-
-TEST_CASE_METHOD(LeasedAgent, "a result that does not fit its lease ends the lease and makes no record") {
-  using Forge = void (*)(v1::JobResult&);
-  const Forge forge = GENERATE(
-      Forge{[](v1::JobResult& r) { r.set_winner_trial(std::string(32, 'x')); }},
-      Forge{[](v1::JobResult& r) { r.add_finalists(std::string(32, 'x')); }}, Forge{[](v1::JobResult& r) {
-        r.mutable_provenance()->mutable_verification()->set_digest(std::string(32, 'x'));
-      }},
-      Forge{[](v1::JobResult& r) { r.mutable_provenance()->mutable_verification()->set_verified(false); }},
-      Forge{[](v1::JobResult& r) { r.mutable_provenance()->mutable_timing()->set_samples(4'000'000); }});
-  const auto trials = fake_trials(lease, 1);
-  REQUIRE(agent.send_batch(lease, batch_of(trials)));
-  v1::JobResult result = result_of(lease, trials[0]);
-  forge(result);
-  CHECK_FALSE(agent.send_result(lease, result));
-  CHECK(daemon.status().records() == 0);
-}
-
 struct MalformedHello {
   const char* word;
   void (*forge)(v1::Hello& hello);
@@ -260,27 +226,6 @@ TEST_CASE("a check's log has no control character when its caller reads it") {
   const std::string said = status.error_message() + reply.DebugString();
   CHECK(said.find('\x1b') == std::string::npos);
   CHECK_THAT(said, Contains("u001b]0;title"));
-}
-
-TEST_CASE_METHOD(LeasedAgent, "a winner that was not verified makes no record") {
-  const auto trials = fake_trials(lease, 1);
-  v1::Batch batch = batch_of(trials);
-  batch.clear_verifications();
-  REQUIRE(agent.send_batch(lease, batch));
-  CHECK_FALSE(agent.send_result(lease, result_of(lease, trials[0])));
-  CHECK(daemon.status().records() == 0);
-}
-
-TEST_CASE("a lease of another agent is neither finished nor filled and its owner works on") {
-  DaemonFixture daemon;
-  FakeAgent owner(daemon.address(), hello_with(h200_facts(), "owner"));
-  daemon.tune(detached());
-  const v1::LeaseGrant lease = owner.wait_for_lease();
-  FakeAgent forger(daemon.address(), hello_with(h200_facts(), "forger"));
-  CHECK_FALSE(forger.send_batch(lease, batch_of(fake_trials(lease, 1))));
-  CHECK(daemon.status().artifacts() == 0);
-  CHECK(owner.tune(lease));
-  CHECK(daemon.status().records() == 1);
 }
 
 TEST_CASE("facts that no text of a list may hold are refused") {

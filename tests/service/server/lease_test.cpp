@@ -1,10 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include <future>
-#include <limits>
 
 #include "base/zstd.hpp"
-#include "schemas/limits.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
 
 namespace cubind::test {
@@ -49,40 +47,6 @@ TEST_CASE("an agent that says nothing is dropped and its job goes to another") {
   CHECK(other.wait_for_lease().job_id() == first.job_id());
 }
 
-TEST_CASE("a batch with a stale fence is refused and nothing of it is stored") {
-  ShortLeases daemon;
-  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  daemon.tune(detached(4096));
-  const v1::LeaseGrant first = agent.wait_for_lease();
-  agent.wait_for_end_of_lease();
-  CHECK_FALSE(agent.send_batch(first, batch_of(fake_trials(first, 2))));
-  CHECK(daemon.status().artifacts() == 0);
-}
-
-TEST_CASE("an agent whose times are no numbers is refused with the field and nothing of it is stored") {
-  const double time = GENERATE(std::numeric_limits<double>::quiet_NaN(),
-                               std::numeric_limits<double>::infinity(), -1.0, 1e308);
-  const bool in_result = GENERATE(false, true);
-  DaemonFixture daemon;
-  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  daemon.tune(detached(4096));
-  const v1::LeaseGrant lease = agent.wait_for_lease();
-  const auto trials = fake_trials(lease, 1);
-  v1::Batch batch = batch_of(trials);
-  if (in_result) {
-    REQUIRE(agent.send_batch(lease, batch));
-    CHECK_THROWS(agent.send_result(lease, result_of(lease, trials[0], time)));
-    CHECK_THAT(agent.wait_for_end(), Contains("result.provenance.timing.median"));
-    CHECK(daemon.status().records() == 0);
-  } else {
-    batch.mutable_blocks(0)->set_samples_us(0, time);
-    CHECK_THROWS(agent.send_batch(lease, batch));
-    CHECK_THAT(agent.wait_for_end(), Contains("batch.blocks[0].samples_us[0]"));
-    CHECK(daemon.status().artifacts() == 0);
-  }
-  CHECK(daemon.jobs().size() == 1);
-}
-
 TEST_CASE("what a lost agent has stored comes with the next lease and nothing is measured twice") {
   DaemonFixture daemon;
   daemon.tune(detached(4096));
@@ -116,36 +80,6 @@ TEST_CASE("a job outlives the daemon with its id and every acknowledged block") 
   const v1::LeaseGrant lease = agent.wait_for_lease();
   CHECK(lease.job_id() == job);
   CHECK(lease.blocks_size() == 4);
-}
-
-TEST_CASE("a block that is sent twice is stored once") {
-  DaemonFixture daemon;
-  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  daemon.tune(detached(4096));
-  const v1::LeaseGrant lease = agent.wait_for_lease();
-  const v1::Batch batch = batch_of(fake_trials(lease, 1));
-  REQUIRE(agent.send_batch(lease, batch));
-  REQUIRE(agent.send_batch(lease, batch));
-  v1::JobResult back;
-  back.set_status(v1::JobResult::INTERRUPTED);
-  REQUIRE(agent.send_result(lease, back));
-  CHECK(agent.wait_for_lease().blocks_size() == 1);
-}
-
-TEST_CASE("out of memory is never persisted as a property of the configuration") {
-  DaemonFixture daemon;
-  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  daemon.tune(detached(4096));
-  const v1::LeaseGrant lease = agent.wait_for_lease();
-  auto trials = fake_trials(lease, 2);
-  trials[1].header.set_outcome(v1::OUT_OF_MEMORY);
-  REQUIRE(agent.send_batch(lease, batch_of(trials)));
-  v1::JobResult back;
-  back.set_status(v1::JobResult::INTERRUPTED);
-  REQUIRE(agent.send_result(lease, back));
-  const v1::LeaseGrant next = agent.wait_for_lease();
-  REQUIRE(next.trials_size() == 1);
-  CHECK(next.trials(0).trial_key() == trials[0].header.trial_key());
 }
 
 TEST_CASE("a cancelled job ends its lease at the agent and its waiters") {
@@ -245,16 +179,6 @@ TEST_CASE("an upload whose bytes do not have the digest is refused") {
   set_cubin(upload, fake_cubin("promised", 1000), false);
   CHECK(agent.put_artifact(upload.info(), zstd_compress(fake_cubin("another", 1000))).find("digest") !=
         std::string::npos);
-}
-
-TEST_CASE("an agent of another protocol is refused with both versions") {
-  DaemonFixture daemon;
-  v1::Hello hello = compiling_hello();
-  hello.set_oldest_protocol(kAgentProtocol + 1);
-  hello.set_protocol(kAgentProtocol + 1);
-  FakeAgent agent(daemon.address(), hello);
-  CHECK_THAT(agent.wait_for_end(),
-             Contains("the agent speaks version 2, this daemon version 1") && Contains("upgrade the daemon"));
 }
 
 TEST_CASE("what a replay device yields never answers for a real class and the other way round") {

@@ -58,15 +58,6 @@ std::string table_of_vector_add() {
   return daemon.export_table();
 }
 
-TEST_CASE("exporting an unchanged table gives the same bytes") {
-  TableFixture daemon;
-  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
-  daemon.tune(tune_vector_add({4096}));
-  const std::string first = daemon.export_table();
-  CHECK(first.find("cubind-table") != std::string::npos);
-  CHECK(daemon.export_table() == first);
-}
-
 TEST_CASE("a table of the first version is exported as it was imported") {
   const std::string text = read_file(source_dir() / "tests/golden/formats/table.json");
   TableFixture daemon;
