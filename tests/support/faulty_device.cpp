@@ -37,7 +37,7 @@ v1::DeviceReply context_lost(const std::string& error) {
   return failed(v1::RUNTIME, error + " (injected)", true);
 }
 
-// The fault's reply, or none where the request goes on. Hangs and crashes do not return.
+// The fault's reply, or none where the request goes on. A hang does not return.
 std::optional<v1::DeviceReply> suffer(std::optional<FaultKind> fault) {
   if (!fault) {
     return std::nullopt;
@@ -45,8 +45,6 @@ std::optional<v1::DeviceReply> suffer(std::optional<FaultKind> fault) {
   switch (*fault) {
     case FaultKind::Hang:
       hang();
-    case FaultKind::Crash:
-      ::_exit(134);
     case FaultKind::IllegalAddress:
       return context_lost("CUDA_ERROR_ILLEGAL_ADDRESS");
     case FaultKind::MisalignedAddress:
@@ -69,8 +67,6 @@ std::optional<v1::DeviceReply> suffer(std::optional<FaultKind> fault) {
     case FaultKind::TooManyRegisters:
     case FaultKind::WrongResult:
     case FaultKind::OtherBits:
-    case FaultKind::Throttled:
-    case FaultKind::BelowFloor:
     case FaultKind::Contended:
       break;
   }
@@ -89,18 +85,10 @@ void spoil(v1::VerificationResult& result, std::optional<FaultKind> fault) {
 }
 
 void spoil(v1::MeasuredItem& item, std::optional<FaultKind> fault) {
-  if (fault == FaultKind::Throttled) {
-    item.mutable_conditions()->set_throttled(true);
-  }
   if (fault == FaultKind::WrongResult) {
     item.clear_samples_us();
     item.set_outcome(v1::WRONG_RESULT);
     item.set_detail("a byte was written behind a buffer (injected)");
-  }
-  if (fault == FaultKind::BelowFloor) {
-    item.set_below_floor(true);
-    item.set_floor_us(2 * item.samples_us(0));
-    item.set_detail("injected: a sample below half of the floor");
   }
 }
 

@@ -65,9 +65,8 @@ ReplayFaults ReplayFaults::read(const std::string& file) {
     fault.point =
         static_cast<FaultPoint>(node.at("at").as_choice({"prepare", "load", "verify", "measure", "open"}));
     fault.kind = static_cast<FaultKind>(node.at("fault").as_choice(
-        {"hang", "crash", "illegal_address", "misaligned_address", "assert", "trap", "gpu_lost",
-         "out_of_memory", "launch", "too_many_registers", "wrong_result", "other_bits", "throttled",
-         "below_floor", "foreign_process", "contended"}));
+        {"hang", "illegal_address", "misaligned_address", "assert", "trap", "gpu_lost", "out_of_memory",
+         "launch", "too_many_registers", "wrong_result", "other_bits", "foreign_process", "contended"}));
     fault.configuration = read_values(node, "configuration");
     fault.dims = read_values(node, "problem");
     if (node.contains("times")) {

@@ -15,10 +15,10 @@
 //   driver         the version of the driver instead of the table's
 //   at             "prepare", "load", "verify", "measure" or "open" (of a device: no configuration and
 //                  no problem)
-//   fault          "hang", "crash", "illegal_address", "misaligned_address", "assert", "trap", "gpu_lost",
+//   fault          "hang", "illegal_address", "misaligned_address", "assert", "trap", "gpu_lost",
 //                  "out_of_memory", "launch", "wrong_result" (at "measure": a write outside of the buffers),
-//                  "other_bits" (in two runs), "throttled", "below_floor", "foreign_process" (and no answer),
-//                  "contended" (measured next to one); at "load" also "too_many_registers"
+//                  "other_bits" (in two runs), "foreign_process" (and no answer), "contended" (measured
+//                  next to one); at "load" also "too_many_registers"
 //   configuration, problem   the named values must be equal; absent: any
 //   times          how often in all, counted across processes in FILE.used/; absent: always
 #pragma once
@@ -36,7 +36,6 @@ namespace cubind::test {
 enum class FaultPoint : std::uint8_t { Prepare, Load, Verify, Measure, Open };
 enum class FaultKind : std::uint8_t {
   Hang,
-  Crash,
   IllegalAddress,
   MisalignedAddress,
   Assert,
@@ -47,8 +46,6 @@ enum class FaultKind : std::uint8_t {
   TooManyRegisters,
   WrongResult,
   OtherBits,
-  Throttled,
-  BelowFloor,
   ForeignProcess,
   Contended
 };

@@ -90,38 +90,6 @@ TEST_CASE("an idle agent offers its free memory again when it has changed notice
   CHECK_FALSE(fixture.daemon.find(offers, seconds(1)));
 }
 
-TEST_CASE("a configuration that hangs is killed at the deadline and timed out and the others go on") {
-  AgentFixture fixture(
-      R"({"faults": [{"at": "measure", "fault": "hang", "configuration": {"A": 4, "B": 2}}]})");
-  const v1::JobResult result = fixture.run();
-  REQUIRE(result.status() == v1::JobResult::DONE);
-  CHECK(text(result.winner()) != "A=4,B=2");
-  bool timed_out = false;
-  const v1::Batch stored = fixture.stored();
-  for (const v1::TrialHeader& trial : stored.trials()) {
-    timed_out = timed_out || (trial.outcome() == v1::TIMEOUT && trial.fault_count() == 2);
-  }
-  CHECK(timed_out);
-}
-
-TEST_CASE("a device worker that crashes once costs the configuration nothing") {
-  AgentFixture fixture(
-      R"({"faults": [{"at": "verify", "fault": "crash", "configuration": {"A": 4, "B": 2}, "times": 1}]})");
-  const v1::JobResult result = fixture.run();
-  REQUIRE(result.status() == v1::JobResult::DONE);
-  CHECK(text(result.winner()) == "A=4,B=2");
-}
-
-TEST_CASE("a foreign process makes the job wait and say so") {
-  AgentFixture fixture(R"({"faults": [{"at": "measure", "fault": "foreign_process", "times": 2}]})");
-  const v1::JobResult result = fixture.run();
-  REQUIRE(result.status() == v1::JobResult::DONE);
-  CHECK(fixture.daemon.find(
-      [](const auto& message) { return message.progress().state() == v1::Job::WAITING_FOR_IDLE_GPU; },
-      seconds(1)));
-  CHECK_FALSE(result.provenance().timing().contended());
-}
-
 TEST_CASE("an agent that must never tune offers no device and says so") {
   AgentFixture fixture("{}", {"--tune-when", "never"});
   const auto hello = fixture.daemon.hello();

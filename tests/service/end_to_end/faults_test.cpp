@@ -1,8 +1,6 @@
 // Faults of a device, injected below everything: what becomes of the configuration, and that the job goes on.
 #include <catch2/catch.hpp>
 
-#include <algorithm>
-
 #include "plan/wire.hpp"
 #include "tests/support/facts.hpp"
 #include "tests/support/tiny_daemon.hpp"
@@ -49,18 +47,6 @@ class Faulty {
   }
   // Verified, or too slow for that.
   std::uint32_t without_fault() const { return count(v1::CORRECT) + count(v1::UNVERIFIED); }
-  // Of the favourite; absent: none is stored.
-  std::optional<TableTrial> stored_trial() {
-    const Table table = read_table(export_everything(daemon->connect()), "export");
-    const auto found = std::ranges::find_if(
-        table.trials, [](const TableTrial& trial) { return trial.context.configuration == kFavourite; });
-    return found == table.trials.end() ? std::nullopt : std::optional(*found);
-  }
-  Configuration served() {
-    const Connection connection = daemon->connect();
-    return configuration_from_wire(
-        connection.get_variant(question(connection, tiny_problem(2)), kPatience).configuration(), "served");
-  }
 
   TinyDaemon daemon;
   v1::TuneEvent end;
@@ -74,50 +60,10 @@ TEST_CASE("an illegal address that does not repeat in a fresh worker leaves the 
   CHECK(faulty.without_fault() == kTinyConfigurations);
 }
 
-TEST_CASE("a fault while verifying is counted like one while measuring") {
-  Faulty faulty(fault("verify", "illegal_address"));
-  CHECK(faulty.done());
-  CHECK(faulty.count(v1::RUNTIME) == 1);
-}
-
-TEST_CASE("a worker that crashes over one configuration is replaced and the others go on") {
-  Faulty faulty(fault("measure", "crash"));
-  CHECK(faulty.done());
-  CHECK_FALSE(faulty.favourite_won());
-  CHECK(faulty.count(v1::RUNTIME) == 1);
-  CHECK(faulty.without_fault() == kTinyConfigurations - 1);
-}
-
 TEST_CASE("a launch that the device refuses is an outcome of the configuration") {
   Faulty faulty(fault("measure", "launch"));
   CHECK(faulty.done());
   CHECK(faulty.count(v1::LAUNCH) == 1);
-}
-
-TEST_CASE("a winner that is wrong at the lower edge of its bucket is not the winner") {
-  Faulty faulty(fault("verify", "wrong_result", R"(, "problem": {"N": 2049})"));
-  CHECK(faulty.done());
-  CHECK_FALSE(faulty.favourite_won());
-  CHECK(faulty.served() != kFavourite);
-}
-
-TEST_CASE("a time below the floor is refused") {
-  Faulty faulty(fault("measure", "below_floor"));
-  CHECK(faulty.done());
-  CHECK_FALSE(faulty.favourite_won());
-  CHECK(faulty.served() != kFavourite);
-  REQUIRE(faulty.stored_trial());
-  CHECK(faulty.stored_trial()->outcome == Outcome::WrongResult);
-}
-
-TEST_CASE("blocks of a throttled GPU are kept and the record says so") {
-  Faulty faulty(R"([{"at": "measure", "fault": "throttled"}])");
-  REQUIRE(faulty.done());
-  CHECK(faulty.end.provenance().timing().throttled());
-  const auto trial = faulty.stored_trial();
-  REQUIRE(trial);
-  CHECK(std::ranges::all_of(trial->finals,
-                            [](const SampleBlock& block) { return block.conditions().throttled(); }));
 }
 
 TEST_CASE("a foreign process on the GPU ends the wait of those who ask and the job goes on when it is gone") {

@@ -60,28 +60,6 @@ TEST_CASE(
                  Contains("--memory-fraction"));
 }
 
-TEST_CASE("the record of the smaller problem answers its whole bucket and no further job is started") {
-  TinyDaemon daemon(with_free(kForTheSmaller));
-  const Connection connection = daemon->connect();
-  ask_and_wait(connection, kAsked);
-  for (const Problem& problem : {kAsked, kRepresentative, tiny_problem(2, (1 << 25) + 1)}) {
-    const v1::GetVariantReply again = ask_and_wait(connection, problem);
-    CHECK(measured(again) == kSmaller);
-    CHECK(again.job_id().empty());
-  }
-  CHECK(tune_jobs(connection).size() == 1);
-}
-
-TEST_CASE("a Tune of exactly the representative fails with the reason and measures nothing in its place") {
-  TinyDaemon daemon(with_free(kForTheSmaller));
-  const Connection connection = daemon->connect();
-  const auto ended = tune(connection, {kRepresentative});
-  REQUIRE(ended.size() == 1);
-  CHECK(ended[0].job().state() == v1::Job::FAILED);
-  CHECK_THAT(ended[0].job().error(), Contains("out of device memory") && Contains("--memory-fraction"));
-  CHECK(connection.get_status(kPatience).records() == 0);
-}
-
 TEST_CASE("a Tune of the want list measures the largest problem of a bucket that fits") {
   TinyDaemon daemon(with_free(kForTheSmaller));
   const Connection connection = daemon->connect();
@@ -100,13 +78,6 @@ TEST_CASE("a Tune of the want list measures the largest problem of a bucket that
   CHECK(connection.get_status(kPatience).misses_wanted() == 0);
 }
 
-TEST_CASE("after a Tune that lacked memory a miss in the bucket still finds the smaller problem") {
-  TinyDaemon daemon(with_free(kForTheSmaller));
-  const Connection connection = daemon->connect();
-  tune(connection, {kRepresentative});
-  CHECK(measured(ask_and_wait(connection, kAsked)) == kSmaller);
-}
-
 TEST_CASE("a bucket none of whose problems fits is not tried again until more memory is free") {
   TinyDaemon daemon(with_free(kForNone));
   const Connection connection = daemon->connect();
@@ -118,17 +89,6 @@ TEST_CASE("a bucket none of whose problems fits is not tried again until more me
   CHECK(eventually([&] { return !ask_and_wait(connection, kAsked).job_id().empty(); }));
   CHECK(measured(ask_and_wait(connection, kAsked)) == kSmaller);
   CHECK(tune_jobs(connection).size() == 2);
-}
-
-TEST_CASE("after a restart of daemon and agent a bucket that lacked memory is still not tried again") {
-  TinyDaemon daemon(with_free(kForNone));
-  ask_and_wait(daemon->connect(), kAsked);
-  daemon->stop();
-  daemon->start();
-  const Connection connection = daemon->connect();
-  CHECK(ask_and_wait(connection, kAsked).job_id().empty());
-  daemon.set_free_memory(kForTheSmaller);
-  CHECK(eventually([&] { return measured(ask_and_wait(connection, kAsked)) == kSmaller; }));
 }
 
 TEST_CASE("a larger share of the memory lets a bucket that lacked it be tried again") {

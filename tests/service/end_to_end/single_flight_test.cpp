@@ -88,18 +88,5 @@ TEST_CASE(
   CHECK(std::set<std::string>(replies.begin(), replies.end()).size() == 1);
 }
 
-TEST_CASE("two requests to tune one problem share a job") {
-  TinyDaemon daemon({.hold = true});
-  const Connection connection = daemon->connect();
-  std::set<std::string> ids;
-  for (int i = 0; i < 2; ++i) {
-    v1::TuneRequest request = tune_request({tiny_problem(2)});
-    request.set_detach(true);
-    connection.tune(
-        request, [&](const v1::TuneEvent& event) { ids.insert(event.job().id()); }, {}, kPatience);
-  }
-  CHECK(ids.size() == 1);
-}
-
 }  // namespace
 }  // namespace cubind::test

@@ -1,7 +1,6 @@
 #include <catch2/catch.hpp>
 
 #include <future>
-#include <set>
 
 #include "tests/service/server/daemon_fixture.hpp"
 
@@ -28,26 +27,6 @@ struct MeasuredByHand : DaemonFixture {
   FakeAgent agent;
   AutoAgent compiler;
 };
-
-TEST_CASE("256 waiters for one cold key cause one job and get byte-identical replies") {
-  DaemonFixture daemon;
-  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  std::vector<std::future<Got>> calls;
-  for (int i = 0; i < 256; ++i) {
-    calls.push_back(std::async(std::launch::async, [&] { return daemon.get(waiting(4096)); }));
-  }
-  const v1::LeaseGrant lease = agent.wait_for_lease();
-  DaemonFixture::eventually([&] { return daemon.jobs().at(0).waiters() == 256; });
-  REQUIRE(agent.tune(lease));
-  std::set<std::string> replies;
-  for (auto& call : calls) {
-    const Got got = call.get();
-    REQUIRE(got.status.ok());
-    replies.insert(got.reply.SerializeAsString());
-  }
-  CHECK(replies.size() == 1);
-  CHECK(daemon.jobs(true).size() == 1);
-}
 
 TEST_CASE_METHOD(MeasuredByHand, "an agent learns whether a caller waits for its job, at once or later") {
   const Got miss = get(vector_add(4096));

@@ -69,18 +69,6 @@ TEST_CASE("a table without trials has no member of that name") {
   CHECK(read_table(print_table(table), "t.json").trials.empty());
 }
 
-TEST_CASE("facts that give another device class are refused") {
-  const std::string text = replaced(print_table(example_table()), "\"sm_count\":132", "\"sm_count\":114");
-  CHECK_THROWS_WITH(read_table(text, "t.json"),
-                    Catch::Contains("t.json /devices/0/class: the facts give the class"));
-}
-
-TEST_CASE("a median outside of its interval is refused") {
-  const std::string text =
-      replaced(print_table(example_table()), "\"time_low_us\":2.5", "\"time_low_us\":2.6");
-  CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains("/records/0/time_us"));
-}
-
 Table compared_table() {
   Table table = example_table();
   table.records[0].over_library = {test::gain_over("torch 2.12.1", 1.25, 1.125, 1.5, 40),
@@ -108,11 +96,6 @@ TEST_CASE("a comparison that breaks a rule is refused at its member") {
   CHECK(refused("torch 2.13.0", "torch 2.12.1") == "t.json /records/0/over_library/1/library");
   CHECK(refused("\"gain_low\":1.125", "\"gain_low\":-1") == "t.json /records/0/over_library/0/gain_low");
   CHECK(refused("torch 2.13.0", "") == "t.json /records/0/over_library/1/library");
-}
-
-TEST_CASE("an unknown type is refused at its place") {
-  const std::string text = replaced(print_table(example_table()), "\"T\":\"f32\"", "\"T\":\"f12\"");
-  CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains("/problem/types/T: \"f12\" is not a type"));
 }
 
 TEST_CASE("the same record twice is refused") {
@@ -162,12 +145,6 @@ TEST_CASE("a policy or numerics that cannot be asked for is refused") {
                     Catch::Contains("/records/0/numerics: 'exact' is not tolerance"));
 }
 
-TEST_CASE("a record of a device that the table does not list is refused") {
-  Table table = example_table();
-  table.records[0].context.device_class = Digest::of("another");
-  CHECK_THROWS_WITH(read_table(print_table(table), "t.json"), Catch::Contains("/records/0/device"));
-}
-
 TEST_CASE("a member that no table has is refused in each element") {
   const OrderedJson valid = parse_json_strict(print_table(compared_table()), "t.json");
   const std::vector<std::string> members = {"/x",
@@ -190,11 +167,6 @@ TEST_CASE("a member that no table has is refused in each element") {
     CHECK_THROWS_WITH(read_table(json.dump(), "t.json"),
                       Catch::StartsWith("t.json " + member + ": unexpected key"));
   }
-}
-
-TEST_CASE("another version of the format is refused") {
-  const std::string text = replaced(print_table(example_table()), "\"version\": 1", "\"version\": 2");
-  CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains("/version"));
 }
 
 std::string fault_of(const Table& table) {
