@@ -28,8 +28,8 @@ struct IncludeReference {
   bool operator==(const IncludeReference&) const = default;
 };
 
-/// `#define NAME "file"`, `#define NAME <file>`, `#define NAME OTHER` or `#define NAME(PARAMETER) <folder/PARAMETER>`:
-/// what an include by macro may mean.
+/// What an include by macro may mean: `#define NAME "file"`, `#define NAME <file>`, `#define NAME OTHER` or
+/// `#define NAME(PARAMETER) <folder/PARAMETER>`.
 struct FileMacro {
   std::string name;
   std::string value;      // with its quotes or brackets; else the other macro's name
