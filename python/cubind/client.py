@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import pathlib
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from . import _address, _core, _fork, _lend, _limits, _ranks, _record, _sealing, _wire
+from . import _address, _core, _lend, _limits, _ranks, _record, _sealing, _wire
 from ._commands import Commands
 from ._connection import Connection
 from ._interface import Interface, interface_of
+from ._known_answers import KnownAnswers
+from ._tables import Tables
 from .answer import Answer, make_answer
 from .comparison import Comparison
 from .embedded import EmbeddedDaemon
@@ -35,13 +35,11 @@ _UNSETTLED_FOR = 10.0
 _COMPILE_SHARE = 0.9  # of the timeout: how long the daemon may wait for a compile before it says so
 _MAX_COMPILE_WAIT_MS = 60_000  # the daemon's limit
 _MAX_CUBIN_BYTES = 256 << 20
-_MAX_HELD = 64  # answers to questions that differ in their dims alone, the newest first
 _MAX_SENT = 32  # digests sent along so that known bytes are not sent back
-_MAX_QUESTIONS = 4096
 _ON_MISS = ("serve", "wait", "fail")
 
 
-class Client(Commands):
+class Client(Commands, Tables):
     """Asks one daemon. Safe on many threads and across fork(): a child opens its own connection.
 
     address: "unix:///path/to/socket" or "host:port". timeout: seconds that a call may take, up to a year.
@@ -67,13 +65,11 @@ class Client(Commands):
         self._trust = os.environ.get("CUBIND_TRUST", "") if trust is None else os.fspath(trust)
         self._daemon = _daemon  # which lives as long as this object
         self._connection = Connection(address)
-        self._answers: dict[Any, tuple[Held, ...]] = {}
+        self._answers = KnownAnswers()
         self._gpus: dict[Any, dict[str, dict[str, Any]]] = {}
         self._kernels: dict[str, Interface] = {}
-        self._lock = threading.Lock()
         self._recorder = _record.recorder()
         self._calls = 0
-        _fork.watch(self)
 
     def __repr__(self) -> str:
         return f"cubind.Client({self.address!r})"
@@ -162,14 +158,14 @@ class Client(Commands):
         answer is valid.
         gpu: distinguishes the devices of one process in the cache of answers."""
         key = (kernel, question, gpu, tuple(sorted(p for p in problem.items() if isinstance(p[1], str))))
-        known = self._find(key, problem)
+        known = self._answers.find(key, problem)
         if known is not None:
             return known
         if self._recorder is not None:
             self._recorder.record(kernel, problem)
         asked_at = time.monotonic()
         request = self._request(kernel, problem, question, gpu)
-        held = {h.answer.digest: h.answer.cubin for h in self._answers.get(key, ())[:_MAX_SENT]}
+        held = {h.answer.digest: h.answer.cubin for h in self._answers.of(key)[:_MAX_SENT]}
         request.have_artifacts.extend(bytes.fromhex(digest) for digest in held)
         self._calls += 1
         reply = self._get(request)
@@ -185,7 +181,7 @@ class Client(Commands):
         _sealing.program.check(subject, answer.match, question.accept, answer.why)
         until = asked_at + _UNSETTLED_FOR if is_unsettled else float("inf")
         found = Held(answer, until)
-        self._add(key, found)
+        self._answers.add(key, found)
         return found
 
     def kernel(
@@ -260,7 +256,7 @@ class Client(Commands):
         if (lent := _lend.lent_gpu(lend)) is not None:
             request.lent.CopyFrom(lent)
         results = tune(self._connection, shapes, kernel, request, progress)
-        self._drop({result.kernel for result in results})
+        self._answers.drop({result.kernel for result in results})
         return results
 
     def judge(
@@ -317,74 +313,6 @@ class Client(Commands):
         verdict: dict[str, Any] = json.loads(reply.verdict_json)
         return verdict
 
-    def table(self, kernel: str | None = None, *, shipped: bool = False, pandas: bool = False) -> Any:
-        """The winners as a list of dicts (problem, configuration, device, time_us, evidence, ...), or as a
-        pandas frame. kernel: only this one's; None: all. shipped: include those that came with cubind."""
-        records = _wire.table_rows(self.export_table(kernel=kernel, shipped=shipped))
-        if not pandas:
-            return records
-        import pandas as pd  # only for who asks for a frame
-
-        return pd.DataFrame(records)
-
-    def export_table(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        kernel: str | None = None,
-        replayed: bool = False,
-        shipped: bool = False,
-    ) -> str:
-        """The tuning table as JSON text, also written to `path` if given. kernel: only this one's; None: all.
-        replayed: include replayed records. shipped: include the records that came with cubind."""
-        request = _wire.messages().ExportTableRequest(
-            kernels=[kernel] if kernel else [], include_replayed=replayed, include_shipped=shipped
-        )
-        chunks = self._connection.stream("ExportTable", request, _wire.messages().TableChunk, self.timeout)
-        text = b"".join(chunk.json for chunk in chunks).decode()
-        if path is not None:
-            pathlib.Path(path).write_text(text, encoding="utf-8")
-        return text
-
-    def import_table(self, path: str | os.PathLike[str], *, namespace: str = "") -> dict[str, Any]:
-        """Imports the table of the file `path` into a namespace. Returns records_added, records_known,
-        trials_added, generation."""
-        file = pathlib.Path(path)
-        chunk = _wire.messages().TableChunk
-        data = file.read_bytes()
-        step = 1 << 20
-        parts = [data[at : at + step] for at in range(0, len(data), step)] or [b""]
-        chunks = [
-            chunk(json=parts[0], file=str(file), namespace=namespace),
-            *(chunk(json=p) for p in parts[1:]),
-        ]
-        reply = self._connection.upload(
-            "ImportTable", chunks, _wire.messages().ImportTableReply, self.timeout
-        )
-        return _wire.to_dict(reply)
-
-    def wanted(self, kernel: str = "", *, top: int = 0) -> list[dict[str, Any]]:
-        """The problems that were asked for and started no job, most wanted first. kernel: only this one's;
-        "": all. top: at most this many; 0: all."""
-        request = _wire.messages().ListWantedRequest(kernel=kernel, top=top)
-        reply = self._call("ListWanted", request, _wire.messages().ListWantedReply)
-        return [_wire.to_dict(want) for want in reply.wants]
-
-    def status(self) -> dict[str, Any]:
-        """The daemon's state: version, generation, kernels, records, jobs_queued, devices, ..."""
-        messages = _wire.messages()
-        return _wire.to_dict(self._call("GetStatus", messages.GetStatusRequest(), messages.GetStatusReply))
-
-    def kernels(self, *, defined: bool = False) -> list[dict[str, Any]]:
-        """The kernels that the daemon knows: name, file, dims, types, tunables, records, error.
-
-        defined: the kernels that callers have defined (cubind.triton) instead of those in its folders."""
-        messages = _wire.messages()
-        reply = self._call(
-            "ListKernels", messages.ListKernelsRequest(defined=defined), messages.ListKernelsReply
-        )
-        return [_wire.to_dict(kernel) for kernel in reply.kernels]
-
     def report_comparison(
         self, answer: Answer, comparison: Comparison, question: Question | None = None, gpu: Any = None
     ) -> None:
@@ -404,17 +332,9 @@ class Client(Commands):
         for field in dataclasses.fields(comparison):
             setattr(request.comparison, field.name, getattr(comparison, field.name))
         self._call("ReportComparison", request, messages.ReportComparisonReply)
-        self._drop({answer.kernel})
+        self._answers.drop({answer.kernel})
 
     # ---- Asking ----
-
-    # What was answered before for these kernels may be worse now.
-    def _drop(self, kernels: set[str]) -> None:
-        with self._lock:
-            self._answers = {key: held for key, held in self._answers.items() if key[0] not in kernels}
-
-    def _call(self, name: str, request: Any, reply: Any) -> Any:
-        return self._connection.unary(name, request, reply, self.timeout)
 
     # For a sealed program nothing is begun.
     def _get(self, request: Any) -> Any:
@@ -427,24 +347,6 @@ class Client(Commands):
             if request.tune != messages.SEALED:
                 raise
             raise SealedError(error.cause, error.field) from None
-
-    def _find(self, key: Any, problem: _wire.Problem) -> Held | None:
-        for held in self._answers.get(key, ()):
-            if held.until > time.monotonic() and (answer := _answer_for(held.answer, problem)) is not None:
-                return Held(answer, held.until)
-        return None
-
-    def _add(self, key: Any, held: Held) -> None:
-        now = time.monotonic()
-        with self._lock:
-            others = [
-                h
-                for h in self._answers.get(key, ())
-                if h.until > now and h.answer.problem != held.answer.problem
-            ]
-            if len(self._answers) >= _MAX_QUESTIONS and key not in self._answers:
-                self._answers.pop(next(iter(self._answers)))
-            self._answers[key] = (held, *others)[:_MAX_HELD]
 
     def _request(self, kernel: str, problem: _wire.Problem, question: Question, gpu: Any) -> Any:
         messages = _wire.messages()
@@ -533,21 +435,3 @@ class Client(Commands):
                 f"{size} bytes, a cubin may have at most {_MAX_CUBIN_BYTES}", "artifact.cubin_bytes"
             )
         return _core.decompress(frame, size)
-
-    def after_fork(self) -> None:
-        """In the child."""
-        self._lock = threading.Lock()
-
-
-# The answer to `problem` by another answer's rule; None where it does not cover it.
-def _answer_for(answer: Answer, problem: _wire.Problem) -> Answer | None:
-    values = {name: value for name, value in problem.items() if isinstance(value, int)}
-    dims = {name: values.pop(name) for name in answer.dim_names if name in values}
-    flags_agree = all(answer.problem.get(name) == value for name, value in values.items())
-    if not flags_agree or len(dims) != len(answer.dim_names):
-        return None
-    return (
-        answer
-        if all(answer.problem[name] == value for name, value in dims.items())
-        else answer.for_dims(**dims)
-    )
