@@ -61,7 +61,7 @@ start_daemon() {
 problems=(--problem "N=1024,D=8192,T=bf16" --problem "N=16384,D=4096,T=bf16")
 if [ -n "$replay" ]; then
   table=$here/rmsnorm.json
-  [ -f "$table" ] || table=$here/../../tests/golden/replay/rmsnorm.json
+  [ -f "$table" ] || table=$(readlink -f "$here/../../tests/golden/replay/rmsnorm.json")
   start_daemon --replay "$table"
 else
   problems+=(--problem "N=4096,D=4096,T=bf16" --problem "N=65536,D=1024,T=bf16")

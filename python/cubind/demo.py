@@ -2,13 +2,15 @@
 
 With a GPU it tunes RMSNorm for four problems, fetches the winners and checks what they compute. Without one,
 or with --replay, the daemon plays recorded measurements of a GPU for two problems, and every line says
-"replayed". The daemon, its store and its socket lie in a folder that is removed at the end."""
+"replayed". The daemon, its store and its socket lie in a folder that is removed at the end; the report that
+it writes stays."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import fcntl
+import os
 import pathlib
 import signal
 import subprocess
@@ -230,6 +232,26 @@ def _show(client: Client, status: dict[str, Any], replayed: bool, output: _Outpu
             _show_answer(_shipped(client, problem, label), output, mark)
 
 
+def _write_report(client: Client) -> str:
+    """The name of a page on what was tuned."""
+    handle, page = tempfile.mkstemp(prefix="cubind-demo.", suffix=".html")
+    os.close(handle)
+    client.report(page, _KERNEL)
+    return page
+
+
+def _show_next(page: str, replayed: bool, output: _Output) -> None:
+    N, D = _REPLAYED[0]
+    problem = f"{_KERNEL} --problem N={N},D={D},T=bf16"
+    table = ' --replay "$(python -m cubind.demo --table)"' if replayed else ""
+    output.say(
+        f"\nThe daemon has stopped. Done. The report is {page}. To go on, with a daemon that stays:\n"
+        f"  cubind{table} --web 7680 &      # pages at http://127.0.0.1:7680/\n"
+        f"  cubindctl tune {problem}\n"
+        f"  cubindctl explain {problem}"
+    )
+
+
 def _gpu() -> dict[str, dict[str, Any]] | None:
     try:
         return _core.gpu()
@@ -245,7 +267,8 @@ def _run(options: argparse.Namespace) -> None:
         output.say("There is no GPU to measure on." if not options.replay else "No GPU is used.")
     with _daemon_with_nvrtc(arguments, gpu) as (client, status):
         _show(client, status, gpu is None, output)
-    output.say("\nThe daemon has stopped. Done.")
+        page = _write_report(client)
+    _show_next(page, gpu is None, output)
 
 
 def main() -> int:

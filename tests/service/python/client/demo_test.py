@@ -56,13 +56,13 @@ class Demo(unittest.TestCase):
     def run_demo(self, *arguments):
         process = self.start(*arguments)
         out, err = process.communicate(timeout=4 * running.PATIENCE)
-        self.assert_nothing_is_left()
+        self.assert_nothing_is_left(*re.findall(r"The report is (\S+\.html)\.", out))
         return process.returncode, out, err
 
-    def assert_nothing_is_left(self):
+    def assert_nothing_is_left(self, *but):
         found = ["pgrep", "-f", str(self.folder / "tmp")]
         self.assertTrue(running.eventually(lambda: subprocess.run(found, capture_output=True).stdout == b""))
-        self.assertEqual(list((self.folder / "tmp").iterdir()), [])
+        self.assertEqual([str(path) for path in (self.folder / "tmp").iterdir()], [*but])
 
     def without_nvrtc(self):
         """Programs outside of the source tree, whose .deps they would search, and no Python with wheels."""
@@ -92,7 +92,11 @@ class Demo(unittest.TestCase):
         self.assertRegex(out, r"N=1024 D=8192 T=bf16: \d+\.\d+ us, 1\.\d+ times as fast as the default")
         self.assertRegex(out, r"N=1000 D=8192 T=bf16: bucket, replayed, \d+\.\d+ us, cubin of \d+ bytes")
         self.assertRegex(out, r"not replayed:   N=16384 D=4096 T=bf16: \S+, shipped, \d+\.\d+ us, cubin of")
-        self.assertTrue(out.endswith("replayed: The daemon has stopped. Done.\n"))
+        self.assertRegex(
+            out,
+            r"The report is \S+\.html\. .*\n.*  cubind --replay .* --web 7680 & .*\n"
+            r".*  cubindctl tune rmsnorm_forward .*\n.*  cubindctl explain rmsnorm_forward .*\n$",
+        )
         (gpu,) = [device["facts"]["name"] for device in json.loads(demo._TABLE.read_text())["devices"]]
         self.assertIn(f", which plays the measurements of an {gpu}.\n", out)
         (shown,) = re.findall(
@@ -113,6 +117,7 @@ class Demo(unittest.TestCase):
         (page,) = (self.folder / "tmp").iterdir()
         self.assertIn(f"The report is {page}.", result.stdout)
         self.assertEqual(page.suffix, ".html")
+        self.assertNotIn("/../", result.stdout)
 
     def test_the_table_that_it_plays_is_named_for_a_daemon(self):
         code, out, _ = self.run_demo("--table")
