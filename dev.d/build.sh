@@ -72,6 +72,14 @@ demo() {
   exec bash client/demo/demo.sh "$CUBIND_ROOT/build/$preset/bin"
 }
 
+# pictures [FOLDER]: those of the pages, in README and docs.
+pictures() {
+  local preset=${CUBIND_PRESET:-dev}
+  need test
+  build "$preset" cubind cubind-agent cubind-worker cubind-web cubindctl
+  exec python3 bench/pages/pictures.py "$CUBIND_ROOT/build/$preset/bin" "$@"
+}
+
 # bench/NAME/__main__.py
 bench() {
   [ $# -gt 0 ] || die "which benchmark? bench/ has: $(list_benches)"

@@ -232,7 +232,8 @@ TEST_CASE_METHOD(Pages, "names with markup are text on every page") {
   want.set_obstacle(kMarkup);
   status.add_kernel_errors(kMarkup);
   status.add_pinned()->set_job(kMarkup);
-  for (const char* path : {"/", "/jobs", "/kernels", "/wanted", "/job?id=%3Cimg", "/%3Cimg%20src=x%3E"}) {
+  for (const char* path : {"/", "/jobs", "/kernels", "/wanted", "/job?id=%3Cimg", "/stability?kernel=%3Cimg",
+                           "/%3Cimg%20src=x%3E"}) {
     CHECK_THAT(check_open(*this, path).main, Contains("&lt;img"));
   }
 }
