@@ -104,6 +104,7 @@ TEST_CASE("an untrusted source that hangs costs one deadline") {
   world.channel.frame.set_untrusted(untrusted);
   world.run();
   CHECK(hangs == (untrusted ? 1 : 2));
+  CHECK((world.device.measured_within < std::chrono::seconds(10)) == untrusted);
 }
 
 TEST_CASE("where a record is measured again its winner stays in a tie whatever has changed since") {

@@ -219,7 +219,8 @@ v1::DeviceReply SimulatedDevice::work(const v1::DeviceRequest& request) {
   return reply;
 }
 
-DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, std::chrono::milliseconds,
+DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request,
+                                             std::chrono::milliseconds deadline,
                                              const std::function<void()>& meanwhile) {
   if (meanwhile) {
     meanwhile();
@@ -228,6 +229,7 @@ DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, s
     --behaviour_.hangs_preparing;
     return {std::nullopt, true, "no answer within 30000 ms"};
   }
+  measured_within = request.has_measure() ? deadline : measured_within;
   const bool looks = !request.has_release();
   const bool foreign = looks && behaviour_.foreign && behaviour_.foreign();
   const bool uses_the_gpu = looks && !request.has_open() && !request.has_probe();
