@@ -32,6 +32,7 @@ ROTARY = [(7, 6, 2, 3, 80), (33, 1, 1, 33, 128), (5, 3, 3, 1, 18)]
 SIZES = {
     "ND": ROWS,
     "MNK": PRODUCTS,
+    "MNKE": [(129, 136, 72, 3), (300, 256, 512, 5), (5, 7, 9, 2)],
     "BHQHKVSQSKD": ATTENTION,
     "NHQHKVSQSKD": PACKED,
     "NHQHKVCD": ROTARY,
@@ -125,7 +126,7 @@ def main():
         compiler = compilers["a" if spec.fields.get("arch_features") else ""]
         draw, seen = random.Random(1), set()
         orders[name] = []
-        for problem in problems(spec.fields):
+        for problem in filter(spec.configurations, problems(spec.fields)):
             for configuration in spec.sample(problem, arguments.each, draw, seen):
                 entries = [launch["entry"] for launch in spec.launches(problem, configuration)]
                 orders[name].append(((problem, configuration), compiler.start(spec, entries)))

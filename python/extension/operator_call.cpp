@@ -200,6 +200,9 @@ bool OperatorCall::read(std::span<PyObject* const> arguments, Problem& problem) 
 
 bool OperatorCall::read_tensors(std::span<PyObject* const> tensors, bool in_order, Problem& problem) const {
   problem.dims = fixed_;
+  if (!outputs_.empty()) {  // where each input has a type of its own
+    problem.type = outputs_.front().type().value_or(problem.type);
+  }
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (!read_tensor(tensors[i], i, in_order, problem)) {
       return false;

@@ -12,10 +12,10 @@ bool ShapePattern::Axis::agrees(std::int64_t value, std::span<std::int64_t> dims
     return value == size;
   }
   std::int64_t& known = dims[*dim];
-  if (known == kUnknown) {
+  if (known == kUnknown && per == 1) {
     known = value - more;
   }
-  return known == value - more;
+  return known != kUnknown && of(known) == value;
 }
 
 ShapePattern::ShapePattern(std::string_view text, std::span<const std::string> dims) {
@@ -37,9 +37,14 @@ bool ShapePattern::add_axis(std::string word, std::span<const std::string> dims)
   }
   const bool has_more = word.ends_with("+1");
   word.resize(word.size() - (has_more ? 2 : 0));
+  constexpr std::string_view kPer = "/128";
+  const bool is_part = word.ends_with(kPer);
+  word.resize(word.size() - (is_part ? kPer.size() : 0));
   const auto found = std::ranges::find(dims, word);
   if (found != dims.end()) {
-    axes_.push_back({.dim = static_cast<std::size_t>(found - dims.begin()), .more = has_more ? 1 : 0});
+    axes_.push_back({.dim = static_cast<std::size_t>(found - dims.begin()),
+                     .more = has_more ? 1 : 0,
+                     .per = is_part ? 128 : 1});
   } else if (!has_more && !word.empty() && word.size() < 19 &&
              word.find_first_not_of("0123456789") == std::string::npos) {
     axes_.push_back({.dim = std::nullopt, .size = std::stoll(word)});
@@ -117,7 +122,7 @@ std::vector<std::int64_t> ShapePattern::shape(std::span<const std::int64_t> dims
     made.assign(leading->begin(), leading->end());
   }
   for (std::size_t i = leading ? 1 : 0; i < axes_.size(); ++i) {
-    made.push_back(axes_[i].dim ? dims[*axes_[i].dim] + axes_[i].more : axes_[i].size);
+    made.push_back(axes_[i].dim ? axes_[i].of(dims[*axes_[i].dim]) : axes_[i].size);
   }
   return made;
 }

@@ -13,7 +13,8 @@
 namespace cubind::python {
 
 /// The names of the dims or numbers, one for each axis: "B HQ SQ D". In "N* D" the first one is the product
-/// of all axes before the others; "N+1" is one more than the dim. Words that may follow:
+/// of all axes before the others; "N+1" is one more than the dim; "N/128" is the number of 128s that hold N,
+/// which an earlier tensor told. Words that may follow:
 ///   f32, i64, ...  elements of this type, whatever the operator's type is
 ///   rows           an input [B, heads, rows, D] that may also be a view of [B, rows, heads, D]. The stride
 ///                  of its rows, 0 in C order, is a value of the operator (tensor_view.hpp: row_stride).
@@ -58,6 +59,9 @@ class ShapePattern {
     std::optional<std::size_t> dim;
     std::int64_t size = kUnknown;
     std::int64_t more = 0;  // than the dim
+    std::int64_t per = 1;   // of the dim
+
+    std::int64_t of(std::int64_t value) const { return (value + per - 1) / per + more; }
 
     bool agrees(std::int64_t value, std::span<std::int64_t> dims) const;
     friend bool operator==(const Axis&, const Axis&) = default;

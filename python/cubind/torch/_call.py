@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from ._operator import Operator
 
 Tensors = tuple[torch.Tensor, ...]
-_ELEMENTS = {"f32": torch.float32, "i32": torch.int32, "i64": torch.int64}
+_ELEMENTS = {
+    "f32": torch.float32,
+    "i32": torch.int32,
+    "i64": torch.int64,
+    "bf16": torch.bfloat16,
+    "e4m3": torch.float8_e4m3fn,
+}
 
 
 class Pattern:
@@ -139,7 +145,8 @@ class Call:
         sizes: dict[str, tuple[int, ...]] = {}
         for pattern, tensor in zip(self.patterns, tensors):
             sizes.update(pattern.sizes(tensor))
-        dtype = next(t.dtype for pattern, t in zip(self.patterns, tensors) if pattern.dtype is None)
+        given = (t.dtype for pattern, t in zip(self.patterns, tensors) if pattern.dtype is None)
+        dtype = next(given, self._out[0].dtype)
         outputs = tuple(_made(pattern, sizes, tensors, dtype) for pattern in self._out)
         return outputs if len(outputs) > 1 else outputs[0]
 

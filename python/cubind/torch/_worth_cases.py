@@ -13,6 +13,7 @@ from ._cross_entropy import cross_entropy
 from ._grouped_mm import grouped_mm
 from ._linear_cross_entropy import judge_cuda
 from ._rotary import rotary
+from ._scaled_mm import scaled_mm
 from ._variants import Need
 
 _EPS = 1e-6
@@ -33,8 +34,10 @@ class Case:
 
 def has_case(need: Need) -> bool:
     """Whether torch has a function of its own: for attention with windows, a soft-cap or packed sequences it
-    has none that any version has."""
+    has none that any version has, and for FP8 with scales by block none on the CPU."""
     operator, key, _ = need
+    if operator.name == "scaled_mm":
+        return key[1] >= 0 or key[2] != (2,)
     return not operator.name.startswith("flash_attention") or (
         "packed" not in operator.name and not any(key[2][1:])
     )
@@ -113,6 +116,29 @@ def _grouped_mm(inputs: _Inputs, flags: Dims, dims: Dims) -> Case:
     return Case(lambda: grouped_mm(a, b, offs=offs), lambda: functional.grouped_mm(a, b, offs=offs))
 
 
+def _scaled_mm(inputs: _Inputs, flags: Dims, dims: Dims) -> Case:
+    M, N, K = dims
+    a, b = (inputs(rows, K).to(torch.float8_e4m3fn) for rows in (M, N))
+    blocks, kinds = (K + 127) // 128, functional.ScalingType
+    scales, recipes = (
+        ((inputs.rows(1), inputs.rows(1)), (kinds.TensorWise, kinds.TensorWise)),
+        ((inputs.rows(M).view(M, 1), inputs.rows(N).view(1, N)), (kinds.RowWise, kinds.RowWise)),
+        (
+            (
+                inputs.rows(blocks * M).view(-1, M).t(),
+                inputs.rows(-(-N // 128) * blocks).view(-1, blocks).t(),
+            ),
+            (kinds.BlockWise1x128, kinds.BlockWise128x128),
+        ),
+    )[flags[0]]
+    given = a, b.t(), scales[0], recipes[0], scales[1], recipes[1]
+    fast = flags[0] < 2
+    return Case(
+        lambda: scaled_mm(*given, use_fast_accum=fast),
+        lambda: functional.scaled_mm(*given, use_fast_accum=fast),
+    )
+
+
 def _cross_entropy_forward(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
     x, target = inputs(*dims), inputs.targets(*dims)
     return lambda: cross_entropy(x, target, reduction="none")
@@ -182,6 +208,7 @@ _CASES: dict[str, _Make] = {
     "rmsnorm_backward": _rms_norm_backward,
     "rotary": _rotary,
     "grouped_mm": _grouped_mm,
+    "scaled_mm": _scaled_mm,
     "cross_entropy_forward": _cross_entropy_forward,
     "cross_entropy_backward": _cross_entropy_backward,
     "cross_entropy": _loss_and_gradient,

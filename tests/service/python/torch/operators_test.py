@@ -213,6 +213,26 @@ class Formulas(unittest.TestCase):
                 torch.testing.assert_close(da, expected_da, rtol=2e-2, atol=1e-2)
                 torch.testing.assert_close(db.mT if turned else db, expected_db, rtol=2e-2, atol=1e-2)
 
+    def test_scaled_products_are_those_of_the_scaled_values(self):
+        a, b = (torch.randn(rows, 144).to(torch.float8_e4m3fn) for rows in (5, 150))
+        for kind, of_a, of_b in (
+            (0, torch.rand(1), torch.rand(1)),
+            (1, torch.rand(5, 1), torch.rand(1, 150)),
+            (2, torch.rand(2, 5), torch.rand(2, 2)),
+        ):
+            with self.subTest(kind):
+                wide_a = of_a[0] if kind == 0 else of_a[:, 0, None] if kind == 1 else None
+                wide_b = of_b[0] if kind == 0 else of_b[0, :, None] if kind == 1 else None
+                if kind == 2:
+                    k = torch.arange(144) // 128
+                    wide_a, wide_b = of_a.t()[:, k], of_b[torch.arange(150) // 128][:, k]
+                expected = (a.float() * wide_a) @ (b.float() * wide_b).t()
+                given = a, b, of_a, of_b, kind
+                ours, rtol = torch.ops.cubind.scaled_mm(*given), FORWARD_RTOL[torch.bfloat16]
+                torch.testing.assert_close(ours, expected.bfloat16(), rtol=rtol, atol=1e-2)
+                checks = "test_faketensor", "test_aot_dispatch_dynamic"  # torch's others compare FP8
+                torch.library.opcheck(torch.ops.cubind.scaled_mm.default, given, test_utils=checks)
+
     def test_a_query_that_sees_no_key_gives_zeros(self):
         q, k, v = (t.detach() for t in attention_inputs(torch.float32, keys=3))
         o, lse = torch.ops.cubind.attention(

@@ -15,6 +15,7 @@ def calls():
     """An operator and its inputs each, for run()."""
     x, w, rows = ones(SIZE, SIZE), ones(SIZE), torch.ones(SIZE)
     q, k, lse = ones(1, 32, 128, 128), ones(1, 8, 128, 128), torch.ones(1, 32, 128)
+    e4m3 = torch.float8_e4m3fn
     ends = torch.tensor([7, 16], dtype=torch.int32)
     tall, tokens, turns = ones(16, SIZE), ones(2, 32, 4, 128), ones(32, 128)
     target = torch.zeros(SIZE, dtype=torch.int64)
@@ -28,6 +29,7 @@ def calls():
         "matmul": (tall, x, None, False, True),
         "matmul with a bias": (tall, x, w, False, True),
         "grouped_mm": (tall, ones(2, SIZE, 128), ends, False),
+        "scaled_mm": (tall.to(e4m3), x.to(e4m3), torch.ones(32, 16), torch.ones(32, 32), 2),
         "weighted_sum": (x, w),
         "weighted_sum_backward": (w, x, w),
         "add_rms_norm": (x, x, w, 1e-6),

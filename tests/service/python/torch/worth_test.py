@@ -224,7 +224,19 @@ class Command(torch_launches.OnFakeDriver):
 class Cases(unittest.TestCase):
     def test_every_kernel_of_an_operator_has_a_call_that_runs(self):
         self.enterContext(warnings.catch_warnings(action="ignore"))
-        sizes = {"N": 8, "D": 64, "M": 4, "K": 16, "HQ": 4, "HKV": 2, "C": 4, "B": 2, "SQ": 8, "SK": 8}
+        sizes = {
+            "N": 8,
+            "D": 64,
+            "M": 4,
+            "K": 16,
+            "HQ": 4,
+            "HKV": 2,
+            "C": 4,
+            "B": 2,
+            "SQ": 8,
+            "SK": 8,
+            "E": 2,
+        }
         for operator in _operator.operators():
             for values in operator._variants.calls:
                 problem = {

@@ -1,0 +1,110 @@
+"""Products of FP8: cubind::scaled_mm, and torch's scaled_mm by it. They have no gradients, as torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from ._dispatch import Dispatched
+from ._operator import Operator
+
+_kernel = Operator("scaled_mm", ("M", "N", "K"), ("SCALES",))
+_BY_TENSOR, _BY_ROW, _BY_BLOCK = range(3)
+_RECIPES = {
+    ("TensorWise", "TensorWise"): _BY_TENSOR,
+    ("RowWise", "RowWise"): _BY_ROW,
+    ("BlockWise1x128", "BlockWise128x128"): _BY_BLOCK,
+}  # names of torch's ScalingType
+# As the scales lie in memory.
+_SCALES = {_BY_TENSOR: ("1", "1"), _BY_ROW: ("M 1", "1 N"), _BY_BLOCK: ("K/128 M", "N/128 K/128")}
+_calls = {
+    kind: _kernel.call(
+        {"a": "M K e4m3", "b": "N K e4m3", "scale_a": f"{of_a} f32", "scale_b": f"{of_b} f32"},
+        {"c": "M N bf16"},
+        flags=(kind,),
+        constants=(kind,),
+    )
+    for kind, (of_a, of_b) in _SCALES.items()
+}
+
+
+def _wide(values: torch.Tensor, scale: torch.Tensor, kind: int, is_left: bool) -> torch.Tensor:
+    if kind == _BY_BLOCK:
+        by_column = (scale.t() if is_left else scale).repeat_interleave(128, 1)[:, : values.shape[1]]
+        scale = by_column if is_left else by_column.repeat_interleave(128, 0)[: values.shape[0]]
+    return values.float() * (scale.reshape(-1, 1) if kind == _BY_ROW else scale)
+
+
+def _formula(
+    a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor, kind: int
+) -> torch.Tensor:
+    return (_wide(a, scale_a, kind, True) @ _wide(b, scale_b, kind, False).t()).to(torch.bfloat16)
+
+
+# a: [M, K], b: [N, K]; kind: 0 scales by tensor, 1 by row, 2 by block.
+_operator = Dispatched(
+    "scaled_mm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, int kind) -> Tensor",
+    _calls.values(),
+    _formula,
+)
+
+
+def scaled_mm(
+    mat_a: torch.Tensor,
+    mat_b: torch.Tensor,
+    scale_a: Any,
+    scale_recipe_a: Any,
+    scale_b: Any,
+    scale_recipe_b: Any,
+    swizzle_a: Any = None,
+    swizzle_b: Any = None,
+    bias: torch.Tensor | None = None,
+    output_dtype: torch.dtype | None = torch.bfloat16,
+    contraction_dim: Sequence[int] = (),
+    use_fast_accum: bool = False,
+) -> torch.Tensor:
+    """torch.nn.functional.scaled_mm, by cubind's kernel on a GPU: products of FP8 with their scales.
+
+    mat_a: [M, K], mat_b: [K, N], a transposed view of [N, K]; float8_e4m3fn. The recipes are TensorWise or
+    RowWise for both, with use_fast_accum, or BlockWise1x128 and BlockWise128x128. The result is bf16.
+
+    Torch's own function is used as rms_norm() says, and for other types, recipes, swizzles or a bias.
+    """
+    kind = _kind(scale_a, scale_recipe_a, scale_b, scale_recipe_b)
+    is_plain = bias is None and swizzle_a is None and swizzle_b is None and not contraction_dim
+    is_ours = is_plain and output_dtype == torch.bfloat16 and (use_fast_accum or kind == _BY_BLOCK)
+    if kind is not None and is_ours:
+        c = _calls[kind](None, mat_a, mat_b.mT, *(_as_kept(scale, kind) for scale in (scale_a, scale_b)))
+        if c is not NotImplemented:
+            return c
+    return functional.scaled_mm(
+        mat_a,
+        mat_b,
+        scale_a,
+        scale_recipe_a,
+        scale_b,
+        scale_recipe_b,
+        swizzle_a,
+        swizzle_b,
+        bias,
+        output_dtype,
+        contraction_dim,
+        use_fast_accum,
+    )
+
+
+def _as_kept(scale: torch.Tensor, kind: int) -> torch.Tensor:
+    return scale.reshape(1) if kind == _BY_TENSOR else scale.mT if kind == _BY_BLOCK else scale
+
+
+# None: a recipe that the kernel does not have.
+def _kind(scale_a: Any, recipe_a: Any, scale_b: Any, recipe_b: Any) -> int | None:
+    if not (isinstance(scale_a, torch.Tensor) and isinstance(scale_b, torch.Tensor)):
+        return None
+    kind = _RECIPES.get((getattr(recipe_a, "name", ""), getattr(recipe_b, "name", "")))
+    if kind == _BY_TENSOR:
+        return kind if scale_a.numel() == scale_b.numel() == 1 else None
+    return kind if scale_a.dim() == scale_b.dim() == 2 else None
