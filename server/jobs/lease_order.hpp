@@ -1,4 +1,4 @@
-// In which order open jobs are leased, and which of them wait for others.
+// The order in which open jobs are leased, and which of them wait for others.
 #pragma once
 
 #include <string>
