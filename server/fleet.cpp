@@ -101,10 +101,11 @@ std::map<Digest, DeviceClass> offered_classes(const AgentProfiles& agents) {
 DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& field) {
   const std::map<Digest, DeviceClass> offered = offered_classes(agents);
   if (offered.empty()) {
-    throw Error(ErrorCode::FailedPrecondition, field,
-                no_gpu_because(agents) +
-                    "; name a device class (its jobs wait for an agent that has one), or let "
-                    "`cubind --replay TABLE` play recorded measurements");
+    throw Error(
+        ErrorCode::FailedPrecondition, field,
+        no_gpu_because(agents) +
+            "; name a device class (its jobs wait for an agent that has one), name a daemon with a GPU "
+            "by CUBIND_ADDRESS, or let `cubind --replay TABLE` play recorded measurements");
   }
   if (offered.size() > 1) {
     std::vector<DeviceClass> classes;

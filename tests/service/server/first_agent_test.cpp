@@ -107,7 +107,8 @@ TEST_CASE("an agent without a GPU says why in the error of a tune") {
   grpc::Status tuned;
   daemon.tune(without_device(), &tuned);
   CHECK_THAT(tuned.error_message(),
-             Contains("no agent offers a GPU: the driver shows no GPU; name a device"));
+             Contains("no agent offers a GPU: the driver shows no GPU; name a device") &&
+                 Contains("name a daemon with a GPU by CUBIND_ADDRESS"));
 }
 
 }  // namespace
