@@ -12,6 +12,10 @@
 #include "base/clock.hpp"
 #include "schemas/cubind.pb.h"
 
+namespace cubind {
+class Connection;
+}
+
 namespace cubind::web {
 
 struct Records {
@@ -44,7 +48,7 @@ class Snapshots {
   using Time = std::chrono::steady_clock::time_point;
 
   std::shared_ptr<const Snapshot> read();
-  void add_jobs(Snapshot& snapshot, const class Connection& connection);
+  void add_jobs(Snapshot& snapshot, const Connection& connection);
   void add_records(Snapshot& snapshot);
 
   const std::string address_;
