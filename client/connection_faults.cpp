@@ -69,6 +69,9 @@ Error connection_error(grpc::StatusCode code, const std::string& words, const st
             "no answer in time: `cubindctl health` says whether the daemon lives. A longer deadline gives it "
             "more time (cubindctl: --timeout)"};
   }
+  if (code == grpc::StatusCode::RESOURCE_EXHAUSTED && words.find("larger than max") != std::string::npos) {
+    return {code_of(code), address, "the call or its answer is too large (" + words + ")"};
+  }
   return {code_of(code), address,
           "the call failed (" + words +
               "), not by the daemon's word: another service, a proxy or a daemon of "

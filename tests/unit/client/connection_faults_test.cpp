@@ -26,5 +26,14 @@ TEST_CASE("an address that gRPC would choke on is refused with what would be rig
   CHECK_THAT(refusal("localhost"), Contains("neither unix:///path/to/socket nor host:port"));
 }
 
+TEST_CASE("a call that is too large is no other service's answer") {
+  const grpc::ClientContext call;
+  const grpc::Status refused(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                             "SERVER: Received message larger than max (5 vs. 4)");
+  CHECK_THAT(error_of(refused, call, "unix:///d").what(), Contains("is too large (SERVER: Received message"));
+  const grpc::Status other(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy");
+  CHECK_THAT(error_of(other, call, "unix:///d").what(), Contains("another service"));
+}
+
 }  // namespace
 }  // namespace cubind
