@@ -70,7 +70,7 @@ class Filled(Daemon):
 
     def run_job(self):
         """The id of a job that runs now."""
-        problem = ("--problem", "N=65536,D=1024,T=bf16", "--max-trials", "40")
+        problem = ("--problem", "N=65536,D=1024,T=bf16", "--max-trials", "40", "--retune")
         self.call("tune", "rmsnorm_forward", *problem, "--detach")
         return self.jobs("running", "queued")[0]
 

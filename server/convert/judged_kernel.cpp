@@ -77,6 +77,9 @@ std::shared_ptr<const KernelSpec> judged_kernel(const std::string& name, const K
   SpecBundle bundle{"the task " + task.name, "", task.bundle.files};
   json["name"] = name;
   json["source"] = kSource;
+  if (json["reference"].is_object() && !json["reference"].contains("source")) {
+    json["reference"]["source"] = task.source;  // by default it would be the one that is judged
+  }
   json["problem"].erase("bucket");
   json["tunables"] = OrderedJson::object();
   OrderedJson preset = OrderedJson::object();

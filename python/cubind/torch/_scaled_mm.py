@@ -68,10 +68,14 @@ def scaled_mm(
 ) -> torch.Tensor:
     """torch.nn.functional.scaled_mm, by cubind's kernel on a GPU: products of FP8 with their scales.
 
-    mat_a: [M, K], mat_b: [K, N], a transposed view of [N, K]; float8_e4m3fn. The recipes are TensorWise or
-    RowWise for both, with use_fast_accum, or BlockWise1x128 and BlockWise128x128. The result is bf16.
+    mat_a: [M, K], mat_b: [K, N], a transposed view of [N, K]; float8_e4m3fn.
+    scale_a, scale_b: float32, of the shapes that torch's function takes.
+    scale_recipe_a, scale_recipe_b: TensorWise or RowWise for both, with use_fast_accum, or BlockWise1x128 and
+        BlockWise128x128.
+    output_dtype: torch.bfloat16.
 
-    Torch's own function is used as rms_norm() says, and for other types, recipes, swizzles or a bias.
+    Torch's own function is used as rms_norm() says, and for other types and recipes, swizzle_a, swizzle_b,
+    bias and contraction_dim.
     """
     kind = _kind(scale_a, scale_recipe_a, scale_b, scale_recipe_b)
     is_plain = bias is None and swizzle_a is None and swizzle_b is None and not contraction_dim

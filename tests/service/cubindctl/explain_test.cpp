@@ -54,13 +54,13 @@ TEST_CASE_METHOD(ExplainFixture, "explain asks for a kernel's problem and says w
   tuned();
   const ProgramResult after = ctl(daemon, {"explain", kTinyKernel});
   CHECK_THAT(after.err, Contains("`cubindctl explain scale --problem " + text_of(tiny_problem(2)) + "`"));
-  const ProgramResult slip = ctl(daemon, {"explain", "scal"});
+  const ProgramResult slip = ctl(daemon, {"explain", "scle"});
   CHECK(slip.exit_code == 4);
   CHECK_THAT(slip.err, Contains("did you mean \"scale\"?; nor is there such a job"));
 }
 
 TEST_CASE_METHOD(ExplainFixture, "explain refuses what it does not know and says what is missing") {
-  const ProgramResult kernel = ctl(daemon, {"explain", "scal", "--problem", "N=1"});
+  const ProgramResult kernel = ctl(daemon, {"explain", "scle", "--problem", "N=1"});
   CHECK(kernel.exit_code == 4);
   CHECK_THAT(kernel.err, Contains("did you mean \"scale\""));
   CHECK(ctl(daemon, {"explain", "no-such-job"}).exit_code == 4);

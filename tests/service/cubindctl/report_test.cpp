@@ -49,7 +49,7 @@ TEST_CASE_METHOD(ReportFixture, "a report is of a kernel, a job or all kernels")
   CHECK(all["records"].size() == 2);
   CHECK(all["tunings"].empty());
   CHECK(ctl(daemon, {"report"}).exit_code == 2);
-  const ProgramResult unknown = ctl(daemon, {"report", "scal"});
+  const ProgramResult unknown = ctl(daemon, {"report", "scle"});
   CHECK(unknown.exit_code == 4);
   CHECK_THAT(unknown.err, Contains("did you mean \"scale\"?; a job's id goes with --job"));
   CHECK(ctl(daemon, {"report", "--all", kTinyKernel}).exit_code == 2);

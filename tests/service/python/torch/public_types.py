@@ -5,6 +5,7 @@ runs it."""
 import cubind
 import cubind.torch
 import torch
+from torch.nn import functional
 
 client = cubind.connect("embedded", timeout=60)
 answer: cubind.Answer = client.get("rmsnorm_forward", N=4096, D=4096, T=torch.bfloat16, on_miss="wait")
@@ -51,6 +52,8 @@ y = cubind.torch.cross_entropy(y, x, reduction="sum") + cubind.torch.linear_cros
 y = cubind.torch.rotary(y, y, x, x)[0]
 y = cubind.torch.scaled_dot_product_attention(y, y, y, is_causal=True)
 y = cubind.torch.varlen_attention(y, y, y, x, x, max_q=8, max_k=8, is_causal=True, window_size=(4, 0))
+y = cubind.torch.grouped_mm(y, y, offs=x)
+y = cubind.torch.scaled_mm(y, y, x, functional.ScalingType.TensorWise, x, functional.ScalingType.TensorWise)
 cubind.torch.strict()
 cubind.torch.never_slower(False)
 cubind.torch.use(client)
