@@ -10,9 +10,13 @@ namespace {
 /// What a strand has run, while it is held at its first function until all are posted.
 std::string order_of(const std::vector<std::string>& callers) {
   std::string order;
-  std::promise<void> posted;
+  std::promise<void> holds, posted;
   FairStrand strand;
-  strand.post("", [wait = posted.get_future().share()] { wait.wait(); });
+  strand.post("", [&holds, wait = posted.get_future().share()] {
+    holds.set_value();
+    wait.wait();
+  });
+  holds.get_future().wait();
   for (std::size_t i = 0; i < callers.size(); ++i) {
     strand.post(callers[i], [&order, &callers, i] { order += callers[i] + std::to_string(i) + " "; });
   }
