@@ -120,10 +120,16 @@ JobEvent OpenJobs::event(const OpenJob& job) const {
 void OpenJobs::tell(const OpenJob& job) const { tell(job, event(job)); }
 
 void OpenJobs::tell_that_daemon_stops() const {
+  std::vector<std::string> ids;
   for (const OpenJob& job : jobs_) {
-    JobEvent now = event(job);
-    now.daemon_stops = true;
-    tell(job, now);
+    ids.push_back(job.row.id);
+  }
+  for (const std::string& id : ids) {
+    if (const OpenJob* job = find(id)) {
+      JobEvent now = event(*job);
+      now.daemon_stops = true;
+      tell(*job, now);
+    }
   }
 }
 

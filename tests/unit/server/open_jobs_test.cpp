@@ -86,6 +86,25 @@ TEST_CASE_METHOD(OpenJobsFixture, "the leases of an agent are known by GPU and b
   CHECK(jobs.compile_leases(1) == 1);
 }
 
+TEST_CASE_METHOD(OpenJobsFixture,
+                 "a watcher that removes jobs when the daemon stops leaves those of others") {
+  add("b", 1024);
+  OpenJob& last = add("c", 512);
+  jobs.watch(job, [this](const JobEvent& event) {
+    told.push_back(event.job.state);
+    if (event.daemon_stops) {
+      for (const char* id : {"a", "b"}) {
+        OpenJob& own = *jobs.find(id);
+        jobs.remove(own, jobs.event(own));
+      }
+    }
+  });
+  jobs.watch(last, listen());
+  jobs.tell_that_daemon_stops();
+  CHECK(told.size() == 3);  // both stop, and the first one has ended
+  CHECK(jobs.all().size() == 1);
+}
+
 TEST_CASE_METHOD(OpenJobsFixture, "a watcher of a job is notified until it is removed and that last") {
   jobs.watch(job, listen());
   CHECK(jobs.event(job).waiters == 1);
