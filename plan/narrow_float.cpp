@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "base/error.hpp"
@@ -80,6 +81,21 @@ double decode_narrow(DType type, std::uint16_t bits) {
         std::ldexp(mantissa + (1 << format.mantissa_bits), exponent - format.bias() - format.mantissa_bits);
   }
   return negative ? -magnitude : magnitude;
+}
+
+double floating_element(DType type, std::span<const std::byte> data, std::uint64_t index) {
+  const auto load = [&]<typename T>(T value) {
+    std::memcpy(&value, data.data() + index * sizeof(T), sizeof(T));
+    return value;
+  };
+  switch (type) {
+    case DType::F64:
+      return load(double{});
+    case DType::F32:
+      return load(float{});
+    default:
+      return decode_narrow(type, size_of(type) == 2 ? load(std::uint16_t{}) : load(std::uint8_t{}));
+  }
 }
 
 }  // namespace cubind

@@ -2,7 +2,9 @@
 // 8-bit type uses the low byte.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "plan/dtype.hpp"
 
@@ -12,5 +14,8 @@ namespace cubind {
 std::uint16_t encode_narrow(DType type, double value);
 
 double decode_narrow(DType type, std::uint16_t bits);
+
+/// An element of packed data of any floating-point type, also f32 and f64.
+double floating_element(DType type, std::span<const std::byte> data, std::uint64_t index);
 
 }  // namespace cubind

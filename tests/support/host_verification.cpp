@@ -79,20 +79,8 @@ std::byte red_zone_byte(Zone zone, std::uint64_t offset) {
 }  // namespace
 
 double element_as_double(DType type, std::span<const std::byte> data, std::uint64_t index) {
-  switch (type) {
-    case DType::F64:
-      return load<double>(data, index);
-    case DType::F32:
-      return load<float>(data, index);
-    case DType::F16:
-    case DType::Bf16:
-      return decode_narrow(type, load<std::uint16_t>(data, index));
-    case DType::E4m3:
-    case DType::E5m2:
-      return decode_narrow(type, load<std::uint8_t>(data, index));
-    default:
-      return static_cast<double>(element_as_integer(type, data, index));
-  }
+  return is_floating(type) ? floating_element(type, data, index)
+                           : static_cast<double>(element_as_integer(type, data, index));
 }
 
 void store_element(DType type, std::span<std::byte> data, std::uint64_t index, double value) {

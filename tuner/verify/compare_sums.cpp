@@ -2,31 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/error.hpp"
 #include "plan/narrow_float.hpp"
 
 namespace cubind::verify {
 namespace {
-
-template <typename T>
-T load(std::span<const std::byte> data, std::uint64_t index) {
-  T value;
-  std::memcpy(&value, data.data() + index * sizeof(T), sizeof(T));
-  return value;
-}
-
-double as_double(DType type, std::span<const std::byte> data, std::uint64_t index) {
-  if (type == DType::F64) {
-    return load<double>(data, index);
-  }
-  if (type == DType::F32) {
-    return load<float>(data, index);
-  }
-  return decode_narrow(
-      type, size_of(type) == 2 ? load<std::uint16_t>(data, index) : load<std::uint8_t>(data, index));
-}
 
 struct Output {
   DType type;
@@ -46,7 +27,7 @@ struct Sum {
 
   void add(const Output& of, std::uint64_t index) {
     if (of.is_written(index)) {
-      const double element = as_double(of.type, of.data, index);
+      const double element = floating_element(of.type, of.data, index);
       value += element;
       magnitude += std::fabs(element);
       is_written = true;

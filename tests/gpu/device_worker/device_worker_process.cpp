@@ -4,10 +4,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/file.hpp"
 #include "base/framing.hpp"
 #include "cuda_api/device_facts.hpp"
-#include "tests/support/kernel_names.hpp"
+#include "tests/support/gpu_kernels.hpp"
 #include "tests/support/paths.hpp"
 #include "tuner/toolchain/toolchain.hpp"
 
@@ -109,7 +108,7 @@ const std::string& kernels_cubin() {
     const auto driver = cuda::load_driver();
     const auto facts = cuda::read_device_facts(*driver, nullptr, cuda::select_device(*driver, ""));
     const std::string architecture = "sm_" + std::to_string(facts.cc_major * 10 + facts.cc_minor);
-    return compile(read_file(source_dir() / "tests" / "gpu" / "device_worker" / "kernels.cu"), architecture);
+    return compile(gpu_kernels(), architecture);
   }();
   return cubin;
 }

@@ -1,12 +1,10 @@
 // What kernels read that cubind does not pass: compiled with each NVRTC of the machine.
 #include <catch2/catch.hpp>
 
-#include "base/file.hpp"
 #include "tests/nvrtc/compile_worker/any_toolchain.hpp"
 #include "tests/nvrtc/compile_worker/worker_process.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
-#include "tests/support/kernel_names.hpp"
-#include "tests/support/paths.hpp"
+#include "tests/support/gpu_kernels.hpp"
 #include "tuner/spec/cubin_entries.hpp"
 
 using Catch::Matchers::Contains;
@@ -61,7 +59,7 @@ TEST_CASE("a variable that the kernel reads and nothing sets is refused by its n
 
 TEST_CASE("the kernels that the tests run on a GPU are compiled") {
   WorkerProcess worker(any_toolchain());
-  const std::string source = read_file(source_dir() / "tests" / "gpu" / "device_worker" / "kernels.cu");
+  const std::string source = gpu_kernels();
   const v1::CompileReply reply = compiled(worker, source, kernel_names(source));
   CHECK(reply.outcome() == v1::CORRECT);
 }

@@ -1,10 +1,20 @@
+// The kernels that the tests run on a GPU.
 #pragma once
 
 #include <regex>
 #include <string>
 #include <vector>
 
+#include "base/file.hpp"
+#include "tests/support/paths.hpp"
+
 namespace cubind::test {
+
+/// The source of all.
+inline std::string gpu_kernels() {
+  const auto folder = source_dir() / "tests" / "gpu" / "device_worker";
+  return read_file(folder / "kernels.cu") + "\n" + read_file(folder / "cheats.cu");
+}
 
 /// The names of a source's kernels that are declared by extern "C" __global__ void.
 inline std::vector<std::string> kernel_names(const std::string& source) {
