@@ -46,13 +46,16 @@ void fill(const RecordRow& record, const IndexSnapshot& snapshot, v1::ListedReco
   }
 }
 
-/// Also those that others have replaced, oldest first.
-std::vector<RecordPtr> every_record(Store& store) {
+/// Of a kernel, or of all; also those that others have replaced, oldest first.
+std::vector<RecordPtr> every_record(Store& store, const std::string& kernel) {
   std::vector<RecordPtr> records;
   store.read([&](StoreReader& reader) {
-    RecordFilter all;
-    all.current_only = false;
-    for (RecordRow& row : reader.records(all)) {
+    RecordFilter filter;
+    filter.current_only = false;
+    if (!kernel.empty()) {
+      filter.kernels = {kernel};
+    }
+    for (RecordRow& row : reader.records(filter)) {
       records.push_back(std::make_shared<RecordRow>(std::move(row)));
     }
   });
@@ -186,7 +189,8 @@ void list_records(ServiceContext& context, const Caller& caller, const v1::ListR
   check_text(request.kernel(), "kernel");
   const auto snapshot = context.index.snapshot();
   to_wire(snapshot->generation(), *reply.mutable_generation());
-  std::vector<RecordPtr> records = request.superseded() ? every_record(context.store) : snapshot->all();
+  std::vector<RecordPtr> records =
+      request.superseded() ? every_record(context.store, request.kernel()) : snapshot->all();
   std::erase_if(records, [&](const RecordPtr& record) {
     const RecordQuestion& question = record->question;
     return !covers(caller.namespaces, question.name_space) ||
