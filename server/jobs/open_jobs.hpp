@@ -101,7 +101,7 @@ class OpenJobs {
   JobEvent event(const OpenJob& job) const;
   /// Sends the job's current state to its watchers. A watcher may call unwatch() during this.
   void tell(const OpenJob& job) const;
-  /// Notifies the watchers of every job. A watcher may remove jobs, as a call does that takes its jobs with it.
+  /// Notifies the watchers of every job. A watcher may remove jobs, as a call does whose jobs go with it.
   void tell_that_daemon_stops() const;
   /// Never 0.
   std::uint64_t watch(OpenJob& job, Watcher watcher);
