@@ -18,6 +18,7 @@ from ._variants import Need, settings
 KINDS: dict[str, tuple[str, ...]] = {
     "attention": ("flash_attention_forward", "flash_attention_backward"),
     "loss": ("cross_entropy_forward", "cross_entropy_backward"),
+    "experts": ("grouped_mm",),
     "embedding": (),
     "rotary": ("rotary",),
     "activation": ("activation_forward", "activation_backward"),
@@ -26,6 +27,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 _BY_RULE = {
     "attention": "its kernels are loaded",
     "loss": "its kernels are loaded",
+    "experts": "its kernels are loaded",
     "embedding": "its gradient needs no table in float32",
     "rotary": "its kernels are loaded",
 }

@@ -32,6 +32,7 @@ _ATTENTION = (
     "MixtralAttention",
     "Qwen2Attention",
     "Qwen3Attention",
+    "Qwen3MoeAttention",
 )
 
 

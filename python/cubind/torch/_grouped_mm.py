@@ -72,15 +72,16 @@ def grouped_mm(
 
     Torch's own function is used as rms_norm() says, and for other operands, a bias or another out_dtype.
     """
-    if (
-        offs is not None
-        and bias is None
-        and mat_b.dim() == 3
-        and (out_dtype is None or out_dtype == mat_a.dtype)
-        and mat_a.dtype in (torch.bfloat16, torch.float16)
-    ):
-        turned = not mat_b.is_contiguous() and mat_b.mT.is_contiguous()
-        c = _calls[turned](None, mat_a, mat_b.mT if turned else mat_b, offs)
+    if offs is not None and bias is None and out_dtype in (None, mat_a.dtype):
+        c = by_kernel(mat_a, mat_b, offs)
         if c is not NotImplemented:
             return c
     return functional.grouped_mm(mat_a, mat_b, offs=offs, bias=bias, out_dtype=out_dtype)
+
+
+def by_kernel(a: torch.Tensor, b: torch.Tensor, offs: torch.Tensor) -> Any:
+    """grouped_mm() by the kernel. NotImplemented: torch's own function takes its place."""
+    if b.dim() != 3 or a.dtype not in (torch.bfloat16, torch.float16):
+        return NotImplemented
+    turned = not b.is_contiguous() and b.mT.is_contiguous()
+    return _calls[turned](None, a, b.mT if turned else b, offs)

@@ -67,8 +67,8 @@ def replace(
 ) -> Replacement:
     """Replaces in place torch's RMSNorm and LayerNorm modules and what `transformers` has of the same: the
     RMSNorms, gated layers (SwiGLU, GEGLU), rotary embedding, causal loss and GELU by tanh of GPT-2, Llama,
-    Qwen, Mistral and Gemma, and the attention "sdpa" of all models: a call with a mask that is not plainly
-    causal, or with dropout, stays transformers' own.
+    Qwen, Mistral and Gemma, the experts "grouped_mm" of all models, and the attention "sdpa": a call with a
+    mask that is not plainly causal, or with dropout, stays transformers' own.
     Parameters, buffers, hooks and state dicts stay as they are: a module gets another class. With CUBIND=0
     nothing is replaced.
 

@@ -15,6 +15,7 @@ from ._activation import geglu, gelu, swiglu
 from ._choices import IN_GRAPH, is_torchs, members
 from ._decoder import attention_forward, is_decoders, loss_members, turns
 from ._embedding import EMBEDDING, is_large
+from ._experts import experts_forward, other_experts
 from ._masks import mask_members
 from ._model_attention import other_attention
 from ._rms_norm import rms_norm
@@ -49,7 +50,16 @@ def _geglu(self: Any, x: torch.Tensor) -> torch.Tensor:
     return down
 
 
-_GATED = ("GemmaMLP", "Gemma2MLP", "Gemma3MLP", "LlamaMLP", "MistralMLP", "Qwen2MLP", "Qwen3MLP")
+_GATED = (
+    "GemmaMLP",
+    "Gemma2MLP",
+    "Gemma3MLP",
+    "LlamaMLP",
+    "MistralMLP",
+    "Qwen2MLP",
+    "Qwen3MLP",
+    "Qwen3MoeMLP",
+)
 _OF_GATE: dict[str, _Forward] = {
     **dict.fromkeys(("SiLU", "SiLUActivation"), _swiglu),
     **dict.fromkeys(("GELUTanh", "NewGELUActivation", "PytorchGELUTanh"), _geglu),
@@ -62,6 +72,7 @@ _OF_CLASS: dict[str, _Forward] = {
     "Phi3RMSNorm": _rms_norm,
     "Qwen2RMSNorm": _rms_norm,
     "Qwen3RMSNorm": _rms_norm,
+    "Qwen3MoeRMSNorm": _rms_norm,
 }
 
 
@@ -79,14 +90,25 @@ def class_for(module: torch.nn.Module, chunked_loss: bool, detached_logits: bool
             return None, f"its gate is {gate}"
     if forward is not None:
         return _with_forward(cls, forward, "norm" if forward is _rms_norm else "activation"), ""
+    found, why = _class_by_name(module)
+    if found is None and not why:
+        own = loss_members(module, chunked_loss, detached_logits)
+        found = _with_members(cls, {**own, **members("loss")}) if own is not None else None
+    return found, why
+
+
+# Of a module that looks up by name at each call how it computes.
+def _class_by_name(module: torch.nn.Module) -> tuple[type | None, str]:
+    cls = type(module)
+    experts = experts_forward(cls)
+    if experts is not None:
+        why = other_experts(module)
+        return (None if why else _with_forward(cls, experts, "experts")), why
     forward, why = attention_forward(cls)
-    if forward is not None:
-        why = why or other_attention(module, is_decoders(cls))
-        return (_with_attention(cls, forward) if turns(forward) or not why else None), why
-    if why:
+    if forward is None:
         return None, why
-    own = loss_members(module, chunked_loss, detached_logits)
-    return (_with_members(cls, {**own, **members("loss")}) if own is not None else None), ""
+    why = why or other_attention(module, is_decoders(cls))
+    return (_with_attention(cls, forward) if turns(forward) or not why else None), why
 
 
 def class_in_graphs(module: torch.nn.Module) -> type | None:
