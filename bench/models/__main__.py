@@ -40,7 +40,7 @@ CHILD = pathlib.Path(__file__).with_name("child.py")
 DECODERS = ("llama", "qwen3", "mistral", "gemma2")
 NAMES = (
     *(name + batch for name in DECODERS for batch in ("", "_padded", "_packed")),
-    *("llama_4096", "gpt2", "bert", "phi3", "vit", "block"),
+    *("llama_4096", "gpt2", "bert", "mixtral", "phi3", "vit", "block"),
 )
 SIDES = (
     *("torch", "torch_eager", "torch_flex", "torch_float32", "cubind", "cubind_chunked", "liger"),

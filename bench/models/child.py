@@ -23,7 +23,7 @@ from machine import toolchain
 
 WARM_UP = 10
 PROFILED = 3  # steps
-KERNELS = "activation|cross_entropy|flash_attention|layernorm|matmul|normalize_rows|rmsnorm|rotary|softmax|weighted_sum"
+KERNELS = "activation|cross_entropy|flash_attention|grouped_mm|layernorm|matmul|normalize_rows|rmsnorm|rotary|softmax|weighted_sum"
 OWN = re.compile(rf"^(void |_Z\d+)?({KERNELS})")  # as a profiler names them
 
 

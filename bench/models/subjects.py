@@ -20,6 +20,8 @@ from transformers import (
     LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    MixtralConfig,
+    MixtralForCausalLM,
     Phi3Config,
     Phi3ForCausalLM,
     Qwen3Config,
@@ -89,6 +91,12 @@ def qwen3(**given):
 def mistral(**given):
     sizes = {**DECODER, "num_attention_heads": 16, "head_dim": 128, "sliding_window": 1024}
     return MistralForCausalLM(MistralConfig(vocab_size=32_768, num_hidden_layers=8, **sizes, **given))
+
+
+# Two of eight experts for each token, by grouped products.
+def mixtral(**given):
+    sizes = {**DECODER, "num_attention_heads": 16, "head_dim": 128, "intermediate_size": 7168}
+    return MixtralForCausalLM(MixtralConfig(vocab_size=32_000, num_hidden_layers=4, **sizes, **given))
 
 
 # Every other layer has the window.
@@ -192,6 +200,7 @@ SUBJECTS = {
     "llama_4096": Subject(llama, lambda: tokens(128_256, 1, 4096)),
     "gpt2": Subject(gpt2, lambda: tokens(50_257, 8, 1024)),
     "bert": Subject(bert, lambda: tokens(30_522, 16, 512)),
+    "mixtral": Subject(mixtral, lambda: tokens(32_000, 4, 2048)),
     "phi3": Subject(phi3, lambda: tokens(32_064, 2, 2048)),
     "vit": Subject(vit, lambda: images(64)),
     "block": Subject(Block, lambda: random_rows(3, 777, 1536)),
