@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ._cuda_source import read_source
-from ._expressions import Condition, condition, expression, run
+from ._expressions import Condition, cdiv, condition, expression, run
 from ._host_arrays import HostArray
 from ._interface import Interface
 from ._kernel_answers import Answers, tolerance_of
@@ -269,15 +269,23 @@ class _Definer:
         names = [*(self._asked.block_size_names or _BLOCK_SIZE_NAMES), "", "", ""]
         grid = []
         for axis, given in enumerate(self._sizes):
-            size = self._expression(given, "problem_size")
             where = f"grid_div_{'xyz'[axis]}"
             divisors = getattr(self._asked, where)
             if divisors is None:
                 divisors = [names[axis]] if names[axis] in self._values else []
-            factors = [self._expression(each, where) for each in listed(divisors)]
-            divisor = " * ".join(f if re.fullmatch(r"\w+", f) else f"({f})" for f in factors)
-            grid.append(f"cdiv({size}, {divisor})" if divisor else size)
+            factors = [condition(each, [*self._domains], where) for each in listed(divisors)]
+            grid.append(self._blocks(condition(given, [*self._domains], "problem_size"), factors, where))
         return grid
+
+    def _blocks(self, size: Condition, factors: Sequence[Condition], where: str) -> str:
+        """Of the grid along one axis; the product of the factors may be a fraction."""
+        if not factors:
+            return expression(size, self._domains, "problem_size", is_size=True)
+
+        def blocks(values: Mapping[str, Any]) -> Any:
+            return cdiv(run(size, "problem_size", values), math.prod(factor(values) for factor in factors))
+
+        return expression(blocks, self._domains, where, is_size=True)
 
 
 def _is_met(each: Condition, values: Mapping[str, Any]) -> bool:

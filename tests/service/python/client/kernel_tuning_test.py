@@ -355,7 +355,7 @@ class Refused(unittest.TestCase):
         self.refused("problem_size: raises NameError: name 'x'", problem_size="x")
 
     def test_sizes_of_a_launch_that_may_be_fractions(self):
-        for where in "grid", "block", "shared_bytes", "grid_div_x":
+        for where in "grid", "block", "shared_bytes":
             for given in "n / block_size_x", "block_size_x * 0.5", 2.5, lambda block_size_x: block_size_x / 2:
                 self.refused(f"{where}: raises TypeError", problem_size={"n": N}, **{where: given})
         self.refused("(block_size_x) / (2) may be no integer: // cuts and cdiv() rounds up",
@@ -438,7 +438,7 @@ class Definitions(unittest.TestCase):
         self.assertEqual(launch["block"], ["block_size_x", "block_size_y"])
         self.assertEqual(
             launch["grid"],
-            ["cdiv(size_x, block_size_x * per_thread)", "cdiv(size_y, (block_size_y * per_thread))"],
+            ["cdiv(size_x, block_size_x * per_thread)", "cdiv(size_y, block_size_y * per_thread)"],
         )
         self.assertEqual(launch["shared_bytes"], "block_size_x * 4")
         self.assertEqual(launch["arguments"], ["c", "a", "b", "n", "table"])
@@ -452,6 +452,13 @@ class Definitions(unittest.TestCase):
         self.assertEqual(grid, ["cdiv(per_thread * 1024, block_size_x * per_thread)", "size_y"])
         alone = definition(problem_size="per_thread", grid_div_x=[], restrictions=None)
         self.assertEqual((alone.problem, alone.spec["launches"][0]["grid"]), ({"calls": 1}, ["per_thread"]))
+
+    def test_a_grid_may_be_divided_by_a_fraction(self):
+        for divisors, grid in (
+            (["block_size_x / per_thread"], "cdiv(size * per_thread, block_size_x)"),
+            ([lambda block_size_x: block_size_x / 4, 2.5], "cdiv(size * (4 * 2), block_size_x * 5)"),
+        ):
+            self.assertEqual(definition(grid_div_x=divisors).spec["launches"][0]["grid"], [grid])
 
     def test_outputs_that_differ_by_design_are_not_compared(self):
         made = definition(answer=None, tolerance=float("inf"))
