@@ -90,9 +90,10 @@ class OnGpu(unittest.TestCase):
     def change(self, x=X, source=CHANGED_IN_PLACE, answer=2 * X + 1, **options):
         return self.tune("change", source, N, [x, np.int32(N)], BLOCKS, answer=[answer, None], **options)
 
-    def check(self, spec):
+    def check(self, spec, result):
         """By the command for kernels in folders."""
         command = [programs.program("cubindctl"), "--address", self.address, "kernels", "check", spec]
+        command += ["--problem", ",".join(f"{name}={value}" for name, value in result.problem.items())]
         checked = subprocess.run(command, capture_output=True, text=True, env=programs.environment())
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
 
@@ -135,7 +136,7 @@ class Walk(OnGpu):
         result, a, b = names["result"], names["a"], names["b"]
         print(f"{result!r} {time.perf_counter() - start:.2f} s, default/winner {result.speedup:.2f}")
         self.assertIn("c: read and written; a, b, n: read", said.getvalue())
-        self.assertEqual({row["outcome"] for row in result.trials}, {"correct"})
+        self.assertLessEqual({row["outcome"] for row in result.trials}, {"correct", "unverified"})
         self.assertGreaterEqual(result.speedup, 1)
         self.assertIn("winner", result.explain())
         print(result.explain())
@@ -145,7 +146,7 @@ class Walk(OnGpu):
         with tempfile.TemporaryDirectory() as folder:
             result.report(pathlib.Path(out or folder, "add_arrays.html"))
             spec = result.save(folder)
-            self.check(spec)
+            self.check(spec, result)
             if out:
                 shutil.copy(spec.parent / "tables" / spec.name, out)
         on_gpu = [torch.from_numpy(each).cuda() for each in (np.zeros_like(a), a, b)]
@@ -204,7 +205,7 @@ class Measured(OnGpu):
         self.assertNotEqual(outcomes.get(300_000, "left out"), "correct")
         y, x = cupy.zeros(N, cupy.float32), cupy.asarray(X)
         result.kernel(y=y, x=x, factors=cupy.asarray(factors), add=0.5)
-        np.testing.assert_allclose(y.get(), expected, rtol=1e-6)
+        np.testing.assert_allclose(y.get(), expected, rtol=1e-6, atol=1e-6)  # one rounding, NumPy has two
 
     def test_three_gigabytes_are_summed(self):
         x = np.random.default_rng(4).random(750_000_000, dtype=np.float32)
@@ -219,7 +220,7 @@ class Measured(OnGpu):
         with tempfile.TemporaryDirectory() as folder:
             spec = result.save(folder)
             self.assertEqual(spec.with_name("x.npy.data").stat().st_size, x.nbytes)
-            self.check(spec)
+            self.check(spec, result)
         on_gpu = torch.from_numpy(x).cuda()
         got = result.kernel(sum=torch.zeros(1, device="cuda"), x=on_gpu)
         print("launched:", got, "expected:", total)
