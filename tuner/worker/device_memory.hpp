@@ -1,6 +1,7 @@
 // Memory on the GPU, within the share of it that the user grants.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -53,5 +54,19 @@ class DeviceMemory {
   cuda::DevicePtr address_ = 0;
   std::uint64_t bytes_ = 0;
 };
+
+/// Whether there was room for what `allocate` allocates.
+template <std::invocable F>
+bool allocates(F allocate) {
+  try {
+    allocate();
+    return true;
+  } catch (const cuda::DriverError& error) {
+    if (error.result() != cuda::Result::OutOfMemory) {
+      throw;
+    }
+    return false;
+  }
+}
 
 }  // namespace cubind::worker

@@ -1,6 +1,7 @@
 #include "tuner/worker/fill.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <numbers>
 #include <string>
+#include <utility>
 
 #include "base/digest.hpp"
 #include "base/error.hpp"
@@ -87,8 +89,26 @@ FillWork plan_fill(const v1::FillSpec& fill, std::uint64_t seed) {
   return work;
 }
 
+HostContent content_of(std::vector<std::byte> made) {
+  const auto owner = std::make_shared<const std::vector<std::byte>>(std::move(made));
+  return {owner, *owner};
+}
+
+[[noreturn]] void refuse_memory(const v1::FillSpec& fill) {
+  refuse_fill(fill, "the array in " + fill.memory() + " cannot be read");
+}
+
+HostContent map_memory(const v1::FillSpec& fill, int memory, std::uint64_t size) {
+  void* const start = ::mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_POPULATE, memory, 0);
+  if (start == MAP_FAILED) {
+    refuse_memory(fill);
+  }
+  return {{start, [size](void* mapped) { ::munmap(mapped, size); }},
+          {static_cast<const std::byte*>(start), size}};
+}
+
 // The name of a sealed memfd has the digest of a content that cannot change. Of another file it is computed.
-std::vector<std::byte> read_memory(const v1::FillSpec& fill, std::uint64_t size) {
+HostContent read_memory(const v1::FillSpec& fill, std::uint64_t size) {
   constexpr int kSeals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
   const UniqueFd memory(::open(fill.memory().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   // Of what was opened: the process may have put another file there. A file that has no seals gives -1.
@@ -101,20 +121,22 @@ std::vector<std::byte> read_memory(const v1::FillSpec& fill, std::uint64_t size)
     refuse_fill(fill, "the array is not in " + fill.memory() +
                           " (its process has ended, or runs elsewhere): tune the kernel again where it is");
   }
+  if (size > 0 && name == "/memfd:" + fill.memory_name() + " (deleted)" && (seals & kSeals) == kSeals) {
+    return map_memory(fill, memory.get(), size);
+  }
   std::vector<std::byte> bytes(size);
   for (std::uint64_t at = 0; at < size;) {
     const ssize_t count = ::pread(memory.get(), bytes.data() + at, size - at, static_cast<off_t>(at));
     if (count <= 0) {
-      refuse_fill(fill, "the array in " + fill.memory() + " cannot be read");
+      refuse_memory(fill);
     }
     at += static_cast<std::uint64_t>(count);
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const bool is_sealed = name == "/memfd:" + fill.memory_name() + " (deleted)" && (seals & kSeals) == kSeals;
-  if (!is_sealed && fill.memory_name() != "cubind-" + Digest::of(text).hex()) {
+  if (fill.memory_name() != "cubind-" + Digest::of(text).hex()) {
     refuse_fill(fill, fill.memory() + " has another content than the array that the kernel names");
   }
-  return bytes;
+  return content_of(std::move(bytes));
 }
 
 bool has_independent_elements(const v1::FillSpec& fill) {
@@ -124,8 +146,7 @@ bool has_independent_elements(const v1::FillSpec& fill) {
 
 bool is_host_fill(const v1::FillSpec& fill) { return fill.kind() == "offsets" || fill.kind() == "file"; }
 
-std::vector<std::byte> fill_on_host(const v1::FillSpec& fill, DType type, std::uint64_t elements,
-                                    std::uint64_t seed) {
+HostContent fill_on_host(const v1::FillSpec& fill, DType type, std::uint64_t elements, std::uint64_t seed) {
   if (!fill.memory().empty()) {
     return read_memory(fill, elements * size_of(type));
   }
@@ -138,7 +159,7 @@ std::vector<std::byte> fill_on_host(const v1::FillSpec& fill, DType type, std::u
     if (!bytes.empty()) {
       std::memcpy(bytes.data(), fill.file_content().data(), bytes.size());
     }
-    return bytes;
+    return content_of(std::move(bytes));
   }
   const std::uint64_t total = whole_parameter(fill, "the total", 0x1p53);
   if (!holds_value(type, static_cast<std::int64_t>(total))) {
@@ -150,7 +171,7 @@ std::vector<std::byte> fill_on_host(const v1::FillSpec& fill, DType type, std::u
     const ParameterBytes element = pack_number(type, static_cast<std::int64_t>(offsets[i]));
     std::memcpy(bytes.data() + i * size_of(type), element.data(), size_of(type));
   }
-  return bytes;
+  return content_of(std::move(bytes));
 }
 
 std::vector<std::uint64_t> make_offsets(std::uint64_t elements, std::uint64_t total, std::uint64_t seed,

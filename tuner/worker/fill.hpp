@@ -17,7 +17,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "schemas/worker.pb.h"
@@ -36,9 +38,14 @@ bool has_independent_elements(const v1::FillSpec& fill);
 /// Whether the content is made on the host.
 bool is_host_fill(const v1::FillSpec& fill);
 
+/// Bytes that were made here, or those of another process's memory, which cannot change.
+struct HostContent {
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> bytes;
+};
+
 /// The content of a host fill.
-std::vector<std::byte> fill_on_host(const v1::FillSpec& fill, DType type, std::uint64_t elements,
-                                    std::uint64_t seed);
+HostContent fill_on_host(const v1::FillSpec& fill, DType type, std::uint64_t elements, std::uint64_t seed);
 
 /// The offsets themselves: non-decreasing, `elements` of them.
 std::vector<std::uint64_t> make_offsets(std::uint64_t elements, std::uint64_t total, std::uint64_t seed,

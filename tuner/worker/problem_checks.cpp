@@ -92,12 +92,7 @@ std::map<std::string, DeviceMemory> ProblemSetup::copy_reference() {
 std::optional<std::string> ProblemSetup::find_vacuity() {
   prepare_verification(0);
   std::map<std::string, DeviceMemory> first;
-  try {
-    first = copy_reference();
-  } catch (const cuda::DriverError& error) {
-    if (error.result() != cuda::Result::OutOfMemory) {
-      throw;
-    }
+  if (!allocates([&] { first = copy_reference(); })) {
     return std::nullopt;
   }
   for (std::uint64_t seed = 1; seed < kSeedsTried && !first.empty(); ++seed) {

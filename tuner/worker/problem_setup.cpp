@@ -177,18 +177,13 @@ void ProblemSetup::part_inputs() {
     return;
   }
   inputs_of_.reset();
-  try {
+  are_parted_ = allocates([this] {
     for (Buffer& buffer : buffers_) {
       if (buffer.variant.role() == v1::IN) {
         buffer.variant.part_placements(budget_);
       }
     }
-    are_parted_ = true;
-  } catch (const cuda::DriverError& error) {
-    if (error.result() != cuda::Result::OutOfMemory) {
-      throw;
-    }
-  }
+  });
 }
 
 // One slot is no fault.
@@ -204,12 +199,7 @@ void ProblemSetup::make_slots() {
     }
     slots_ = 1 + further;
   };
-  try {
-    set_all(verify::timing_slots(request_, spare_bytes()) - 1);
-  } catch (const cuda::DriverError& error) {
-    if (error.result() != cuda::Result::OutOfMemory) {
-      throw;
-    }
+  if (!allocates([&] { set_all(verify::timing_slots(request_, spare_bytes()) - 1); })) {
     set_all(0);
   }
 }
@@ -291,18 +281,48 @@ void ProblemSetup::change_part(const Buffer& buffer, std::uint64_t input_seed) {
   kernels_.fill(to, count, plan_fill(buffer.spec.fill(), seed));
 }
 
-void ProblemSetup::fill_input(const Buffer& buffer, std::uint64_t input_seed) {
+void ProblemSetup::fill_input(Buffer& buffer, std::uint64_t input_seed) {
   const std::uint64_t seed = mix_seeds(buffer.spec.seed(), input_seed);
   const TypedAddress to = buffer.variant.typed();
-  if (is_host_fill(buffer.spec.fill())) {
-    const auto content = fill_on_host(buffer.spec.fill(), to.type, buffer.variant.elements(), seed);
-    if (!content.empty()) {
-      cuda::check(context_.api(), context_.api().memcpy_htod(to.address, content.data(), content.size()),
-                  "upload of a fill");
-    }
-  } else {
+  if (!is_host_fill(buffer.spec.fill())) {
     kernels_.fill(to, buffer.variant.elements(), plan_fill(buffer.spec.fill(), seed));
+  } else if (buffer.uploaded.bytes() > 0 && hash_of_uploaded(buffer) == buffer.uploaded_hash) {
+    context_.copy(to.address, buffer.uploaded.address(), buffer.variant.bytes());
+  } else {
+    upload(buffer, seed);
   }
+}
+
+void ProblemSetup::upload(Buffer& buffer, std::uint64_t seed) {
+  const TypedAddress to = buffer.variant.typed();
+  const HostContent content = fill_on_host(buffer.spec.fill(), to.type, buffer.variant.elements(), seed);
+  if (content.bytes.empty()) {
+    return;
+  }
+  cuda::check(context_.api(),
+              context_.api().memcpy_htod(to.address, content.bytes.data(), content.bytes.size()),
+              "upload of a fill");
+  if (buffer.spec.fill().kind() == "file") {
+    keep_uploaded(buffer);
+  }
+}
+
+// A file has the same content for all inputs, and may have gigabytes. A run may write to the copy, too.
+void ProblemSetup::keep_uploaded(Buffer& buffer) {
+  if (buffer.uploaded.bytes() == 0) {
+    if (buffer.variant.bytes() > spare_bytes()) {
+      return;
+    }
+    if (!allocates([&] { buffer.uploaded = DeviceMemory(budget_, buffer.variant.bytes()); })) {
+      return;
+    }
+  }
+  context_.copy(buffer.uploaded.address(), buffer.variant.address(), buffer.variant.bytes());
+  buffer.uploaded_hash = hash_of_uploaded(buffer);
+}
+
+std::uint64_t ProblemSetup::hash_of_uploaded(const Buffer& buffer) {
+  return kernels_.hash({{buffer.uploaded.address(), buffer.variant.bytes()}}).front();
 }
 
 void ProblemSetup::run_reference(std::byte poison) {

@@ -106,6 +106,8 @@ class ProblemSetup {
     DeviceMemory pristine;                   // inout: its content before a launch
     DeviceMemory expected;                   // outputs under reference "expected"
     std::optional<DType> expected_type;
+    DeviceMemory uploaded{};  // a file's content, where there is room
+    std::uint64_t uploaded_hash = 0;
   };
   /// What the seed changes of the inputs for timing: of those whose elements do not depend on each other all
   /// elements or a part, and whether the others change as a whole.
@@ -130,7 +132,10 @@ class ProblemSetup {
   void make_slots();
   void fill_slot(std::uint32_t slot);
   void make_input(Buffer& buffer, const InputSet& set);
-  void fill_input(const Buffer& buffer, std::uint64_t input_seed);
+  void fill_input(Buffer& buffer, std::uint64_t input_seed);
+  void upload(Buffer& buffer, std::uint64_t seed);
+  void keep_uploaded(Buffer& buffer);
+  std::uint64_t hash_of_uploaded(const Buffer& buffer);
   void change_part(const Buffer& buffer, std::uint64_t input_seed);
   std::vector<const GuardedBuffer*> inputs() const;
   std::vector<std::uint64_t> hash_inputs();

@@ -1,7 +1,12 @@
 // Inputs are generated on the device; a kernel says what they are.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cstring>
 
+#include "base/unique_fd.hpp"
 #include "tests/gpu/device_worker/device_worker_process.hpp"
 #include "tests/gpu/device_worker/requests.hpp"
 #include "tuner/worker/fill.hpp"
@@ -102,6 +107,32 @@ TEST_CASE("offsets reach the device as the host makes them") {
   REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
   REQUIRE(worker.ask(Requests::load(plan)).outcome() == v1::CORRECT);
   CHECK(worker.ask(Requests::verify(plan)).outcome() == v1::CORRECT);
+}
+
+TEST_CASE("an array of another process is uploaded once") {
+  UniqueFd memory(::memfd_create("cubind-array", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const std::string content = ints(std::vector<std::int32_t>(kCount, 3));
+  REQUIRE(::write(memory.get(), content.data(), content.size()) == std::ssize(content));
+  REQUIRE(::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) == 0);
+  Requests problem;
+  problem.buffer("x", "i32", v1::IN, kCount, {.fill = "file"})
+      .buffer("counts", "i32", v1::ZERO, 4, {.rtol = 0, .atol = 0})
+      .expected("counts", "i32", ints({0, 0, 0, kCount}));
+  v1::FillSpec& fill = *problem.problem().mutable_buffers(0)->mutable_fill();
+  fill.clear_file_content();
+  fill.set_memory("/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(memory.get()));
+  fill.set_memory_name("cubind-array");
+  const auto plan = Requests::plan(
+      {problem.launch("count_values", kCount / 256 + 1, Requests::dim(256), {"x", "counts"}, {kCount})});
+  DeviceWorkerProcess worker;
+  REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
+  REQUIRE(worker.ask(Requests::load(plan)).outcome() == v1::CORRECT);
+  REQUIRE(worker.ask(Requests::verify(plan)).outcome() == v1::CORRECT);
+  memory = UniqueFd();
+  CHECK(worker.ask(Requests::measure(plan, 2)).outcome() == v1::CORRECT);
+  const v1::DeviceReply again = worker.ask(Requests::verify(plan));
+  INFO(again.detail());
+  CHECK(again.outcome() == v1::CORRECT);
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST_CASE("a fill that makes no sense is refused by name") {
 TEST_CASE("a file must have the bytes of its buffer") {
   v1::FillSpec file = fill("file");
   file.set_file_content("abcd");
-  CHECK(fill_on_host(file, DType::U8, 4, 0).size() == 4);
+  CHECK(fill_on_host(file, DType::U8, 4, 0).bytes.size() == 4);
   CHECK_THROWS_WITH(fill_on_host(file, DType::F32, 4, 0), Contains("the file has 4 bytes, the buffer 16"));
 }
 
@@ -108,10 +108,10 @@ TEST_CASE("a file may lie in a sealed memfd of its name") {
   // It is not sealed, so its content counts.
   CHECK_THROWS_WITH(fill_on_host(file, DType::U8, 4, 0), Contains("has another content"));
   file.set_memory_name("cubind-" + Digest::of("abcd").hex());
-  CHECK(fill_on_host(file, DType::U8, 4, 0)[3] == std::byte{'d'});
+  CHECK(fill_on_host(file, DType::U8, 4, 0).bytes[3] == std::byte{'d'});
   file.set_memory_name("cubind-12");
   REQUIRE(::fcntl(memory.get(), F_ADD_SEALS, kSeals) == 0);
-  CHECK(fill_on_host(file, DType::U8, 4, 0)[3] == std::byte{'d'});
+  CHECK(fill_on_host(file, DType::U8, 4, 0).bytes[3] == std::byte{'d'});
   CHECK_THROWS_WITH(fill_on_host(file, DType::F32, 4, 0), Contains("has ended, or runs elsewhere"));
   file.set_memory_name("cubind-13");
   CHECK_THROWS_WITH(fill_on_host(file, DType::U8, 4, 0), Contains("has another content"));
@@ -132,7 +132,7 @@ TEST_CASE("another file that is put in a memfd's place meanwhile is not read for
   int right = 0, wrong = 0;
   for (int i = 0; i < 20'000; ++i) {
     try {
-      ++(fill_on_host(file, DType::U8, 4, 0).front() == std::byte{'a'} ? right : wrong);
+      ++(fill_on_host(file, DType::U8, 4, 0).bytes.front() == std::byte{'a'} ? right : wrong);
     } catch (const Error&) {
       // The other file was there.
     }
