@@ -50,6 +50,7 @@ ONE_OF_EACH = {
     "layernorm_linear": (200, 136, 264),
     "grouped_mm": (517, 136, 192, 5),
     "scaled_mm": (200, 136, 272),
+    "scaled_grouped_mm": (517, 136, 272, 5),
     "flash_attention_forward": (2, 6, 2, 300, 333, 64, 1),
     "flash_attention_backward": (2, 6, 2, 300, 333, 128, 1),
     "flash_attention_packed_forward": (5, 6, 2, 777, 777, 64, 1),
@@ -69,13 +70,14 @@ FLAGS = {
     "matmul": {"TRANSPOSE_A": 0, "TRANSPOSE_B": 1, "BIAS": 0, "ACTIVATION": 0},
     "grouped_mm": {"TRANSPOSE_B": 1},
     "scaled_mm": {"SCALES": 2},
+    "scaled_grouped_mm": {"SCALES": 2},
     "layernorm_linear": {"TRANSPOSE_W": 1, "BIAS": 1, "ACTIVATION": 0},
 }
 DIMS = {
     **dict.fromkeys(("matmul", "layernorm_linear", "scaled_mm"), "MNK"),
     **dict.fromkeys(("vector_add", "activation_forward", "activation_backward"), "N"),
     "rotary": ("N", "HQ", "HKV", "C", "D"),
-    "grouped_mm": "MNKE",
+    **dict.fromkeys(("grouped_mm", "scaled_grouped_mm"), "MNKE"),
 }
 KERNELS = list({**TABLE, **MORE})
 

@@ -5,45 +5,12 @@
 // ENGINE    0 mma.sync (grouped_mm), 1 wgmma fed by TMA (grouped_mm_tma, sm_90a); both as in matmul.cu
 // BLOCK_M, BLOCK_N, STAGES, VECTOR, CLUSTER   as in matmul.cu; the blocks of a cluster share the rows of A
 // WARPS_M   ENGINE 0: 2, and 2 along N; ENGINE 1: 8 where two warpgroups share a tile, 4 where they take turns
-//
-// The tiles of a group begin at its first row, so that no tile has rows of two groups. How many tiles there are is
-// known on the device alone: every block walks along the groups to its tiles.
 #include "epilogue.cuh"
+#include "groups.cuh"
 #include "mma_engine.cuh"
 #include "stages.cuh"
-#include "tma_engine.cuh"
 
 constexpr int kGroupedBlockK = 32, kGroupedWarpsN = 2;  // ENGINE 0
-
-// Walks along the groups: items are tiles, group after group, column after column of tiles.
-template <int BLOCK_M>
-struct GroupWalk {
-  const int* offsets;
-  int groups, columns;                         // columns of tiles
-  int group = 0, begin = 0, end, item_of = 0;  // the group that is reached, its rows, its first item
-
-  __device__ __forceinline__ GroupWalk(const int* offsets, int groups, int columns)
-      : offsets(offsets), groups(groups), columns(columns), end(offsets[0]) {}
-
-  __device__ __forceinline__ int rows() const { return (end - begin + BLOCK_M - 1) / BLOCK_M; }
-
-  // To the group of an item that does not lie before the one reached; false behind the last group.
-  __device__ __forceinline__ bool reach(int item) {
-    while (item >= item_of + rows() * columns) {
-      item_of += rows() * columns;
-      begin = end;
-      if (++group >= groups) {
-        group = groups - 1;
-        return false;
-      }
-      end = offsets[group];
-    }
-    return true;
-  }
-  // Of an item of the group reached: its first row within the group, and its column of tiles.
-  __device__ __forceinline__ int row(int item) const { return (item - item_of) % rows() * BLOCK_M; }
-  __device__ __forceinline__ int column(int item) const { return (item - item_of) / rows(); }
-};
 
 template <typename T, int ENGINE, int BLOCK_M, int BLOCK_N, int WARPS_M, int STAGES, int VECTOR,
           int TRANSPOSE_B>
@@ -78,29 +45,6 @@ __global__ void __launch_bounds__(WARPS_M* kGroupedWarpsN * 32)
                                                   rows, N);
   }
 }
-
-// The tiles of ENGINE 1. Those of a cluster lie side by side.
-template <typename T, int BLOCK_M, int BLOCK_N, int CLUSTER>
-struct GroupedTiles {
-  static constexpr bool kRagged = true;
-
-  T* c;
-  int N, rows_of_b;  // of a group's matrix, as it lies in memory
-  GroupWalk<BLOCK_M> walk;
-
-  __device__ __forceinline__ bool find(int item, int rank, TmaTile& tile) {
-    const bool found = walk.reach(item);
-    if (found) {
-      tile = {walk.begin + walk.row(item), (walk.column(item) * CLUSTER + rank) * BLOCK_N,
-              walk.group * rows_of_b, walk.end};
-    }
-    return found;
-  }
-};
-
-struct AsItIs {
-  __device__ __forceinline__ void operator()(float (&)[4], int, int) const {}
-};
 
 template <typename T, int ENGINE, int BLOCK_M, int BLOCK_N, int WARPS_M, int STAGES, int CLUSTER,
           int TRANSPOSE_B>

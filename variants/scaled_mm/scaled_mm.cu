@@ -8,218 +8,20 @@
 //
 // The tensor cores of sm_90 keep fewer bits than float32 while they add up. With scales by block, each 128 values of k
 // are therefore added in registers; the others have what torch's use_fast_accum has.
-#include "e4m3_types.cuh"
-#include "epilogue.cuh"
-#include "mma_engine.cuh"
-#include "stages.cuh"
+#include "scales.cuh"
 #include "tiles_of_c.cuh"
-
-constexpr int kScaledDepth = 128;  // values of k with one scale, and of a step of both engines
-
-// Two elements, each in the upper half of 16 bits, as two f16. Exact, and NaN stays NaN.
-__device__ __forceinline__ unsigned int to_halves(unsigned int pair) {
-  const unsigned int magnitudes = pair & 0x7f007f00u;
-  // Exponent and fraction stand one bit lower than in f16: a value 2^-8 times as large.
-  const unsigned int bits = (pair & 0x80008000u) | magnitudes >> 1;
-  unsigned int scaled;
-  asm("mul.f16x2 %0, %1, %2;" : "=r"(scaled) : "r"(bits), "r"(0x5c005c00u));  // 256
-  return scaled | (__vcmpeq2(magnitudes, 0x7f007f00u) & 0x7e007e00u);
-}
-
-// The registers that hold 16 values of k of 16-bit elements hold 32 of e4m3, in the order that mma.sync wants.
-template <>
-__device__ __forceinline__ void mma<E4m3Pair>(float (&c)[4], const unsigned int (&a)[4], unsigned int b0,
-                                              unsigned int b1) {
-#if __CUDA_ARCH__ >= 890
-  asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#else
-  // Each thread's first two values of four, then its last two: the order of k is the same on both sides.
-  unsigned int left[2][4], right[2][2];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    left[0][i] = to_halves(__byte_perm(a[i], 0, 0x1404));
-    left[1][i] = to_halves(__byte_perm(a[i], 0, 0x3424));
-  }
-  const unsigned int b[2] = {b0, b1};
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    right[0][i] = to_halves(__byte_perm(b[i], 0, 0x1404));
-    right[1][i] = to_halves(__byte_perm(b[i], 0, 0x3424));
-  }
-  mma<__half>(c, left[0], right[0][0], right[0][1]);
-  mma<__half>(c, left[1], right[1][0], right[1][1]);
-#endif
-}
-
-template <int SCALES>
-struct Scales {
-  const float* a;
-  const float* b;
-  int M, N, K;
-
-  // Of the element (row, column) of the finished sums.
-  __device__ __forceinline__ float of_sum(int row, int column) const {
-    if constexpr (SCALES == 0) {
-      return a[0] * b[0];
-    } else if constexpr (SCALES == 1) {
-      return row < M && column < N ? a[row] * b[column] : 0.0f;
-    } else {
-      return 1.0f;
-    }
-  }
-  // By block.
-  __device__ __forceinline__ float of_row(int row, int step) const {
-    return row < M ? a[static_cast<long long>(step) * M + row] : 0.0f;
-  }
-  __device__ __forceinline__ float of_columns(int column, int step) const {
-    return column < N
-               ? b[static_cast<long long>(column / 128) * ((K + kScaledDepth - 1) / kScaledDepth) + step]
-               : 0.0f;
-  }
-};
-
-// --- ENGINE 0 ---
-
-// Adds the sums of a step, times their scales, to `total`.
-template <typename Engine, int SCALES>
-struct AddScaled {
-  Scales<SCALES> scales;
-  int m, n;
-  float (&total)[Engine::kRows][Engine::kColumns];
-
-  __device__ __forceinline__ void operator()(Engine& engine, int step) const {
-#pragma unroll
-    for (int i = 0; i < Engine::kRows; ++i) {
-      const float factor = scales.of_row(m + Engine::row(i), step) * scales.of_columns(n, step);
-#pragma unroll
-      for (int j = 0; j < Engine::kColumns; ++j) {
-        float& sum = engine.sums[i / 2][j / 2][i % 2 * 2 + j % 2];
-        total[i][j] = fmaf(sum, factor, total[i][j]);
-        sum = 0.0f;
-      }
-    }
-  }
-};
 
 template <typename T, int ENGINE, int BLOCK_M, int BLOCK_N, int STAGES, int GROUP_M, int SCALES>
 __global__ void __launch_bounds__(256)
     scaled_mm(const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b, const float* scale_a, const float* scale_b,
               T* c, int M, int N, int K) {
   if constexpr (ENGINE == 0) {
-    using S = Stages<E4m3Pair, BLOCK_M, BLOCK_N, kScaledDepth / 2, 2, 4, STAGES, 8, false, true>;
-    using Engine = MmaEngine<S>;
-    extern __shared__ __align__(1024) unsigned char dynamic[];
-    unsigned char* shared = dynamic + (0u - shared_address(dynamic)) % 1024;
     const TileOfC tile =
         tile_of_block<GROUP_M>(blockIdx.x, (M + BLOCK_M - 1) / BLOCK_M, (N + BLOCK_N - 1) / BLOCK_N);
-    const int m = tile.row * BLOCK_M, n = tile.column * BLOCK_N;
-    const S stages = {Matrix<E4m3Pair>{reinterpret_cast<const E4m3Pair*>(a), M, K / 2},
-                      Matrix<E4m3Pair>{reinterpret_cast<const E4m3Pair*>(b), N, K / 2},
-                      m,
-                      n,
-                      0,
-                      (K + kScaledDepth - 1) / kScaledDepth,
-                      shared_address(shared)};
-    const Scales<SCALES> scales = {scale_a, scale_b, M, N, K};
-    Engine engine;
-    float total[Engine::kRows][Engine::kColumns] = {};
-    if constexpr (SCALES == 2) {
-      engine.run(stages, AddScaled<Engine, SCALES>{scales, m, n, total});
-    } else {
-      engine.run(stages);
-    }
-#pragma unroll
-    for (int i = 0; i < Engine::kRows; ++i) {
-#pragma unroll
-      for (int j = 0; j < Engine::kColumns; ++j) {
-        float& sum = engine.sums[i / 2][j / 2][i % 2 * 2 + j % 2];
-        sum = SCALES == 2 ? total[i][j] : sum * scales.of_sum(m + Engine::row(i), n + Engine::column(j));
-      }
-    }
-    __syncthreads();  // all have read the last stage
-    T* finished = reinterpret_cast<T*>(shared);
-    finish<0, kNone, BLOCK_N>(engine, static_cast<const T*>(nullptr), finished, n, N);
-    __syncthreads();
-    store_finished<BLOCK_M, BLOCK_N, S::kThreads>(finished, c, m, n, M, N);
+    multiply_scaled<T, BLOCK_M, BLOCK_N, STAGES>(a, b, Scales<SCALES>{scale_a, scale_b, M, N, K}, c,
+                                                 tile.row * BLOCK_M, tile.column * BLOCK_N, M);
   }
 }
-
-// --- ENGINE 1 ---
-
-// The sums of a tile by blocks: while one buffer's are scaled and added, the products of the next step go to the
-// other one.
-template <typename E>
-struct BlockSums {
-  using Sums = typename E::Sums;
-  struct Factors {
-    float rows[E::kM64 * 2], columns;
-  };
-
-  Scales<2> scales;
-  int steps;
-
-  __device__ __forceinline__ void operator()(const typename E::Shared& shared, typename E::Turn& turn,
-                                             Sums& sums, const TmaTile& tile, int own) const {
-    E::clear(sums);
-    const int row = tile.m + own * E::kRows + int(threadIdx.x) % 128 / 32 * 16 + int(threadIdx.x) % 32 / 4;
-    Sums even, odd;
-    Factors of_even, of_odd;
-    int done = turn.stage, step = 0;
-    start(shared, turn, even, of_even, row, tile.n, own, 0);
-#pragma unroll 1
-    for (; step + 2 < steps; step += 2) {
-      start(shared, turn, odd, of_odd, row, tile.n, own, step + 1);
-      take<1>(shared, done, sums, even, of_even);
-      start(shared, turn, even, of_even, row, tile.n, own, step + 2);
-      take<1>(shared, done, sums, odd, of_odd);
-    }
-    if (step + 1 < steps) {
-      start(shared, turn, odd, of_odd, row, tile.n, own, step + 1);
-      take<1>(shared, done, sums, even, of_even);
-      take<0>(shared, done, sums, odd, of_odd);
-    } else {
-      take<0>(shared, done, sums, even, of_even);
-    }
-  }
-
- private:
-  __device__ __forceinline__ void start(const typename E::Shared& shared, typename E::Turn& turn, Sums& part,
-                                        Factors& factors, int row, int column, int own, int step) const {
-    factors.columns = scales.of_columns(column, step);
-#pragma unroll
-    for (int i = 0; i < E::kM64 * 2; ++i) {
-      factors.rows[i] = scales.of_row(row + i / 2 * 64 + i % 2 * 8, step);
-    }
-    wait_for_phase(shared.full(turn.stage), turn.parity);
-    E::hold(part);
-    open_wgmma_group();
-    E::template multiply<0>(shared, turn.stage, part, own);
-    close_wgmma_group();
-    turn.next();
-  }
-
-  // The sums that PENDING later groups follow.
-  template <int PENDING>
-  static __device__ __forceinline__ void take(const typename E::Shared& shared, int& done, Sums& sums,
-                                              Sums& part, const Factors& factors) {
-    wait_for_wgmma<PENDING>();
-    E::hold(part);
-    E::release(shared, done);
-    done = done + 1 == E::kStages ? 0 : done + 1;
-#pragma unroll
-    for (int i = 0; i < E::kM64; ++i) {
-      const float factor[2] = {factors.rows[i * 2] * factors.columns,
-                               factors.rows[i * 2 + 1] * factors.columns};
-#pragma unroll
-      for (int j = 0; j < E::kN8 * 4; ++j) {
-        sums[i][j / 4][j % 4] = fmaf(part[i][j / 4][j % 4], factor[j % 4 / 2], sums[i][j / 4][j % 4]);
-      }
-    }
-  }
-};
 
 template <int SCALES>
 struct FinishScaled {
@@ -244,7 +46,6 @@ __global__ void __launch_bounds__(384, 1) CUBIND_CLUSTER_ALONG_X(CLUSTER)
     using Tiles = TilesOfC<BLOCK_M, BLOCK_N, GROUP_M, CLUSTER>;
     using E =
         TmaEngine<__nv_fp8_e4m3, T, BLOCK_M, BLOCK_N, STAGES, CLUSTER, Tiles::kShareA, false, true, true>;
-    static_assert(SCALES != 2 || (BLOCK_N == 128 && E::kM64 == 1), "one scale of B, and room for three sums");
     extern __shared__ __align__(1024) unsigned char dynamic[];
     const typename E::Shared shared = E::initialize(dynamic);
     const int steps = (K + E::kBlockK - 1) / E::kBlockK;

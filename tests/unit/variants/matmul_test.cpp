@@ -11,7 +11,7 @@ namespace grouped {
 #include "variants/grouped_mm/reference.cu"
 }  // namespace grouped
 namespace scaled {
-#include "variants/scaled_mm/reference.cu"
+#include "variants/scaled_mm/scaled_grouped_mm_reference.cu"
 }  // namespace scaled
 }  // namespace device
 
@@ -209,6 +209,37 @@ TEST_CASE("the reference of scaled_mm scales by tensor, by row, and by block") {
   check_scaled<2>(
       2 * 19, 2 * 2, [](int m, int k) { return at(k / 128, 19, m); },
       [](int n, int k) { return at(n / 128, 2, k / 128); });
+}
+
+template <int SCALES>
+void check_scaled_groups(int scales_of_a, int scales_of_matrix) {
+  constexpr int kGroups = 4, kRows = 41, kN = 150, kK = 144;
+  const std::vector<int> ends = {3, 3, 20, 39};
+  const Quantized a(kRows * kK, 1), b(kGroups * kN * kK, 2);
+  const std::vector<float> of_a = scales(scales_of_a, 3), of_b = scales(kGroups * scales_of_matrix, 4);
+  Values found(at(kRows, kN, 0), -1), expected;
+  for (int group = 0; group < kGroups; ++group) {
+    Values all(at(kRows, kN, 0));  // by the group's matrix
+    for_each_block_of(256, (kN + 15) / 16, [&] {
+      blockIdx.y = 0;
+      gridDim.y = 1;
+      blockIdx.z = static_cast<unsigned int>(group);
+      device::scaled::scaled_mm_reference<double, SCALES>(a.bits.data(), b.bits.data() + group * kN * kK,
+                                                          of_a.data(), of_b.data() + group * scales_of_matrix,
+                                                          all.data(), kRows, kN, kK);
+      device::scaled::scaled_grouped_mm_reference<double, SCALES>(
+          a.bits.data(), b.bits.data(), of_a.data(), of_b.data(), ends.data(), found.data(), kRows, kN, kK);
+    });
+    const int begin = group == 0 ? 0 : ends.at(static_cast<std::size_t>(group - 1)), end = ends.at(group);
+    expected.insert(expected.end(), all.begin() + begin * kN, all.begin() + end * kN);
+  }
+  expected.resize(at(kRows, kN, 0), -1);
+  CHECK(found == expected);
+}
+
+TEST_CASE("the reference of scaled_grouped_mm is scaled_mm of each group's rows, and writes no others") {
+  check_scaled_groups<1>(41, 150);
+  check_scaled_groups<2>(2 * 41, 2 * 2);
 }
 
 TEST_CASE("the reference of vector_add is the sum") {
