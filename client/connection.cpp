@@ -245,18 +245,14 @@ v1::ListWantedReply Connection::list_wanted(const v1::ListWantedRequest& request
 std::vector<v1::ListedRecord> Connection::list_records(v1::ListRecordsRequest request,
                                                        Milliseconds deadline) const {
   std::vector<v1::ListedRecord> records;
-  std::optional<std::uint64_t> generation;
-  for (std::uint64_t total = 1; request.skip() < total;) {
+  while (true) {
     v1::ListRecordsReply reply = impl_->call(&v1::Cubind::Stub::ListRecords, request, deadline);
-    if (generation.value_or(reply.generation().number()) != reply.generation().number()) {
-      throw Error(ErrorCode::Aborted, "ListRecords", "records have changed while they were listed");
+    if (reply.records().empty()) {
+      return records;
     }
-    generation = reply.generation().number();
-    total = reply.records().empty() ? 0 : reply.total();
-    request.set_skip(request.skip() + static_cast<std::uint64_t>(reply.records_size()));
     std::ranges::move(*reply.mutable_records(), std::back_inserter(records));
+    request.set_after(reply.last());
   }
-  return records;
 }
 
 v1::TableChunk Connection::export_table(const v1::ExportTableRequest& request, Milliseconds deadline) const {

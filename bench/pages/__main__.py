@@ -27,7 +27,16 @@ import browser  # noqa: E402
 import filled  # noqa: E402
 from daemon import Daemon  # noqa: E402
 
-PAGES = ("/", "/kernels", "/records", "/records?sort=2&down=1", "/records?words=N%3D4096", "/wanted", "/jobs")
+PAGES = (
+    "/",
+    "/kernels",
+    "/records",
+    "/records?sort=2&down=1",
+    "/records?words=N%3D4096",
+    "/stability?kernel=rmsnorm_forward",
+    "/wanted",
+    "/jobs",
+)
 OPEN_PAGES = 20
 
 

@@ -180,7 +180,7 @@ OutputJson json_of(const v1::GetStatusReply& status) {
   add_fields(json["saved"], status.saved(), 1, v1::Savings::kTuningMsFieldNumber);
   OutputJson& pinned = json["pinned"] = OutputJson::array();
   for (const v1::PinnedJob& job : status.pinned()) {
-    add_fields(pinned.emplace_back(OutputJson::object()), job, 1, v1::PinnedJob::kPinnedAtFieldNumber);
+    add_fields(pinned.emplace_back(OutputJson::object()), job, 1, v1::PinnedJob::kProcessesFieldNumber);
   }
   return json;
 }

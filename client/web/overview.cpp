@@ -232,15 +232,20 @@ std::string saved_text(const v1::Savings& saved) {
 }
 
 Grid pinned_table(const Snapshot& snapshot) {
-  Grid table{
-      {{"training job"}, {"namespace"}, {"generation", true}, {"behind the newest", true}, {"since", true}},
-      {},
-      "No training job has pinned a generation: a question with a job's name does."};
+  Grid table{{{"training job"},
+              {"namespace"},
+              {"processes that asked", true},
+              {"generation", true},
+              {"behind the newest", true},
+              {"since", true}},
+             {},
+             "No training job has pinned a generation: a question with a job's name does."};
   const std::uint64_t newest = snapshot.status.generation().number();
   for (const v1::PinnedJob& job : snapshot.status.pinned()) {
     if (table.rows.size() < kShortList) {
       table.rows.push_back({{job.job()},
-                            {job.namespace_()},
+                            {job.namespace_().empty() ? "-" : job.namespace_()},
+                            job.processes() == 0 ? Cell{"-"} : count_cell(job.processes()),
                             count_cell(job.generation()),
                             count_cell(newest - std::min(newest, job.generation())),
                             age_cell(job.pinned_at(), snapshot.read_at)});

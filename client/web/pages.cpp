@@ -144,6 +144,37 @@ Cell interval_width(const v1::ListedRecord& record) {
   return {ctl::fixed(100 * width, 2) + " %", width};
 }
 
+// Equal for the records that one question had one after the other.
+std::string question_of(const v1::ListedRecord& record) {
+  const v1::Provenance& of = record.provenance();
+  return problem_text(of.measured_problem()) + " " + of.measured_device_class() +
+         record.policy().SerializeAsString() + " " + record.numerics().SerializeAsString() + " " +
+         record.namespace_() + v1::Evidence_Name(of.evidence());
+}
+
+using MakeCell = Cell (*)(const v1::ListedRecord&);
+const std::vector<std::pair<Column, MakeCell>>& record_columns() {
+  static const std::vector<std::pair<Column, MakeCell>> kColumns{
+      {{"kernel"}, [](const auto& one) { return kernel_cell(one.kernel()); }},
+      {{"problem"}, [](const auto& one) { return Cell{problem_text(one.provenance().measured_problem())}; }},
+      {{"time, µs", true},
+       [](const auto& one) { return number_cell(one.provenance().timing().median_us(), 2); }},
+      {{"times as fast as the default", true}, default_gain},
+      {{"times as fast as the library", true}, library_gain},
+      {{"evidence"},
+       [](const auto& one) {
+         return Cell{std::string(to_string(evidence_from_wire(one.provenance().evidence(), "evidence")))};
+       }},
+      {{"measured"},
+       [](const auto& one) { return Cell{one.provenance().timing().measured_at().substr(0, 10)}; }},
+      {{"marks"}, [](const auto& one) { return Cell{marks_of(one)}; }},
+      {{"device"}, [](const auto& one) { return Cell{one.provenance().measured_device()}; }},
+      {{"95 % interval, width", true}, interval_width},
+      {{"toolchain"}, [](const auto& one) { return Cell{one.provenance().toolchain()}; }},
+      {{"winner"}, [](const auto& one) { return Cell{configuration_text(one)}; }}};
+  return kColumns;
+}
+
 }  // namespace
 
 View jobs_page(const Snapshot& snapshot) {
@@ -280,51 +311,46 @@ View wanted_page(const Snapshot& snapshot) {
 }
 
 View records_page(const Snapshot& snapshot) {
-  using Make = Cell (*)(const v1::ListedRecord&);
-  static const std::vector<std::pair<Column, Make>> kColumns{
-      {{"kernel"}, [](const auto& one) { return kernel_cell(one.kernel()); }},
-      {{"problem"}, [](const auto& one) { return Cell{problem_text(one.provenance().measured_problem())}; }},
-      {{"time, µs", true},
-       [](const auto& one) { return number_cell(one.provenance().timing().median_us(), 2); }},
-      {{"times as fast as the default", true}, default_gain},
-      {{"times as fast as the library", true}, library_gain},
-      {{"evidence"},
-       [](const auto& one) {
-         return Cell{std::string(to_string(evidence_from_wire(one.provenance().evidence(), "evidence")))};
-       }},
-      {{"measured"},
-       [](const auto& one) { return Cell{one.provenance().timing().measured_at().substr(0, 10)}; }},
-      {{"marks"}, [](const auto& one) { return Cell{marks_of(one)}; }},
-      {{"device"}, [](const auto& one) { return Cell{one.provenance().measured_device()}; }},
-      {{"95 % interval, width", true}, interval_width},
-      {{"toolchain"}, [](const auto& one) { return Cell{one.provenance().toolchain()}; }},
-      {{"winner"}, [](const auto& one) { return Cell{configuration_text(one)}; }}};
-  const auto records = snapshot.records.list;
+  const Records& records = snapshot.records;
   Grid table;
-  table.none = snapshot.records.missing.empty() ? "No record is stored: `cubindctl tune` makes one." : "";
+  table.none = records.missing.empty() ? "No record is stored: `cubindctl tune` makes one." : "";
   table.is_asked = true;
-  table.count = records->size();
-  table.cell_of = [records](std::size_t row, std::size_t column) {
-    return kColumns[column].second((*records)[row]);
+  table.count = records.list->size();
+  table.cell_of = [list = records.list](std::size_t row, std::size_t column) {
+    return record_columns()[column].second((*list)[row]);
   };
-  std::ranges::copy(kColumns | std::views::keys, std::back_inserter(table.columns));
+  table.text_of = [texts = records.texts](std::size_t row) -> const std::string& { return (*texts)[row]; };
+  std::ranges::copy(record_columns() | std::views::keys, std::back_inserter(table.columns));
   return {"How fast is each winner, next to the default and the library?",
           "cubindctl report --all --shipped --json",
-          {Sentence{snapshot.records.missing}, std::move(table)}};
+          {Sentence{records.missing}, std::move(table)}};
 }
 
-View stability_page(const std::string& address, const std::string& kernel) {
+std::string text_of(const v1::ListedRecord& record) {
+  std::string text;
+  for (const MakeCell make : record_columns() | std::views::values) {
+    text += make(record).text + " ";
+  }
+  return lower(std::move(text));
+}
+
+View stability_page(const Snapshot& snapshot, const std::string& kernel) {
   v1::ListRecordsRequest request;
   request.set_kernel(kernel);
   request.set_superseded(true);
-  std::map<std::string, std::vector<v1::ListedRecord>> questions;
-  for (v1::ListedRecord& record : Connection(address).list_records(request, kStoreDeadline)) {
-    const v1::Provenance& of = record.provenance();
-    const std::string question = problem_text(of.measured_problem()) + " " + of.measured_device_class() +
-                                 record.policy().SerializeAsString() + " " +
-                                 record.numerics().SerializeAsString() + " " + record.namespace_() +
-                                 v1::Evidence_Name(of.evidence());
-    questions[question].push_back(std::move(record));
+  std::map<std::string, std::vector<v1::ListedRecord>> questions;  // that were measured again: oldest first
+  for (v1::ListedRecord& record : Connection(snapshot.address).list_records(request, kStoreDeadline)) {
+    questions[question_of(record)].push_back(std::move(record));
+  }
+  std::size_t count = 0;
+  const auto of_kernel =
+      std::ranges::equal_range(*snapshot.records.list, kernel, {}, &v1::ListedRecord::kernel);
+  for (const v1::ListedRecord& record : of_kernel) {
+    const auto again = questions.empty() ? questions.end() : questions.find(question_of(record));
+    count += 1;
+    if (again != questions.end()) {
+      again->second.push_back(record);
+    }
   }
   Grid table{{{"problem"},
               {"device"},
@@ -335,9 +361,10 @@ View stability_page(const std::string& address, const std::string& kernel) {
               {"marks"},
               {"winner"}},
              {},
-             "The kernel has no record.",
+             "No problem was measured more than once.",
              true};
-  std::size_t changed = 0, again = 0;
+  std::erase_if(questions, [](const auto& question) { return question.second.size() < 2; });
+  std::size_t changed = 0;
   for (const auto& [question, records] : questions) {
     std::vector<std::string> winners;
     std::ranges::transform(records, std::back_inserter(winners), configuration_text);
@@ -347,25 +374,26 @@ View stability_page(const std::string& address, const std::string& kernel) {
     const auto end = std::ranges::unique(winners).begin();
     const auto flips = static_cast<std::size_t>(end - winners.begin() - 1);
     changed += flips > 0 ? 1 : 0;
-    again += records.size() > 1 ? 1 : 0;
     table.rows.push_back({{problem_text(today.provenance().measured_problem())},
                           {today.provenance().measured_device()},
                           {counted(records.size(), "time"), static_cast<double>(records.size())},
                           {counted(flips, "time"), static_cast<double>(flips)},
-                          records.size() > 1 ? number_cell(first / std::max(1e-9, now), 3) : Cell{"-"},
+                          number_cell(first / std::max(1e-9, now), 3),
                           number_cell(now, 2),
                           {marks_of(today)},
                           {configuration_text(today)}});
   }
   std::ranges::stable_sort(table.rows, std::ranges::greater(), [](const Row& row) { return row[2].number; });
-  View view{"Do the winners of " + kernel + " stay when they are measured again?",
-            "",
-            {Sentence{"Of " + counted(questions.size(), "problem") + ", " + std::to_string(again) +
-                      (again == 1 ? " was" : " were") + " measured more than once; the winner of " +
-                      std::to_string(changed) + " has changed. `cubindctl verify " + ctl::shell_word(kernel) +
-                      " --all` measures them again."},
-             std::move(table)}};
-  view.is_live = false;  // the daemon reads its store
+  View view{
+      "Do the winners of " + kernel + " stay when they are measured again?",
+      "",
+      {Sentence{snapshot.records.missing},
+       Sentence{"Of " + counted(count, "problem") + ", " + std::to_string(questions.size()) +
+                (questions.size() == 1 ? " was" : " were") + " measured more than once; the winner of " +
+                std::to_string(changed) + " has changed. `cubindctl verify " + ctl::shell_word(kernel) +
+                " --all` measures them again."},
+       std::move(table)}};
+  view.is_live = !snapshot.records.missing.empty();  // the daemon reads its store
   return view;
 }
 

@@ -14,8 +14,10 @@ View job_page(const Snapshot& snapshot, const std::string& id);
 View kernels_page(const Snapshot& snapshot);
 View wanted_page(const Snapshot& snapshot);
 View records_page(const Snapshot& snapshot);
-/// Asks the daemon at the address.
-View stability_page(const std::string& address, const std::string& kernel);
+/// What the page shows of a record, in lower case.
+std::string text_of(const v1::ListedRecord& record);
+/// Asks the daemon for the records that others have replaced.
+View stability_page(const Snapshot& snapshot, const std::string& kernel);
 /// As `cubindctl audit` does.
 View audit_page(const std::string& address, const std::string& kernel);
 

@@ -81,20 +81,18 @@ Response route(Snapshots& snapshots, const Request& request) {
   if (path == "/report") {
     return report(snapshots, request);
   }
-  if (path == "/stability") {
-    return page(stability_page(snapshots.address(), value_of(request, "kernel")), request);
-  }
   if (path == "/audit") {
     return page(audit_page(snapshots.address(), value_of(request, "kernel")), request);
   }
   const auto snapshot = snapshots.now();
-  return page(path == "/"          ? overview(*snapshot)
-              : path == "/jobs"    ? jobs_page(*snapshot)
-              : path == "/job"     ? job_page(*snapshot, value_of(request, "id"))
-              : path == "/kernels" ? kernels_page(*snapshot)
-              : path == "/wanted"  ? wanted_page(*snapshot)
-              : path == "/records" ? records_page(*snapshot)
-                                   : throw Error(ErrorCode::NotFound, path, "is no page"),
+  return page(path == "/"            ? overview(*snapshot)
+              : path == "/jobs"      ? jobs_page(*snapshot)
+              : path == "/job"       ? job_page(*snapshot, value_of(request, "id"))
+              : path == "/kernels"   ? kernels_page(*snapshot)
+              : path == "/wanted"    ? wanted_page(*snapshot)
+              : path == "/records"   ? records_page(*snapshot)
+              : path == "/stability" ? stability_page(*snapshot, value_of(request, "kernel"))
+                                     : throw Error(ErrorCode::NotFound, path, "is no page"),
               request);
 }
 

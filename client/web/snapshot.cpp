@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "client/connection.hpp"
+#include "client/web/pages.hpp"
 
 namespace cubind::web {
 namespace {
@@ -15,11 +16,14 @@ constexpr std::chrono::seconds kFresh{1}, kEndedJobsFresh{15}, kRecordsFresh{60}
 constexpr std::chrono::milliseconds kWaitForRecords{150};  // so that most stores are whole at first sight
 constexpr std::chrono::milliseconds kDeadline{10'000};
 
-std::vector<v1::ListedRecord> read_records(const std::string& address) {
+Records read_records(const std::string& address) {
   std::vector<v1::ListedRecord> records = Connection(address).list_records({}, kDeadline);
   std::ranges::stable_sort(records, {},
                            [](const v1::ListedRecord& one) { return std::string_view(one.kernel()); });
-  return records;
+  std::vector<std::string> texts(records.size());
+  std::ranges::transform(records, texts.begin(), text_of);
+  return {std::make_shared<std::vector<v1::ListedRecord>>(std::move(records)),
+          std::make_shared<std::vector<std::string>>(std::move(texts)), ""};
 }
 
 }  // namespace
@@ -78,7 +82,8 @@ void Snapshots::add_records(Snapshot& snapshot) {
                        rest = is_same ? std::max<Time::duration>(kRecordsFresh, pause) : pause;
   snapshot.records =
       last_ ? last_->records
-            : Records{std::make_shared<std::vector<v1::ListedRecord>>(), "The records are being read."};
+            : Records{std::make_shared<std::vector<v1::ListedRecord>>(),
+                      std::make_shared<std::vector<std::string>>(), "The records are being read."};
   if (!reading_.valid() && (!last_ || clock_.steady_now() - records_at_ >= rest)) {
     records_of_ = now;
     records_at_ = clock_.steady_now();
@@ -87,7 +92,7 @@ void Snapshots::add_records(Snapshot& snapshot) {
   }
   if (reading_.valid() && is_read()) {
     try {
-      snapshot.records = {std::make_shared<std::vector<v1::ListedRecord>>(reading_.get()), ""};
+      snapshot.records = reading_.get();
     } catch (const Error& error) {
       snapshot.records.missing = std::string("The latest records cannot be read: ") + error.what();
     }

@@ -20,7 +20,8 @@ namespace cubind::web {
 
 struct Records {
   std::shared_ptr<const std::vector<v1::ListedRecord>> list;
-  std::string missing;  // why the list is not today's; empty: it is
+  std::shared_ptr<const std::vector<std::string>> texts;  // what a filter of the list looks for words in
+  std::string missing;                                    // why the list is not today's; empty: it is
 };
 
 struct Snapshot {
@@ -54,12 +55,12 @@ class Snapshots {
   const std::string address_;
   const Clock& clock_;
   std::mutex mutex_;  // held while the daemon is asked: the other pages wait for the same state
-  std::shared_ptr<const Snapshot> last_;                // guarded by mutex_
-  std::vector<std::string> open_jobs_;                  // ids, at jobs_at_; guarded by mutex_
-  Time last_at_{}, jobs_at_{}, records_at_{};           // guarded by mutex_
-  Time::duration records_took_{};                       // guarded by mutex_
-  v1::Generation records_of_;                           // guarded by mutex_; of the latest reading
-  std::future<std::vector<v1::ListedRecord>> reading_;  // guarded by mutex_
+  std::shared_ptr<const Snapshot> last_;       // guarded by mutex_
+  std::vector<std::string> open_jobs_;         // ids, at jobs_at_; guarded by mutex_
+  Time last_at_{}, jobs_at_{}, records_at_{};  // guarded by mutex_
+  Time::duration records_took_{};              // guarded by mutex_
+  v1::Generation records_of_;                  // guarded by mutex_; of the latest reading
+  std::future<Records> reading_;               // guarded by mutex_
 };
 
 }  // namespace cubind::web

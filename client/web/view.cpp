@@ -10,12 +10,6 @@
 namespace cubind::web {
 namespace {
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return text;
-}
-
 /// A long list of values may go on in the next line.
 std::string breakable(const std::string& text) {
   return replaced(replaced(escaped(text), ",", ",<wbr>"), ",<wbr> ", ", ");
@@ -119,12 +113,18 @@ class AskedRows {
   }
 
   bool matches(std::size_t row) const {
+    const std::string text = words_.empty() || table_.text_of ? "" : text_of(row);
+    const std::string& all = table_.text_of ? table_.text_of(row) : text;
+    return std::ranges::all_of(words_,
+                               [&](const std::string& word) { return all.find(word) != std::string::npos; });
+  }
+
+  std::string text_of(std::size_t row) const {
     std::string text;
-    for (std::size_t column = 0; !words_.empty() && column < table_.columns.size(); ++column) {
+    for (std::size_t column = 0; column < table_.columns.size(); ++column) {
       text += lower(cell(row, column).text) + " ";
     }
-    return std::ranges::all_of(words_,
-                               [&](const std::string& word) { return text.find(word) != std::string::npos; });
+    return text;
   }
 
   // What is not known comes last in both directions.
@@ -243,6 +243,12 @@ struct Renderer {
 };
 
 }  // namespace
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return text;
+}
 
 std::string escaped(const std::string& text) {
   std::string html;

@@ -35,6 +35,7 @@ struct Grid {
   /// Of an asked table with many rows, in place of `rows`: the cells are made of what is shown alone.
   std::size_t count = 0;
   std::function<Cell(std::size_t row, std::size_t column)> cell_of = {};
+  std::function<const std::string&(std::size_t row)> text_of = {};  // of all its cells, in lower case
 };
 
 struct Heading {
@@ -62,6 +63,7 @@ inline constexpr std::size_t kRowsOfPage = 100;
 /// The page's content. `request` has the address that sorting, filtering and paging lead from: `sort` (a
 /// column's number), `down`, `words`, `page`. Works without scripts.
 std::string html_of(const View& view, const Request& request);
+std::string lower(std::string text);
 /// Text in which no tag and no attribute's end can begin.
 std::string escaped(const std::string& text);
 

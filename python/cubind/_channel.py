@@ -44,12 +44,18 @@ def open_channel(address: str, options: list[tuple[str, Any]]) -> Any:
     return grpc.secure_channel(address.removeprefix(_TLS), credentials, options=options)
 
 
-def with_token(address: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call with the token of CUBIND_TOKEN_FILE; on a Unix socket the daemon asks for none. Without TLS it
-    needs CUBIND_INSECURE_TOKEN=1."""
+def with_caller(address: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call with the name of this process, and with its token if it has one."""
+    caller = ("cubind-caller", str(os.getpid()))
+    return functools.partial(call, metadata=[caller, *_token(address)])
+
+
+def _token(address: str) -> list[tuple[str, str]]:
+    """That of CUBIND_TOKEN_FILE; on a Unix socket the daemon asks for none. Without TLS it needs
+    CUBIND_INSECURE_TOKEN=1."""
     file = os.environ.get("CUBIND_TOKEN_FILE")
     if not file or address.startswith("unix:"):
-        return call
+        return []
     if not address.startswith(_TLS) and os.environ.get("CUBIND_INSECURE_TOKEN") != "1":
         raise InvalidArgumentError(
             f"the token would travel in clear: the address is {_TLS}{address} if the daemon has TLS; "
@@ -62,7 +68,7 @@ def with_token(address: str, call: Callable[..., Any]) -> Callable[..., Any]:
             'holds no token: a line "cubind_ID_SECRET", as `cubindctl token new` prints it',
             field=f"CUBIND_TOKEN_FILE {file}",
         )
-    return functools.partial(call, metadata=[("authorization", f"Bearer {token}")])
+    return [("authorization", f"Bearer {token}")]
 
 
 def _bytes_of(variable: str) -> bytes | None:

@@ -103,7 +103,7 @@ class Connection:
         call = make(
             f"/cubind.v1.Cubind/{name}", request_serializer=lambda message: message.SerializeToString()
         )
-        return _channel.with_token(self.address, call)
+        return _channel.with_caller(self.address, call)
 
     def _checked(self, call: Callable[[], Any], timeout: float | None) -> Any:
         import grpc

@@ -93,38 +93,36 @@ const DeviceClass* IndexSnapshot::device(const Digest& device_class) const {
   return found == devices_.end() ? nullptr : &found->second;
 }
 
-std::vector<RecordPtr> IndexSnapshot::all() const {
-  std::vector<RecordPtr> all;
+void IndexSnapshot::each(const std::function<void(const RecordPtr&)>& use) const {
   for (const auto& [key, group] : groups_) {
     for (const auto& [device, records] : *group) {
-      all.insert(all.end(), records->records.begin(), records->records.end());
+      std::ranges::for_each(records->records, use);
     }
   }
-  std::ranges::sort(all, {}, [](const RecordPtr& record) { return record->id; });
+}
+
+std::vector<RecordPtr> IndexSnapshot::all() const {
+  std::vector<RecordPtr> all;
+  each([&](const RecordPtr& record) { all.push_back(record); });
+  std::ranges::sort(all, {}, &RecordRow::id);
   return all;
 }
 
 RecordCount IndexSnapshot::record_count() const {
   RecordCount count;
-  for (const RecordPtr& record : all()) {
-    add_to(count, *record);
-  }
+  each([&](const RecordPtr& record) { add_to(count, *record); });
   return count;
 }
 
 std::map<std::string, RecordCount> IndexSnapshot::counts_by_kernel() const {
   std::map<std::string, RecordCount> counts;
-  for (const RecordPtr& record : all()) {
-    add_to(counts[record->question.kernel], *record);
-  }
+  each([&](const RecordPtr& record) { add_to(counts[record->question.kernel], *record); });
   return counts;
 }
 
 std::map<Digest, RecordCount> IndexSnapshot::counts_by_device() const {
   std::map<Digest, RecordCount> counts;
-  for (const RecordPtr& record : all()) {
-    add_to(counts[record->question.device_class], *record);
-  }
+  each([&](const RecordPtr& record) { add_to(counts[record->question.device_class], *record); });
   return counts;
 }
 

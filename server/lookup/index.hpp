@@ -66,7 +66,9 @@ class IndexSnapshot {
   RecordCount record_count() const;
   std::map<std::string, RecordCount> counts_by_kernel() const;
   std::map<Digest, RecordCount> counts_by_device() const;
-  /// Every record, group by group.
+  /// In no order.
+  void each(const std::function<void(const RecordPtr&)>& use) const;
+  /// Every record, in the order in which they were stored.
   std::vector<RecordPtr> all() const;
 
  private:

@@ -13,6 +13,8 @@ namespace cubind {
 
 namespace {
 
+constexpr std::size_t kMostProcesses = 100'000;  // counted of a job
+
 std::string text_of(std::uint64_t number) { return "generation " + std::to_string(number); }
 
 void check_exists(const Generation& named, const Generation& current) {
@@ -40,12 +42,13 @@ void check_pinned(const Generation& named, std::uint64_t pinned, const std::stri
 }  // namespace
 
 std::shared_ptr<const IndexSnapshot> Pins::snapshot(const std::string& job,
-                                                    const std::optional<Generation>& named) {
+                                                    const std::optional<Generation>& named,
+                                                    const std::string& process) {
   Snapshot current = index_.snapshot();
   if (named) {
     check_exists(*named, newest(current->generation(), *named));
   }
-  if (auto known = take(job)) {
+  if (auto known = take(job, process)) {
     if (named) {
       check_pinned(*named, known->generation().number, job);
     }
@@ -58,7 +61,7 @@ std::shared_ptr<const IndexSnapshot> Pins::snapshot(const std::string& job,
   if (generation != current->generation().number) {
     current = IndexSnapshot::at(store_, generation);
   }
-  return keep(job, std::move(current));
+  return keep(job, std::move(current), process);
 }
 
 Generation Pins::newest(const Generation& known, const Generation& named) {
@@ -85,29 +88,44 @@ std::uint64_t Pins::pin(const std::string& job, std::uint64_t current) {
   return pinned.value_or(current);
 }
 
-Pins::Snapshot Pins::take(const std::string& job) {
+Pins::Snapshot Pins::take(const std::string& job, const std::string& process) {
   const std::lock_guard lock(mutex_);
   const auto found = by_job_.find(job);
   if (found == by_job_.end()) {
     return nullptr;
   }
   entries_.splice(entries_.begin(), entries_, found->second);
-  return entries_.front().second;
+  count(entries_.front(), process);
+  return entries_.front().snapshot;
 }
 
-Pins::Snapshot Pins::keep(const std::string& job, Snapshot snapshot) {
+Pins::Snapshot Pins::keep(const std::string& job, Snapshot snapshot, const std::string& process) {
   const std::lock_guard lock(mutex_);
   const auto [entry, added] = by_job_.try_emplace(job, entries_.end());
   if (!added) {
-    return entry->second->second;
+    count(*entry->second, process);
+    return entry->second->snapshot;
   }
-  entries_.emplace_front(job, std::move(snapshot));
+  entries_.push_front({job, std::move(snapshot), {}});
   entry->second = entries_.begin();
+  count(entries_.front(), process);
   if (entries_.size() > capacity_) {
-    by_job_.erase(entries_.back().first);
+    by_job_.erase(entries_.back().job);
     entries_.pop_back();
   }
-  return entries_.front().second;
+  return entries_.front().snapshot;
+}
+
+void Pins::count(Entry& entry, const std::string& process) {
+  if (!process.empty() && entry.processes.size() < kMostProcesses) {
+    entry.processes.insert(std::hash<std::string>()(process));
+  }
+}
+
+std::uint32_t Pins::processes(const std::string& job) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_job_.find(job);
+  return found == by_job_.end() ? 0 : static_cast<std::uint32_t>(found->second->processes.size());
 }
 
 }  // namespace cubind

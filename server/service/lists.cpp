@@ -1,6 +1,7 @@
 #include "server/service/lists.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "base/error.hpp"
@@ -21,6 +22,7 @@ namespace cubind {
 namespace {
 
 constexpr std::uint64_t kMostPinned = 100;
+constexpr std::uint64_t kMostListedRecords = 10'000;  // read at once: about as many as a message holds
 
 void fill(const DeviceClass& device, const RecordCount& records, v1::DeviceClass& wire) {
   wire.set_label(device.label);
@@ -46,23 +48,37 @@ void fill(const RecordRow& record, const IndexSnapshot& snapshot, v1::ListedReco
   }
 }
 
-/// Of a kernel, or of all; also those that others have replaced, oldest first.
-std::vector<RecordPtr> every_record(Store& store, const std::string& kernel) {
+using IsAsked = std::function<bool(const RecordRow&)>;
+
+std::vector<RecordPtr> current_after(const IndexSnapshot& snapshot, std::int64_t after,
+                                     const IsAsked& is_asked) {
   std::vector<RecordPtr> records;
-  store.read([&](StoreReader& reader) {
-    RecordFilter filter;
-    filter.current_only = false;
-    if (!kernel.empty()) {
-      filter.kernels = {kernel};
-    }
-    for (RecordRow& row : reader.records(filter)) {
-      records.push_back(std::make_shared<RecordRow>(std::move(row)));
+  snapshot.each([&](const RecordPtr& record) {
+    if (record->id > after && is_asked(*record)) {
+      records.push_back(record);
     }
   });
-  std::ranges::stable_sort(records, {}, [](const RecordPtr& record) { return record->from_generation; });
+  std::ranges::sort(records, {}, &RecordRow::id);
   return records;
 }
 
+/// At least one if there is one.
+std::vector<RecordPtr> replaced_after(Store& store, std::int64_t after, const std::string& kernel,
+                                      const IsAsked& is_asked) {
+  std::vector<RecordPtr> records;
+  for (bool is_end = false; records.empty() && !is_end;) {
+    std::vector<RecordRow> rows;
+    store.read([&](StoreReader& reader) { rows = reader.replaced_after(after, kernel, kMostListedRecords); });
+    is_end = rows.empty();
+    for (RecordRow& row : rows) {
+      after = row.id;
+      if (is_asked(row)) {
+        records.push_back(std::make_shared<RecordRow>(std::move(row)));
+      }
+    }
+  }
+  return records;
+}
 void add_kernels(ServiceContext& context, v1::GetStatusReply& reply) {
   for (const auto& entry : *context.kernels.kernels()) {
     reply.set_kernels(reply.kernels() + (entry->spec ? 1 : 0));
@@ -127,6 +143,7 @@ void add_pinned(ServiceContext& context, const Caller& caller, v1::GetStatusRepl
       pinned.set_namespace_(job.name_space);
       pinned.set_generation(pin.generation);
       pinned.set_pinned_at(pin.created_at);
+      pinned.set_processes(context.pins.processes(pin.job));
     }
   }
 }
@@ -187,25 +204,25 @@ void cancel_job(ServiceContext& context, const OpenCall& open, const v1::CancelJ
 void list_records(ServiceContext& context, const Caller& caller, const v1::ListRecordsRequest& request,
                   v1::ListRecordsReply& reply) {
   check_text(request.kernel(), "kernel");
+  const auto is_asked = [&](const RecordRow& record) {
+    const RecordQuestion& question = record.question;
+    return covers(caller.namespaces, question.name_space) &&
+           (request.kernel().empty() || question.kernel == request.kernel());
+  };
   const auto snapshot = context.index.snapshot();
-  to_wire(snapshot->generation(), *reply.mutable_generation());
-  std::vector<RecordPtr> records =
-      request.superseded() ? every_record(context.store, request.kernel()) : snapshot->all();
-  std::erase_if(records, [&](const RecordPtr& record) {
-    const RecordQuestion& question = record->question;
-    return !covers(caller.namespaces, question.name_space) ||
-           (!request.kernel().empty() && question.kernel != request.kernel());
-  });
-  reply.set_total(records.size());
+  const auto after = static_cast<std::int64_t>(request.after());
   std::size_t bytes = 0;
-  for (std::size_t i = request.skip(); i < records.size(); ++i) {
-    v1::ListedRecord record;
-    fill(*records[i], *snapshot, record);
-    bytes += record.ByteSizeLong();
+  for (const RecordPtr& record : request.superseded()
+                                     ? replaced_after(context.store, after, request.kernel(), is_asked)
+                                     : current_after(*snapshot, after, is_asked)) {
+    v1::ListedRecord listed;
+    fill(*record, *snapshot, listed);
+    bytes += listed.ByteSizeLong();
     if (bytes > kMaxListBytes) {
       break;
     }
-    *reply.add_records() = std::move(record);
+    *reply.add_records() = std::move(listed);
+    reply.set_last(static_cast<std::uint64_t>(record->id));
   }
 }
 

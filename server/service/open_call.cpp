@@ -16,7 +16,8 @@ OpenCall::OpenCall(const ServiceContext& context, const grpc::CallbackServerCont
       caller_(std::move(caller)),
       peer_(std::move(peer)),
       name_(caller_->to_string()),
-      sharer_(sharer_of(call, peer_, *caller_)),
+      process_(process_of(call, peer_)),
+      sharer_(sharer_of(process_, *caller_)),
       call_(context.limits.take(name_, Held::Calls)),
       bytes_(context.limits.take(name_, Held::Bytes, request_bytes)) {}
 

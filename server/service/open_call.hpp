@@ -26,7 +26,8 @@ class OpenCall {
   bool is_foreign() const { return caller_->known != Caller::Known::BySocket; }
   /// The caller's, for counts, logs and messages.
   const std::string& name() const { return name_; }
-  /// The unit of fair sharing: see sharer_of().
+  /// See process_of() and sharer_of().
+  const std::string& process() const { return process_; }
   const std::string& sharer() const { return sharer_; }
   /// Of other things that the caller holds. Throws ResourceExhausted.
   CallerLimits::Hold hold(Held what) const;
@@ -50,7 +51,7 @@ class OpenCall {
   const ServiceContext& context_;
   const Call kind_;
   const Gate::CallerPtr caller_;
-  const std::string peer_, name_, sharer_;
+  const std::string peer_, name_, process_, sharer_;
   std::string name_space_;
   const CallerLimits::Hold call_;
   CallerLimits::Hold bytes_;

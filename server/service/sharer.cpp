@@ -6,20 +6,20 @@
 
 namespace cubind {
 
-std::string sharer_of(const grpc::CallbackServerContext& call, const std::string& peer,
-                      const Caller& caller) {
-  if (caller.known == Caller::Known::ByToken) {
-    return caller.to_string();
-  }
+std::string process_of(const grpc::CallbackServerContext& call, const std::string& peer) {
   constexpr std::size_t kLongest = 64;
-  std::string sharer = peer;  // "ipv4:127.0.0.1:40000"
-  if (sharer.starts_with("ipv")) {
-    sharer.erase(sharer.rfind(':'));
+  std::string process = peer;  // "ipv4:127.0.0.1:40000"
+  if (process.starts_with("ipv")) {
+    process.erase(process.rfind(':'));
   }
   if (const std::string_view named = metadata_of(call, "cubind-caller"); !named.empty()) {
-    sharer.append("/").append(named.substr(0, kLongest));
+    process.append("/").append(named.substr(0, kLongest));
   }
-  return sharer;
+  return process;
+}
+
+std::string sharer_of(const std::string& process, const Caller& caller) {
+  return caller.known == Caller::Known::ByToken ? caller.to_string() : process;
 }
 
 }  // namespace cubind

@@ -1,4 +1,4 @@
-// Whose turn a call is: the unit of fair sharing.
+// Which process calls, and whose turn its call is.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -9,10 +9,12 @@
 
 namespace cubind {
 
-/// The token. Without one, the host that the call came from (a Unix socket shows none) and what the caller
-/// calls itself: the metadata "cubind-caller", which the client library sets to its process. Callers that say
-/// nothing are one; it is no proof of anything.
+/// The host that the call came from (a Unix socket shows none) and what the caller calls itself: the metadata
+/// "cubind-caller", which the client libraries set to their process. Callers that say nothing are one; it is
+/// no proof of anything.
 /// `peer` is the call's.
-std::string sharer_of(const grpc::CallbackServerContext& call, const std::string& peer, const Caller& caller);
+std::string process_of(const grpc::CallbackServerContext& call, const std::string& peer);
+/// The unit of fair sharing: the token, without one the process.
+std::string sharer_of(const std::string& process, const Caller& caller);
 
 }  // namespace cubind

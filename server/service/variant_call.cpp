@@ -185,7 +185,7 @@ void VariantCall::begin() {
     open_->note_admitted();
   }
   const PinnedJob job{asked_.question.key.name_space, asked_.job};
-  pinned_ = job.name.empty() ? nullptr : context_.pins.snapshot(job.key(), asked_.locked);
+  pinned_ = job.name.empty() ? nullptr : context_.pins.snapshot(job.key(), asked_.locked, open_->process());
   resolve();
   if (!resolution_.hit && asked_.on_miss == OnMiss::Wait && begin_with_an_agent()) {
     return;

@@ -168,6 +168,9 @@ inline const std::string kRecordOrder =
     "ORDER BY kernel, key, driver_branch, toolchain_major, evidence, provisional, id";
 inline const std::string kCurrentRecords = kRecordColumns + "WHERE to_generation IS NULL " + kRecordOrder;
 inline const std::string kEveryRecord = kRecordColumns + kRecordOrder;
+inline const std::string kReplacedAfter =
+    kRecordColumns +
+    "WHERE id > ?1 AND (?2 = '' OR kernel = ?2) AND to_generation IS NOT NULL ORDER BY id LIMIT ?3";
 inline const std::string kRecordsAt =
     kRecordColumns + "WHERE from_generation <= ?1 AND (to_generation IS NULL OR to_generation > ?1) " +
     kRecordOrder;

@@ -127,6 +127,12 @@ std::vector<RecordRow> StoreReader::records(const RecordFilter& filter) {
   return records;
 }
 
+std::vector<RecordRow> StoreReader::replaced_after(std::int64_t id, const std::string& kernel,
+                                                   std::uint64_t most) {
+  Statement query = database_.query(sql::kReplacedAfter);
+  return store::read_sound<RecordRow>(query.bind(id, kernel, most), damaged_, store::read_record);
+}
+
 std::vector<RecordRow> StoreReader::records_of(const RecordQuestion& question) {
   const Key key = record_key(question);
   Statement query = database_.query(sql::kRecordsOfQuestion);

@@ -91,6 +91,9 @@ class StoreReader {
   std::map<Digest, DeviceClass> device_classes();
 
   std::vector<RecordRow> records(const RecordFilter& filter);
+  /// Those that others have replaced, of a kernel or of all (""), stored after the one with the id: the first
+  /// `most`.
+  std::vector<RecordRow> replaced_after(std::int64_t id, const std::string& kernel, std::uint64_t most);
   /// The current ones of one question, of every driver branch, toolchain and evidence.
   std::vector<RecordRow> records_of(const RecordQuestion& question);
   /// Those that held in this generation, of all questions.

@@ -65,7 +65,8 @@ std::string pinned_text(const v1::PinnedJob& job, std::uint64_t newest) {
   return job.job() + (job.namespace_().empty() ? "" : " in " + job.namespace_()) + ": generation " +
          std::to_string(job.generation()) +
          (job.generation() == newest ? ", the newest"
-                                     : ", " + std::to_string(newest - job.generation()) + " behind");
+                                     : ", " + std::to_string(newest - job.generation()) + " behind") +
+         (job.processes() == 0 ? "" : "; processes that asked: " + std::to_string(job.processes()));
 }
 
 // A name of at most 10 characters, and what there is to say.

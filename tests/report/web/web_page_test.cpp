@@ -45,11 +45,12 @@ struct Pages {
 
   v1::ListRecordsReply listed(const v1::ListRecordsRequest& request) const {
     v1::ListRecordsReply reply;
-    reply.set_total(records.size());
-    const std::size_t end = std::min<std::size_t>(records.size(), request.skip() + 5000);
-    for (std::size_t i = request.skip(); i < end; ++i) {
-      *reply.add_records() = records[i];
+    const std::vector<v1::ListedRecord>& asked = request.superseded() ? superseded : records;
+    const std::size_t end = std::min<std::size_t>(asked.size(), request.after() + 5000);
+    for (std::size_t i = request.after(); i < end; ++i) {
+      *reply.add_records() = asked[i];
     }
+    reply.set_last(end);
     return reply;
   }
 
@@ -79,7 +80,7 @@ struct Pages {
   v1::GetStatusReply status;
   v1::ListJobsReply jobs;
   v1::ListWantedReply wanted;
-  std::vector<v1::ListedRecord> records;
+  std::vector<v1::ListedRecord> records, superseded;
   HurriedClock clock;
   web::Snapshots snapshots{daemon.address(), clock};
   web::HttpServer server{"0",
@@ -122,6 +123,7 @@ TEST_CASE_METHOD(Pages, "records are rows a hundred at a time and counted by ker
   CHECK(count(shown.main, "<tr>") == 101);
   CHECK_THAT(shown.main, Contains("1 to 100 of 20000 rows") && Contains("aria-sort=\"descending\"") &&
                              Contains("19999.00"));
+  CHECK_THAT(check_open(*this, "/records?words=SOFTMAX+n%3D1999").main, Contains("6 rows"));
   CHECK_THAT(check_open(*this, "/kernels").main,
              Contains("/report?kernel=matmul") && Contains("100 %") && Contains(">10000</td>"));
 }
@@ -131,6 +133,8 @@ TEST_CASE_METHOD(Pages, "a kernel's stability tells how often a winner changed")
     return;
   }
   add_record("scale", 4096, 12);
+  superseded.swap(records);
+  add_record("other", 4096, 30);
   add_record("scale", 4096, 10).mutable_configuration()->mutable_values(0)->set_value(256);
   add_record("scale", 8192, 20);
   CHECK_THAT(check_open(*this, "/stability?kernel=scale").main,
@@ -213,10 +217,11 @@ TEST_CASE_METHOD(
   v1::PinnedJob& job = *status.add_pinned();
   job.set_job("llama-7b");
   job.set_generation(7);
+  job.set_processes(8);
   const Shown shown = check_open(*this, "/");
   CHECK_THAT(shown.main, Contains("Since 2026-01-31, processes were spared 12.3 s of compiling") &&
                              Contains("for 30 of 41 answers"));
-  CHECK_THAT(shown.main, Contains(">llama-7b</td>") && Contains(">2</td>"));
+  CHECK_THAT(shown.main, Contains(">llama-7b</td>") && Contains(">8</td>") && Contains(">2</td>"));
 }
 
 TEST_CASE_METHOD(Pages, "names with markup are text on every page") {

@@ -64,9 +64,15 @@ TEST_CASE("a training job is listed with its generation to callers of its namesp
   TunedDaemon daemon;
   v1::GetVariantRequest request = vector_add(4096);
   request.set_job("llama-7b");
-  CHECK(daemon.get(request).status.ok());
+  for (const char* process : {"41", "42", "41"}) {
+    grpc::ClientContext context;
+    context.AddMetadata("cubind-caller", process);
+    v1::GetVariantReply reply;
+    CHECK(daemon.stub().GetVariant(&context, request, &reply).ok());
+  }
   const v1::GetStatusReply status = daemon.status();
   REQUIRE(status.pinned_size() == 1);
+  CHECK(status.pinned(0).processes() == 2);
   CHECK(status.pinned(0).job() == "llama-7b");
   CHECK(status.pinned(0).generation() == status.generation().number());
 }

@@ -43,6 +43,15 @@ TEST_CASE("the first question of a job pins the generation that all later ones a
   CHECK(f.medians("second") == std::vector{19.0, 7.0});
 }
 
+TEST_CASE("each process of a job is counted once") {
+  PinFixture f;
+  for (const char* process : {"a/1", "a/2", "b/1", "a/1"}) {
+    f.pins->snapshot("job", {}, process);
+  }
+  CHECK(f.pins->processes("job") == 3);
+  CHECK(f.pins->processes("other") == 0);
+}
+
 TEST_CASE("a pinned generation outlives the daemon") {
   PinFixture f;
   f.pins->snapshot("job");

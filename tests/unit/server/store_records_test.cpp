@@ -22,6 +22,23 @@ TEST_CASE("records are append-only and a replaced one keeps the generations from
   CHECK(f.generation().number == 2);
 }
 
+TEST_CASE("replaced records are read in the order in which they were stored, so many at a time") {
+  RecordStore f;
+  for (const double median_us : {20.0, 19.0, 18.0}) {
+    f.put(record_row(4096, median_us));
+  }
+  f.put(record_row(1024, 7));
+  const auto replaced = [&](std::int64_t id, const std::string& kernel) {
+    const auto rows = f.read([&](StoreReader& reader) { return reader.replaced_after(id, kernel, 1); });
+    return rows.empty() ? RecordRow() : rows.front();
+  };
+  const RecordRow first = replaced(0, ""), second = replaced(first.id, first.question.kernel);
+  CHECK(first.timing.median_us() == 20);
+  CHECK(second.timing.median_us() == 19);
+  CHECK(replaced(second.id, "").id == 0);
+  CHECK(replaced(0, "other").id == 0);
+}
+
 TEST_CASE("one row per driver branch and toolchain major and none overwrites another") {
   RecordStore f;
   RecordRow other_driver = record_row(4096);

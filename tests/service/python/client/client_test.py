@@ -61,6 +61,8 @@ class Get(WithDaemon):
         self.assertRegex(first.generation, r"^[0-9]+@[0-9a-f]+$")
         locked = self.get(generation=first.generation, job="rollout")
         self.assertEqual((locked.digest, locked.plan), (first.digest, first.plan))
+        pinned = {job["job"]: job["processes"] for job in self.client.status()["pinned"]}
+        self.assertEqual(pinned["rollout"], 1)
         with (
             mock.patch.dict(os.environ, CUBIND_GENERATION="999@00"),
             self.assertRaisesRegex(cubind.FailedPreconditionError, "is one of another store"),
