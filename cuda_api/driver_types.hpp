@@ -84,6 +84,7 @@ enum class FunctionAttribute : int {
   LocalSizeBytes = 3,
   NumRegs = 4,
   MaxDynamicSharedBytes = 8,
+  PreferredSharedCarveout = 9,  // a share of the L1 in percent
   NonPortableClusterSizeAllowed = 14,
 };
 

@@ -236,8 +236,8 @@ void doubt(StoreReader& store, const JudgedProblem& problem, const Judged& sourc
   json["gain_changed_inputs"] = changed->ratio;
   if (std::max(same->ratio, changed->ratio) > kLikeInputs * std::min(same->ratio, changed->ratio)) {
     conclude("suspect",
-             "it is faster on inputs that it has seen than on others of the same distribution, "
-             "compared with the baseline at the same clocks");
+             "it is faster where it may use what earlier launches have left than on new inputs with its "
+             "variables as they were at first, compared with the baseline at the same clocks");
   }
 }
 

@@ -137,8 +137,11 @@ CubinEntries read_cubin_entries(std::string_view cubin) {
   return entries;
 }
 
-CubinVariables read_cubin_variables(std::string_view cubin) {
-  CubinVariables variables;
+namespace {
+
+/// Calls `take` with name, bytes and section of each variable.
+template <typename Take>
+void read_variables(std::string_view cubin, Take take) {
   const CubinSections sections(cubin);
   const auto table = sections.symbols();
   const std::string_view symbols = table ? sections.content(*table).value_or("") : "";
@@ -147,10 +150,31 @@ CubinVariables read_cubin_variables(std::string_view cubin) {
     const auto info = number_at<std::uint8_t>(symbols, at + 4);
     const std::string_view name = sections.linked_text(*table, number_at<std::uint32_t>(symbols, at));
     if ((info & 0xf) == kObject && !name.empty()) {
-      variables.insert_or_assign(std::string(name), number_at<std::uint64_t>(symbols, at + 16));
+      const auto section = number_at<std::uint16_t>(symbols, at + 6);
+      take(std::string(name), number_at<std::uint64_t>(symbols, at + 16),
+           section < sections.count() ? sections.name(section) : "");
     }
   }
+}
+
+}  // namespace
+
+CubinVariables read_cubin_variables(std::string_view cubin) {
+  CubinVariables variables;
+  read_variables(cubin, [&](std::string name, std::uint64_t bytes, std::string_view /*section*/) {
+    variables.insert_or_assign(std::move(name), bytes);
+  });
   return variables;
+}
+
+std::vector<std::string> changeable_variables(std::string_view cubin) {
+  std::vector<std::string> changeable;
+  read_variables(cubin, [&](std::string name, std::uint64_t bytes, std::string_view section) {
+    if (bytes > 0 && section.starts_with(".nv.global")) {
+      changeable.push_back(std::move(name));
+    }
+  });
+  return changeable;
 }
 
 }  // namespace cubind

@@ -18,7 +18,8 @@
 //   number 0x5b, format 1  a launch's grid counts clusters (.blocksareclusters; __block_size__ of NVRTC 13)
 //
 // A __constant__ or __device__ variable is a symbol of type STT_OBJECT in ".symtab"; its size is that of the
-// type.
+// type. One in ".nv.global" (zeros) or ".nv.global.init" is a __device__ variable, or a text of the
+// compiler's.
 //
 // From sm_100 on, other bits of a parameter's word mark pointers; they are not used.
 #pragma once
@@ -54,5 +55,8 @@ CubinEntries read_cubin_entries(std::string_view cubin);
 /// The bytes of each variable, by symbol. Empty for bytes that are not a cubin's.
 using CubinVariables = std::map<std::string, std::uint64_t, std::less<>>;
 CubinVariables read_cubin_variables(std::string_view cubin);
+
+/// The symbols of the variables that a launch may change.
+std::vector<std::string> changeable_variables(std::string_view cubin);
 
 }  // namespace cubind

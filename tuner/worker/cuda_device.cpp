@@ -1,13 +1,17 @@
 // The device backend of real GPUs.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "plan/wire.hpp"
+#include "tuner/spec/cubin_entries.hpp"
 #include "tuner/worker/device_backend.hpp"
 #include "tuner/worker/device_outcome.hpp"
 #include "tuner/worker/measurement.hpp"
+#include "tuner/worker/module_state.hpp"
 #include "tuner/worker/started_driver.hpp"
 #include "tuner/worker/verification.hpp"
 
@@ -36,6 +40,7 @@ class CudaDevice final : public DeviceBackend {
     return *session_;
   }
   void forget(std::uint32_t trial) {
+    states_.erase(trial);
     trials_.erase(trial);
     have_run_.erase(trial);
   }
@@ -48,7 +53,8 @@ class CudaDevice final : public DeviceBackend {
   v1::DeviceReply reply(const DeviceFailure& failure);
   v1::DeviceReply measured(const v1::MeasureTrials& request, const v1::MeasureTrials::Item*& culprit);
   std::optional<std::string> run_first(const v1::MeasureTrials& request, const v1::MeasureTrials::Item& item);
-  std::vector<v1::MeasuredItem> measure_all(const v1::MeasureTrials& request);
+  std::vector<v1::MeasuredItem> measure_all(const v1::MeasureTrials& request, bool poisons = false);
+  std::vector<v1::MeasuredItem> measure_untrusted(v1::MeasureTrials request);
 
   const StartedDriver driver_;
   MeasureSettings settings_;
@@ -56,7 +62,8 @@ class CudaDevice final : public DeviceBackend {
   std::unique_ptr<GpuSession> session_;
   std::map<std::uint32_t, std::unique_ptr<ProblemSetup>> setups_;
   std::map<std::uint32_t, std::unique_ptr<LoadedModule>> trials_;
-  std::set<std::uint32_t> have_run_;  // since they were loaded
+  std::map<std::uint32_t, ModuleState> states_;  // of untrusted trials
+  std::set<std::uint32_t> have_run_;             // since they were loaded
 };
 
 void set_others(v1::DeviceReply& reply, const std::string& others) {
@@ -115,6 +122,7 @@ void CudaDevice::set_lend(Lend lend) {
 
 v1::DeviceReply CudaDevice::open(const v1::OpenDevice& request) {
   // Objects of an earlier open go before its context does.
+  states_.clear();
   trials_.clear();
   have_run_.clear();
   setups_.clear();
@@ -210,6 +218,10 @@ v1::DeviceReply CudaDevice::load(const v1::LoadTrial& request) {
     for (v1::LoadedEntry& entry : loaded_entries(*loaded)) {
       *done.add_entries() = std::move(entry);
     }
+    if (request.untrusted()) {
+      states_.try_emplace(request.trial(), session().context(), session().budget(), *loaded,
+                          changeable_variables(request.cubin()));
+    }
     trials_[request.trial()] = std::move(loaded);
     return done;
   } catch (...) {
@@ -264,17 +276,53 @@ std::optional<std::string> CudaDevice::run_first(const v1::MeasureTrials& reques
   return damage;
 }
 
-std::vector<v1::MeasuredItem> CudaDevice::measure_all(const v1::MeasureTrials& request) {
+std::vector<v1::MeasuredItem> CudaDevice::measure_all(const v1::MeasureTrials& request, bool poisons) {
   ProblemSetup& problem = setup(request.setup());
   std::vector<TimedWork> works;
   for (const v1::MeasureTrials::Item& item : request.items()) {
-    works.push_back(
-        timed_work(session(), problem, trial(item.trial()), item.plan(), request.input_seed() != 0));
+    const auto state = states_.find(item.trial());
+    works.push_back(timed_work(session(), problem, trial(item.trial()), item.plan(),
+                               {.poisons = poisons,
+                                .input_seed = leaves_results(session()) ? request.input_seed() : 0,
+                                .state = state == states_.end() ? nullptr : &state->second}));
   }
   if (request.warm_up()) {
     warm_up_with(session(), works.front(), settings_);
   }
   return measure_blocks(session(), problem.request(), works, request, settings_);
+}
+
+// A source that counts its launches does not know which of them will be looked at: one of the last ones, as
+// far as the slots keep them, or the last one of fewer.
+std::vector<v1::MeasuredItem> CudaDevice::measure_untrusted(v1::MeasureTrials request) {
+  ProblemSetup& problem = setup(request.setup());
+  const std::uint32_t samples = std::max(request.items(0).samples(), 1U);
+  std::uint32_t back = problem.draw(samples);
+  const std::uint32_t fewer = back < problem.slots() ? 0 : std::exchange(back, 0);
+  if (request.input_seed() != 0 && !leaves_results(session())) {
+    problem.renew_slots(request.input_seed());
+  }
+  const auto items = std::exchange(*request.mutable_items(), {});
+  std::vector<v1::MeasuredItem> measured;
+  for (const v1::MeasureTrials::Item& item : items) {
+    request.clear_items();
+    *request.add_items() = item;
+    request.mutable_items(0)->set_samples(samples - fewer);
+    measured.push_back(measure_all(request, true).front());
+    if (!item.untrusted() || !leaves_results(session())) {
+      continue;
+    }
+    if (std::string fault = fault_of_sample(problem, back, request.input_seed()); !fault.empty()) {
+      measured.back().set_outcome(v1::WRONG_RESULT);
+      measured.back().set_detail(std::move(fault));
+      problem.distrust();
+      break;
+    }
+  }
+  if (request.input_seed() != 0) {
+    problem.forget_renewed();
+  }
+  return measured;
 }
 
 v1::DeviceReply CudaDevice::measure(const v1::MeasureTrials& request) {
@@ -312,7 +360,7 @@ v1::DeviceReply CudaDevice::measure(const v1::MeasureTrials& request) {
 v1::DeviceReply CudaDevice::measured(const v1::MeasureTrials& request,
                                      const v1::MeasureTrials::Item*& culprit) {
   ProblemSetup& problem = setup(request.setup());
-  problem.prepare_timing(request.input_seed());
+  problem.prepare_timing();
   for (const v1::MeasureTrials::Item& item : request.items()) {
     culprit = &item;
     if (const auto damage = run_first(request, item)) {
@@ -323,16 +371,10 @@ v1::DeviceReply CudaDevice::measured(const v1::MeasureTrials& request,
     }
   }
   culprit = request.items_size() == 1 ? culprit : nullptr;
-  std::vector<v1::MeasuredItem> items = measure_all(request);
-  if (request.input_seed() != 0) {
-    if (std::string fault = fault_of_last_sample(session(), problem); !fault.empty()) {
-      problem.distrust();
-      items.back().set_outcome(v1::WRONG_RESULT);
-      items.back().set_detail(std::move(fault));
-    }
-  }
+  const bool is_untrusted =
+      request.input_seed() != 0 || std::ranges::any_of(request.items(), &v1::MeasureTrials::Item::untrusted);
   v1::DeviceReply done = reply();
-  for (v1::MeasuredItem& item : items) {
+  for (v1::MeasuredItem& item : is_untrusted ? measure_untrusted(request) : measure_all(request)) {
     *done.add_measured() = std::move(item);
   }
   return done;

@@ -106,6 +106,8 @@ static_assert(same_value(cuda::FunctionAttribute::LocalSizeBytes, CU_FUNC_ATTRIB
 static_assert(same_value(cuda::FunctionAttribute::NumRegs, CU_FUNC_ATTRIBUTE_NUM_REGS));
 static_assert(same_value(cuda::FunctionAttribute::MaxDynamicSharedBytes,
                          CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
+static_assert(same_value(cuda::FunctionAttribute::PreferredSharedCarveout,
+                         CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
 static_assert(same_value(cuda::FunctionAttribute::NonPortableClusterSizeAllowed,
                          CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED));
 

@@ -484,3 +484,11 @@ extern "C" __global__ void cubind_spin(u64 clocks) {
   while (static_cast<u64>(clock64() - start) < clocks) {
   }
 }
+
+// A kernel may read what the one before has left in shared memory.
+extern "C" __global__ void cubind_wipe_shared(u32 bytes) {
+  extern __shared__ u32 words[];
+  for (u32 i = threadIdx.x; i < bytes / 4; i += blockDim.x) {
+    static_cast<volatile u32*>(words)[i] = 0xffffffffu;
+  }
+}

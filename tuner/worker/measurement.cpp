@@ -11,18 +11,26 @@
 namespace cubind::worker {
 
 TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
-                     const v1::LaunchPlan& plan, bool poisoned) {
+                     const v1::LaunchPlan& plan, const Distrust& distrust) {
   const Policy policy = policy_from_wire(setup.request().policy(), "policy");
   const auto launches = std::make_shared<const LaunchPlan>(plan_from_wire(plan, "measure.plan"));
   auto bound = std::make_shared<std::optional<BoundPlan>>(setup.bind(module, *launches));
   SampleSteps steps;
-  if (setup.has_several_slots()) {
-    steps.move = [&setup, &module, launches, bound] {
+  if (setup.slots() > 1 || distrust.poisons) {
+    steps.move = [&session, &setup, &module, launches, bound, distrust] {
       setup.next_slot();
-      bound->emplace(setup.bind(module, *launches));
+      if (distrust.input_seed != 0) {
+        setup.renew_inputs(distrust.input_seed);
+        session.kernels().wipe_shared();
+      }
+      if (distrust.input_seed != 0 && distrust.state != nullptr) {
+        distrust.state->restore();
+      }
+      bound->emplace(setup.bind(module, *launches));  // copies inputs to variables
     };
+    steps.move_kernels = distrust.input_seed != 0 ? setup.renewals() + OwnKernels::kWipeKernels : 0;
   }
-  if (poisoned) {
+  if (distrust.poisons) {
     steps.restore = [&setup] { setup.poison_timed(); };
   } else if (setup.needs_restore()) {
     steps.restore = [&setup] { setup.restore(); };
@@ -40,13 +48,17 @@ TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedModul
   return timed_work(std::move(steps));
 }
 
-std::string fault_of_last_sample(GpuSession& session, ProblemSetup& setup) {
-  if (session.timer().name() != "cupti" || setup.request().policy().graph_launch()) {
-    return {};
+bool leaves_results(GpuSession& session) { return session.timer().name() == "cupti"; }
+
+std::string fault_of_sample(ProblemSetup& setup, std::uint32_t back, std::uint64_t input_seed) {
+  const std::string when = "right when it was verified, wrong when it was timed: ";
+  setup.return_to(back);
+  if (const auto changed = setup.find_changed_input(input_seed)) {
+    return when + *changed;
   }
   for (const OutputComparison& output : setup.compare_timed()) {
     if (!output.result.passed()) {
-      return "right when it was verified, wrong when it was timed: " + explain(output);
+      return when + explain(output);
     }
   }
   return {};

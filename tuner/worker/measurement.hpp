@@ -7,20 +7,32 @@
 #include "schemas/worker.pb.h"
 #include "tuner/measure/measure_settings.hpp"
 #include "tuner/worker/gpu_session.hpp"
+#include "tuner/worker/module_state.hpp"
 #include "tuner/worker/problem_setup.hpp"
 
 namespace cubind::worker {
 
+/// How little the samples of a request are trusted.
+struct Distrust {
+  bool poisons = false;                // outputs, before each sample
+  std::uint64_t input_seed = 0;        // not 0: inputs are renewed before each, and shared memory is wiped
+  const ModuleState* state = nullptr;  // which is restored then, too
+};
+
 /// The work of one sample under the setup's policy; after prepare_timing(). Each is at the setup's next
 /// slot: at one and the same, what the last sample left in the caches of addresses makes short kernels up to
-/// a fifth faster. `poisoned`: outputs are poisoned before each sample. All arguments must outlive the work.
-/// Throws Error(InvalidArgument) for a flush method that does not exist and for a plan without launches.
+/// a fifth faster. All arguments must outlive the work. Throws Error(InvalidArgument) for a flush method that
+/// does not exist and for a plan without launches.
 TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
-                     const v1::LaunchPlan& plan, bool poisoned);
+                     const v1::LaunchPlan& plan, const Distrust& distrust);
 
-/// What the last sample of poisoned work computed wrongly; empty: nothing, or the timer left none of its
-/// results, as graphs do.
-std::string fault_of_last_sample(GpuSession& session, ProblemSetup& setup);
+/// Whether one launch is one sample, whose results stay in its buffers. With a graph of repeats inputs can be
+/// renewed before all samples only.
+bool leaves_results(GpuSession& session);
+
+/// What was wrong at the sample that was taken `back` before the last one, of work that poisons; empty:
+/// nothing.
+std::string fault_of_sample(ProblemSetup& setup, std::uint32_t back, std::uint64_t input_seed);
 
 /// Runs the work until the SM clock is steady, if it is not so from an earlier job.
 void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSettings& settings);

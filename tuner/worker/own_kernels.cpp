@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "cuda_api/shared_memory.hpp"
 #include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/device_kernels.hpp"  // made from device_kernels.ptx
 #include "tuner/worker/own_cubin.hpp"
@@ -41,6 +42,7 @@ OwnKernels::OwnKernels(DriverContext& context, MemoryBudget& budget) : context_(
   clear_ = function("cubind_clear");
   read_ = function("cubind_read");
   spin_ = function("cubind_spin");
+  wipe_ = function("cubind_wipe_shared");
 }
 
 // A driver that does not know the cubin's format compiles the PTX.
@@ -228,6 +230,23 @@ void OwnKernels::spin(std::uint64_t clocks) {
       context_.api(),
       context_.api().launch_kernel(spin_, 1, 1, 1, 1, 1, 1, 0, context_.stream(), arguments.data(), nullptr),
       "launch of the spin kernel");
+}
+
+// Of blocks with all shared memory that a block can have, each multiprocessor takes one. A launch without any
+// follows, so that the L1 has no smaller share of the memory for that.
+void OwnKernels::wipe_shared() {
+  const cuda::DriverApi& api = context_.api();
+  const auto most = static_cast<unsigned>(context_.facts().shared_optin_bytes);
+  cuda::allow_shared_memory(api, wipe_, most, "cubind_wipe_shared");
+  cuda::check(api, api.func_set_attribute(wipe_, cuda::FunctionAttribute::PreferredSharedCarveout, 0),
+              "cubind_wipe_shared");
+  for (unsigned bytes : {most, 0U}) {
+    std::array<void*, 1> arguments{&bytes};
+    cuda::check(api,
+                api.launch_kernel(wipe_, static_cast<unsigned>(context_.facts().sm_count), 1, 1, kThreads, 1,
+                                  1, bytes, context_.stream(), arguments.data(), nullptr),
+                "launch of the kernel that wipes shared memory");
+  }
 }
 
 }  // namespace cubind::worker

@@ -66,6 +66,9 @@ class OwnKernels {
   /// One launch that brings the bytes, whole vectors of 16, into the L2.
   void read(cuda::DevicePtr address, std::uint64_t bytes);
   void spin(std::uint64_t clocks);
+  /// Overwrites the shared memory of each multiprocessor, by so many launches.
+  static constexpr unsigned kWipeKernels = 2;
+  void wipe_shared();
 
  private:
   void load();
@@ -78,7 +81,7 @@ class OwnKernels {
   DriverContext& context_;
   MemoryBudget& budget_;
   cuda::Module module_ = nullptr;
-  cuda::Function fill_, paint_, check_, hash_, compare_, clear_, read_, spin_;
+  cuda::Function fill_, paint_, check_, hash_, compare_, clear_, read_, spin_, wipe_;
   DeviceMemory workspace_;  // partial results, tables; grows
 };
 

@@ -45,11 +45,11 @@ std::string ProblemSetup::owner_of(verify::Zone zone) const {
   return zone.buffer % 2 == 0 ? name : "the reference's " + name;
 }
 
-std::vector<const GuardedBuffer*> ProblemSetup::inputs() const {
-  std::vector<const GuardedBuffer*> inputs;
+std::vector<const ProblemSetup::Buffer*> ProblemSetup::inputs() const {
+  std::vector<const Buffer*> inputs;
   for (const Buffer& buffer : buffers_) {
     if (buffer.variant.role() == v1::IN) {
-      inputs.push_back(&buffer.variant);
+      inputs.push_back(&buffer);
     }
   }
   return inputs;
@@ -57,8 +57,8 @@ std::vector<const GuardedBuffer*> ProblemSetup::inputs() const {
 
 std::vector<std::uint64_t> ProblemSetup::hash_inputs() {
   std::vector<BytesOnDevice> wanted;
-  for (const GuardedBuffer* input : inputs()) {
-    wanted.push_back({input->address(), input->bytes()});
+  for (const Buffer* input : inputs()) {
+    wanted.push_back({input->variant.address(), input->variant.bytes()});
   }
   return kernels_.hash(wanted);
 }
@@ -120,11 +120,14 @@ std::optional<std::string> ProblemSetup::find_damage() {
       return verify::describe(*damages[i], all[i].zone, owner_of(all[i].zone));
     }
   }
-  const std::vector<std::uint64_t> found = hash_inputs();
-  const std::vector<std::uint64_t>& made = input_hashes_.at(inputs_of_.value().set);
+  return changed_input(input_hashes_.at(inputs_of_.value().set), hash_inputs());
+}
+
+std::optional<std::string> ProblemSetup::changed_input(const std::vector<std::uint64_t>& made,
+                                                       const std::vector<std::uint64_t>& found) const {
   const auto changed = std::ranges::mismatch(found, made).in1 - found.begin();
   if (changed < std::ssize(found)) {
-    return inputs()[static_cast<std::size_t>(changed)]->name() + ": the input was overwritten";
+    return inputs()[static_cast<std::size_t>(changed)]->variant.name() + ": the input was overwritten";
   }
   return std::nullopt;
 }

@@ -132,27 +132,31 @@ void ProblemSetup::repeat_reference(std::byte poison) {
   }
 }
 
-void ProblemSetup::prepare_timing(std::uint64_t input_seed) {
+void ProblemSetup::prepare_timing() {
   part_inputs();
-  make_inputs({{input_seed, input_seed == 0 ? Change::All : Change::Independent}, Placement::Aligned});
+  make_inputs({{}, Placement::Aligned});
   make_slots();
-  if (slots_of_ != inputs_of_->set) {
-    for (std::uint32_t slot = 1; slot < slots_; ++slot) {
-      fill_slot(slot);
-    }
-    slots_of_ = inputs_of_->set;
+  for (std::uint32_t slot = 1; slot < slots_ && !are_slots_filled_; ++slot) {
+    fill_slot(slot);
   }
+  are_slots_filled_ = true;
   for (Buffer& buffer : buffers_) {
     buffer.variant.move(Placement::Aligned);
   }
 }
 
-void ProblemSetup::next_slot() {
-  for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
-    buffers_[i].variant.move(Placement::Aligned, verify::slot_at(sample_, i, slots_));
-  }
-  sample_ = (sample_ + 1) % (slots_ * slots_);
+std::uint32_t ProblemSetup::slot_of(std::uint32_t buffer, std::uint64_t sample) const {
+  return verify::slot_at(static_cast<std::uint32_t>(sample % (slots_ * slots_)), buffer, slots_);
 }
+
+void ProblemSetup::move_to_sample(std::uint64_t sample) {
+  sample_ = sample;
+  for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
+    buffers_[i].variant.move(Placement::Aligned, slot_of(i, sample));
+  }
+}
+
+void ProblemSetup::next_slot() { move_to_sample(next_sample_++); }
 
 // Configurations may still need memory for their scratch.
 std::uint64_t ProblemSetup::spare_bytes() const {
@@ -205,14 +209,11 @@ void ProblemSetup::make_slots() {
 }
 
 void ProblemSetup::fill_slot(std::uint32_t slot) {
-  const InputSet& set = inputs_of_->set;
   for (Buffer& buffer : buffers_) {
     buffer.variant.move(Placement::Aligned);
     const cuda::DevicePtr first = buffer.variant.address();
     buffer.variant.move(Placement::Aligned, slot);
-    if (buffer.variant.role() == v1::IN && set.seed != 0 && has_independent_elements(buffer.spec.fill())) {
-      fill_input(buffer, mix_seeds(set.seed, slot));
-    } else if (has_inputs(buffer.variant.role())) {
+    if (has_inputs(buffer.variant.role())) {
       context_.copy(buffer.variant.address(), first, buffer.variant.bytes());
     }
   }
@@ -258,12 +259,11 @@ bool ProblemSetup::has_kept(const InputState& wanted) {
 }
 
 void ProblemSetup::make_input(Buffer& buffer, const InputSet& set) {
-  const bool is_independent = has_independent_elements(buffer.spec.fill());
-  if (set.change == Change::Part && is_independent) {
+  if (set.change == Change::Part && has_independent_elements(buffer.spec.fill())) {
     fill_input(buffer, 0);
     change_part(buffer, set.seed);
   } else {
-    fill_input(buffer, set.change == Change::Independent && !is_independent ? 0 : set.seed);
+    fill_input(buffer, set.seed);
   }
   if (buffer.variant.role() == v1::INOUT) {
     context_.copy(buffer.pristine.address(), buffer.variant.address(), buffer.variant.bytes());
@@ -394,18 +394,6 @@ void ProblemSetup::restore() {
       set_bytes(context_, target.address(), std::byte{0}, target.bytes());
     }
   }
-}
-
-void ProblemSetup::poison_timed() {
-  poison_ = verify::kFirstPoison;
-  poison_outputs(poison_, false);
-}
-
-std::vector<OutputComparison> ProblemSetup::compare_timed() {
-  if (request_.reference() != "expected") {
-    launch_reference(poison_);
-  }
-  return compare_outputs();
 }
 
 bool ProblemSetup::needs_restore() const {

@@ -53,12 +53,30 @@ class ProblemSetup {
   /// seeds 0 and 1, and up to six more while no output has changed, and leaves the setup prepared for
   /// verification with the last one.
   std::optional<std::string> find_vacuity();
-  /// Buffers at the first of the setup's slots in memory, and inputs for timing there and at the others. With
-  /// a seed, inputs whose elements do not depend on each other are new, and others at each slot.
-  void prepare_timing(std::uint64_t input_seed = 0);
-  /// Each buffer at the next of its slots; after prepare_timing(). A plan has to be bound again.
+  /// Buffers at the first of the setup's slots in memory, and inputs for timing there and at the others.
+  void prepare_timing();
+  /// A sample begins: each buffer is at the next of its slots; after prepare_timing(). A plan has to be bound
+  /// again.
   void next_slot();
-  bool has_several_slots() const { return slots_ > 1; }
+  std::uint32_t slots() const { return slots_; }
+
+  // Samples of an untrusted source.
+
+  /// Other inputs for the present sample, where elements do not depend on each other and no outputs were
+  /// recorded: enqueues renewals() kernels. forget_renewed() comes after the last sample.
+  void renew_inputs(std::uint64_t seed);
+  unsigned renewals() const;
+  /// Those of as many samples as there are slots.
+  void renew_slots(std::uint64_t seed);
+  void forget_renewed();
+  /// Below `bound`; differs between jobs and samples.
+  std::uint32_t draw(std::uint32_t bound) const;
+  /// Buffers where they were `back` samples before the last one, unless a later one was at one of these
+  /// places, too: then where they were at the last one.
+  void return_to(std::uint32_t back);
+  /// Whether the present sample's inputs are what they were before it. Those that were renewed with this
+  /// seed, unless it is 0, are made again.
+  std::optional<std::string> find_changed_input(std::uint64_t seed);
 
   /// Before a run under verification: outputs poisoned, `inout` restored, `zero` cleared, scratch poisoned.
   void poison(std::byte value);
@@ -95,7 +113,7 @@ class ProblemSetup {
     inputs_of_.reset();
     kept_inputs_.clear();
     reference_of_.reset();
-    slots_of_.reset();
+    are_slots_filled_ = false;
   }
 
  private:
@@ -109,9 +127,8 @@ class ProblemSetup {
     DeviceMemory uploaded{};  // a file's content, where there is room
     std::uint64_t uploaded_hash = 0;
   };
-  /// What the seed changes of the inputs for timing: of those whose elements do not depend on each other all
-  /// elements or a part, and whether the others change as a whole.
-  enum class Change : std::uint8_t { All, Part, Independent };
+  /// How much the seed changes of an input whose elements do not depend on each other.
+  enum class Change : std::uint8_t { All, Part };
   struct InputSet {
     std::uint64_t seed = 0;
     Change change = Change::All;
@@ -136,8 +153,14 @@ class ProblemSetup {
   void upload(Buffer& buffer, std::uint64_t seed);
   void keep_uploaded(Buffer& buffer);
   std::uint64_t hash_of_uploaded(const Buffer& buffer);
+  bool is_renewed(const Buffer& buffer) const;
+  std::uint32_t slot_of(std::uint32_t buffer, std::uint64_t sample) const;
+  void move_to_sample(std::uint64_t sample);
+  bool is_overwritten(std::uint64_t sample) const;
+  std::optional<std::string> changed_input(const std::vector<std::uint64_t>& made,
+                                           const std::vector<std::uint64_t>& found) const;
   void change_part(const Buffer& buffer, std::uint64_t input_seed);
-  std::vector<const GuardedBuffer*> inputs() const;
+  std::vector<const Buffer*> inputs() const;
   std::vector<std::uint64_t> hash_inputs();
   std::map<std::string, DeviceMemory> copy_reference();
   bool depends_on_inputs(const std::map<std::string, DeviceMemory>& first);
@@ -165,10 +188,11 @@ class ProblemSetup {
   bool has_tried_to_part_ = false, are_parted_ = false;
   std::map<Placement, InputSet> kept_inputs_;  // where the placements are parted
   std::map<InputSet, std::vector<std::uint64_t>> input_hashes_;
-  std::uint32_t slots_ = 0;           // 0: not made yet
-  std::uint32_t sample_ = 0;          // the next, below the square of slots_
-  std::optional<InputSet> slots_of_;  // what the further ones hold
-  std::byte poison_{0};               // of the variant's outputs
+  std::uint32_t slots_ = 0;        // 0: not made yet
+  bool are_slots_filled_ = false;  // the further ones, with the inputs for timing
+  std::uint64_t next_sample_ = 0;  // its number in this setup
+  std::uint64_t sample_ = 0;       // the present one
+  std::byte poison_{0};            // of the variant's outputs
   /// Inputs and poison that the reference's outputs belong to.
   std::optional<std::pair<InputSet, std::byte>> reference_of_;
 };

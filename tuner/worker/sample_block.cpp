@@ -60,7 +60,7 @@ TimedWork timed_work(SampleSteps steps) {
     throw Error(ErrorCode::InvalidArgument, "measure.plan", "has no launch to time");
   }
   TimedWork work;
-  work.kernels_before = steps.flush ? steps.flush_kernels : 0;
+  work.kernels_before = (steps.move ? steps.move_kernels : 0) + (steps.flush ? steps.flush_kernels : 0);
   // The flush comes last: restoring an inout buffer leaves it in the L2.
   std::vector<std::function<void()>> before;
   for (auto* step : {&steps.move, &steps.restore, &steps.flush}) {

@@ -18,10 +18,11 @@ namespace cubind::worker {
 
 /// Each enqueues on the context's stream.
 struct SampleSteps {
-  std::function<void()> move;     // to other memory; empty: all samples are taken at one slot
+  std::function<void()> move;     // to other memory, `move_kernels` kernels; empty: all are taken at one slot
   std::function<void()> restore;  // `inout` buffers and untimed clears; empty: the plan needs none
   std::function<void()> flush;    // of the L2, `flush_kernels` kernels; empty: it stays warm
   std::function<void()> run;      // `kernels` kernels, which are timed
+  unsigned move_kernels = 0;
   unsigned flush_kernels = 0;
   unsigned kernels = 0;
   bool as_graph = false;

@@ -111,6 +111,7 @@ TEST_CASE("a variable that is compiled by name has a symbol whose size the cubin
   CHECK(variables.at(reply.entry_symbols(2)) == 36);
   CHECK(variables.at(reply.entry_symbols(3)) == 12);
   CHECK(variables.at(reply.entry_symbols(4)) == 72);
+  CHECK(changeable_variables(reply.cubin()) == std::vector<std::string>{reply.entry_symbols(1)});
 }
 
 TEST_CASE("a name that is no variable is refused") {

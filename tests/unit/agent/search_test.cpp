@@ -91,6 +91,7 @@ TEST_CASE("an untrusted source has other inputs in every second round and many l
   world.run();
   CHECK(world.device.round_seeds == std::vector<std::uint64_t>{0, 1001, 0, 1003});
   CHECK(world.device.launches == std::map<std::string, std::uint32_t>{{"A=1,B=1", 0}, {"A=3,B=2", 128}});
+  CHECK(world.device.untrusted == std::set<std::string>{"A=3,B=2"});
 }
 
 TEST_CASE("an untrusted source that hangs costs one deadline") {

@@ -94,6 +94,11 @@ v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
   if (request.stage() == v1::SampleBlock::FINAL) {
     rounds.emplace_back();
     round_seeds.push_back(request.input_seed());
+    for (const v1::MeasureTrials::Item& item : request.items()) {
+      if (item.untrusted()) {
+        untrusted.insert(to_string(loaded_.at(item.trial()).configuration));
+      }
+    }
   }
   for (const v1::MeasureTrials::Item& item : request.items()) {
     const Loaded& trial = loaded_.at(item.trial());

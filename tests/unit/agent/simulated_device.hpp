@@ -61,6 +61,7 @@ class SimulatedDevice final : public DeviceLink {
   std::map<std::string, std::uint32_t> launches;               // of the last verification, by configuration
   std::chrono::milliseconds measured_within{0};                // the deadline of the last measurement
   std::vector<std::uint64_t> round_seeds;                      // of the inputs of each round
+  std::set<std::string> untrusted;                             // configurations whose rounds are compared
   std::vector<std::vector<std::string>> rounds;  // trial keys of each round of finalists, in its order
   int worked_beside_others = 0;                  // requests that use the GPU and came while others did
   int starts = 0;

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <set>
+#include <vector>
 
 #include "tests/unit/device_worker/host_driver.hpp"
 #include "tuner/verify/setup_memory.hpp"
@@ -13,6 +14,7 @@ namespace {
 constexpr std::uint64_t kBytes = std::uint64_t{256} << 10;
 constexpr std::uint64_t kPlenty = std::uint64_t{64} << 20;
 constexpr std::uint64_t kEnoughForSlots = std::uint64_t{256} << 20;
+constexpr std::uint64_t kEnoughForOne = 4 * kBytes + (std::uint64_t{3} << 20);
 
 v1::BufferSpec buffer_spec(const std::string& name, v1::Role role) {
   v1::BufferSpec buffer;
@@ -64,9 +66,10 @@ struct SetupOnHost {
     setup->next_slot();
     return setup->find_damage();
   }
-  static void overwrite(cuda::DevicePtr address) {
-    *reinterpret_cast<unsigned char*>(address) ^= 1;  // NOLINT: the host's memory
+  static unsigned char* at(cuda::DevicePtr address) {
+    return reinterpret_cast<unsigned char*>(address);  // NOLINT: the host's memory
   }
+  static void overwrite(cuda::DevicePtr address) { *at(address) ^= 1; }
 
   DriverContext context;
   MemoryBudget budget;
@@ -103,7 +106,7 @@ TEST_CASE("inputs for verifying and for timing are made once where there is memo
 }
 
 TEST_CASE("where memory is short the inputs are made again at each turn") {
-  SetupOnHost host(4 * kBytes + (std::uint64_t{3} << 20));
+  SetupOnHost host(kEnoughForOne);
   const std::uint64_t taken = host.budget.taken_bytes();
   host.setup->prepare_verification(0);
   CHECK(host.fills_of_trials(3) == 6 + 4 + 4);
@@ -170,13 +173,69 @@ TEST_CASE("samples take turns among 61 slots that all have the inputs") {
   CHECK(slots.size() == 61);
 }
 
-TEST_CASE("with a seed each slot has inputs of its own until the setup's own are wanted again") {
-  SetupOnHost host(kEnoughForSlots);
+TEST_CASE("renewed inputs differ from sample to sample until the setup's own are wanted again") {
+  SetupOnHost host(GENERATE(kEnoughForSlots, kEnoughForOne));
   host.setup->prepare_timing();
-  CHECK(host.fills([&] { host.setup->prepare_timing(7); }) == 2 * 61);
-  CHECK(host.fills([&] { host.setup->prepare_timing(7); }) == 0);
+  std::set<unsigned char> contents;
+  for (int sample = 0; sample < 4; ++sample) {
+    host.setup->next_slot();
+    CHECK(host.fills([&] { host.setup->renew_inputs(7); }) == static_cast<int>(host.setup->renewals()));
+    CHECK_FALSE(host.setup->find_changed_input(7));
+    contents.insert(*SetupOnHost::at(test::last_filled()));
+  }
+  CHECK(contents.size() == 4);
+  host.setup->forget_renewed();
   CHECK(host.fills([&] { host.setup->prepare_timing(); }) == 2);
   CHECK_FALSE(host.damage_at_next_slot());
+}
+
+TEST_CASE("an input that a timed sample has changed is named at whatever slot, of renewed inputs too") {
+  SetupOnHost host(kEnoughForSlots);
+  const std::uint64_t seed = GENERATE(0, 7);
+  host.setup->prepare_timing();
+  host.setup->next_slot();
+  for (int sample = 0; sample < 5; ++sample) {
+    host.setup->next_slot();
+    if (seed != 0) {
+      host.setup->renew_inputs(seed);
+    }
+  }
+  host.setup->return_to(3);
+  CHECK_FALSE(host.setup->find_changed_input(seed));
+  SetupOnHost::overwrite(test::last_hashed());
+  CHECK(host.setup->find_changed_input(seed) == "w: the input was overwritten");
+}
+
+TEST_CASE("a sample is returned to while its slots are its own, else the last one is") {
+  SetupOnHost host(kEnoughForSlots);
+  host.setup->prepare_timing();
+  std::vector<cuda::DevicePtr> addresses;
+  for (int sample = 0; sample < 61; ++sample) {
+    host.damage_at_next_slot();
+    addresses.push_back(test::last_hashed());
+  }
+  const auto address_at = [&](std::uint32_t back) {
+    host.setup->return_to(back);
+    CHECK_FALSE(host.setup->find_changed_input(0));
+    return test::last_hashed();
+  };
+  CHECK(address_at(0) == addresses[60]);
+  CHECK(address_at(12) == addresses[48]);
+  host.damage_at_next_slot();
+  CHECK(address_at(61) == test::last_hashed());
+  CHECK(address_at(61) == address_at(0));
+}
+
+TEST_CASE("draws are below their bound and all come up") {
+  SetupOnHost host;
+  host.setup->prepare_timing();
+  std::set<std::uint32_t> drawn;
+  for (int sample = 0; sample < 100; ++sample) {
+    drawn.insert(host.setup->draw(12));
+    host.setup->next_slot();
+  }
+  CHECK(drawn.size() == 12);
+  CHECK(*drawn.rbegin() == 11);
 }
 
 TEST_CASE("a block of samples begins where the one before ended") {
@@ -220,9 +279,9 @@ TEST_CASE("a problem has as many slots as a quarter of what is left holds") {
 }
 
 TEST_CASE("a problem without memory for more has one slot") {
-  SetupOnHost host(4 * kBytes + (std::uint64_t{3} << 20));
+  SetupOnHost host(kEnoughForOne);
   host.setup->prepare_timing();
-  CHECK_FALSE(host.setup->has_several_slots());
+  CHECK(host.setup->slots() == 1);
   CHECK_FALSE(host.damage_at_next_slot());
 }
 
@@ -232,7 +291,7 @@ TEST_CASE("where another process takes the memory amid the slots there is one sl
   const std::uint64_t before_slots = 2 * verify::guarded_bytes(kBytes) + verify::kWorkspaceBytes;
   test::limit_allocations(3 + 2);  // x and w are parted, the workspace, slots of two of three buffers
   host.setup->prepare_timing();
-  CHECK_FALSE(host.setup->has_several_slots());
+  CHECK(host.setup->slots() == 1);
   CHECK(host.budget.taken_bytes() == taken + before_slots);
   CHECK_FALSE(host.damage_at_next_slot());
 }

@@ -207,7 +207,10 @@ TEST_CASE("kernels and graph of the steps are those of the work and no kernels a
   CHECK(timed_work(steps).as_graph);
   steps.flush_kernels = 1;
   CHECK(timed_work(steps).kernels_before == 1);
-  steps.flush = nullptr;
+  steps.move = [] {};
+  steps.move_kernels = 2;
+  CHECK(timed_work(steps).kernels_before == 3);
+  steps.move = steps.flush = nullptr;
   CHECK(timed_work(steps).kernels_before == 0);
   steps.kernels = 0;
   CHECK_THROWS_AS(timed_work(steps), Error);

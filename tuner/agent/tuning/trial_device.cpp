@@ -238,6 +238,10 @@ void TrialDevice::make_ready() {
   }
 }
 
+bool TrialDevice::is_untrusted(const Candidate& candidate) const {
+  return input_.untrusted && !candidate.is_default;
+}
+
 v1::DeviceReply TrialDevice::load(const Candidate& candidate) {
   const Compiled& compiled = artifacts_.get(wanted(candidate));
   v1::DeviceReply reply = remote_.load(candidate.number, [&] {
@@ -254,6 +258,7 @@ v1::DeviceReply TrialDevice::load(const Candidate& candidate) {
     to_wire(candidate.configuration, *request.mutable_configuration());
     request.set_setup(DeviceSetup::kMain);
     request.set_trial_key(bytes_of(candidate.trial_key.digest));
+    request.set_untrusted(is_untrusted(candidate));
     return request;
   });
   std::string detail;
@@ -311,7 +316,7 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const DeviceSetu
     request.set_input_seed(after_timing ? kSeedAfter : kSeedBefore);
     request.set_check_same_bits(true);
     request.set_after_timing(after_timing);
-    request.set_launches(after_timing && input_.untrusted && !candidate.is_default ? kUntrustedLaunches : 0);
+    request.set_launches(after_timing && is_untrusted(candidate) ? kUntrustedLaunches : 0);
     request.mutable_hashed()->Assign(hashed.begin(), hashed.end());
     reply = remote_.verify(request);
     if (!has_to_repeat(reply, reply.has_verification())) {
@@ -345,6 +350,7 @@ TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, c
     to_wire(compiled_plan(*item.candidate, item.candidate->plan), *to.mutable_plan());
     to.set_samples(item.samples);
     to.set_first_sample(item.first_sample);
+    to.set_untrusted(how.stage == v1::SampleBlock::FINAL && is_untrusted(*item.candidate));
   }
   result.reply = remote_.measure(std::move(request));
   for (const v1::MeasuredItem& measured : result.reply.measured()) {

@@ -81,6 +81,8 @@ class TrialDevice {
   void restart() { remote_.restart(); }
 
  private:
+  /// A judged source; its task's own is the default.
+  bool is_untrusted(const Candidate& candidate) const;
   CompileSource::Wanted wanted_reference(const Problem& problem) const;
   ReferenceLaunch reference_for(const Problem& problem);
   ReferenceLaunch default_reference(const Problem& problem);
