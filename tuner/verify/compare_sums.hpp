@@ -13,8 +13,8 @@
 namespace cubind::verify {
 
 /// The sums along the axis of the shape for which they agree best, each compared within atol + rtol times the
-/// sum of the magnitudes; indices are those of the line's first element. An element whose bytes are all
-/// `poison` was not written.
+/// sum of the magnitudes, which for `out` is at most the largest of the reference's; indices are those of the
+/// line's first element. An element whose bytes are all `poison` was not written.
 ///
 /// Absent if sums say nothing: both wrote the same elements, the type is no floating-point type, a sum is not
 /// finite, or along each axis there is one line alone, or a line that one side left unwritten. The axes are

@@ -59,6 +59,14 @@ TEST_CASE("a sum may depart by as much as its summands allow") {
   CHECK_FALSE(compare_summands({3, kUnwritten, 0, kUnwritten}, ref, {2, 2})->passed());
 }
 
+TEST_CASE("summands do not widen the tolerance beyond that of the reference's largest line") {
+  const std::vector<float> ref{1, 2, 3, 4};
+  CHECK_FALSE(compare_summands({1e30F, -1e30F, 1e30F, kUnwritten}, ref, {2, 2}).value().passed());
+  const auto inflated = compare_summands({1e30F, -1e30F, kUnwritten, 7}, ref, {2, 2});
+  REQUIRE(inflated);
+  CHECK(inflated->mismatches == 1);
+}
+
 TEST_CASE("sums say nothing where both wrote the same elements") {
   CHECK_FALSE(compare_summands({2, 1, 4, 3}, {1, 2, 3, 4}, {2, 2}));
   CHECK_FALSE(compare_summands({2, kUnwritten, 4, kUnwritten}, {1, kUnwritten, 3, kUnwritten}, {2, 2}));
