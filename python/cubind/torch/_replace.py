@@ -68,7 +68,8 @@ def replace(
     """Replaces in place torch's RMSNorm and LayerNorm modules and what `transformers` has of the same: the
     RMSNorms, gated layers (SwiGLU, GEGLU), rotary embedding, causal loss and GELU by tanh of GPT-2, Llama,
     Qwen, Mistral and Gemma, the experts "grouped_mm" of all models, and the attention "sdpa": a call with a
-    mask that is not plainly causal, or with dropout, stays transformers' own.
+    mask that is not plainly causal, or with dropout, stays transformers' own. In modules that call torch's
+    grouped_mm or scaled_mm these calls are cubind's, except in compiled graphs.
     Parameters, buffers, hooks and state dicts stay as they are: a module gets another class. With CUBIND=0
     nothing is replaced.
 

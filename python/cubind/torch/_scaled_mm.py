@@ -12,14 +12,14 @@ from ._dispatch import Dispatched
 from ._operator import Operator
 
 _kernel = Operator("scaled_mm", ("M", "N", "K"), ("SCALES",))
-_BY_TENSOR, _BY_ROW, _BY_BLOCK = range(3)
+BY_TENSOR, BY_ROW, BY_BLOCK = range(3)
 _RECIPES = {
-    ("TensorWise", "TensorWise"): _BY_TENSOR,
-    ("RowWise", "RowWise"): _BY_ROW,
-    ("BlockWise1x128", "BlockWise128x128"): _BY_BLOCK,
+    ("TensorWise", "TensorWise"): BY_TENSOR,
+    ("RowWise", "RowWise"): BY_ROW,
+    ("BlockWise1x128", "BlockWise128x128"): BY_BLOCK,
 }  # names of torch's ScalingType
 # As the scales lie in memory.
-_SCALES = {_BY_TENSOR: ("1", "1"), _BY_ROW: ("M 1", "1 N"), _BY_BLOCK: ("K/128 M", "N/128 K/128")}
+_SCALES = {BY_TENSOR: ("1", "1"), BY_ROW: ("M 1", "1 N"), BY_BLOCK: ("K/128 M", "N/128 K/128")}
 _calls = {
     kind: _kernel.call(
         {"a": "M K e4m3", "b": "N K e4m3", "scale_a": f"{of_a} f32", "scale_b": f"{of_b} f32"},
@@ -32,10 +32,10 @@ _calls = {
 
 
 def _wide(values: torch.Tensor, scale: torch.Tensor, kind: int, is_left: bool) -> torch.Tensor:
-    if kind == _BY_BLOCK:
+    if kind == BY_BLOCK:
         by_column = (scale.t() if is_left else scale).repeat_interleave(128, 1)[:, : values.shape[1]]
         scale = by_column if is_left else by_column.repeat_interleave(128, 0)[: values.shape[0]]
-    return values.float() * (scale.reshape(-1, 1) if kind == _BY_ROW else scale)
+    return values.float() * (scale.reshape(-1, 1) if kind == BY_ROW else scale)
 
 
 def _formula(
@@ -79,9 +79,9 @@ def scaled_mm(
     """
     kind = _kind(scale_a, scale_recipe_a, scale_b, scale_recipe_b)
     is_plain = bias is None and swizzle_a is None and swizzle_b is None and not contraction_dim
-    is_ours = is_plain and output_dtype == torch.bfloat16 and (use_fast_accum or kind == _BY_BLOCK)
+    is_ours = is_plain and output_dtype == torch.bfloat16 and (use_fast_accum or kind == BY_BLOCK)
     if kind is not None and is_ours:
-        c = _calls[kind](None, mat_a, mat_b.mT, *(_as_kept(scale, kind) for scale in (scale_a, scale_b)))
+        c = by_kernel(kind, mat_a, mat_b, scale_a, scale_b)
         if c is not NotImplemented:
             return c
     return functional.scaled_mm(
@@ -100,8 +100,15 @@ def scaled_mm(
     )
 
 
+def by_kernel(
+    kind: int, a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor
+) -> Any:
+    """scaled_mm() by the kernel. NotImplemented: torch's own function takes its place."""
+    return _calls[kind](None, a, b.mT, _as_kept(scale_a, kind), _as_kept(scale_b, kind))
+
+
 def _as_kept(scale: torch.Tensor, kind: int) -> torch.Tensor:
-    return scale.reshape(1) if kind == _BY_TENSOR else scale.mT if kind == _BY_BLOCK else scale
+    return scale.reshape(1) if kind == BY_TENSOR else scale.mT if kind == BY_BLOCK else scale
 
 
 # None: a recipe that the kernel does not have.
@@ -109,6 +116,6 @@ def _kind(scale_a: Any, recipe_a: Any, scale_b: Any, recipe_b: Any) -> int | Non
     if not (isinstance(scale_a, torch.Tensor) and isinstance(scale_b, torch.Tensor)):
         return None
     kind = _RECIPES.get((getattr(recipe_a, "name", ""), getattr(recipe_b, "name", "")))
-    if kind == _BY_TENSOR:
+    if kind == BY_TENSOR:
         return kind if scale_a.numel() == scale_b.numel() == 1 else None
     return kind if scale_a.dim() == scale_b.dim() == 2 else None

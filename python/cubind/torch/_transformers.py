@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional
 
 from ._activation import geglu, gelu, swiglu
+from ._called_products import products_forward
 from ._choices import IN_GRAPH, is_torchs, members
 from ._decoder import attention_forward, is_decoders, loss_members, turns
 from ._embedding import EMBEDDING, is_large
@@ -80,8 +81,20 @@ def class_for(module: torch.nn.Module, chunked_loss: bool, detached_logits: bool
     """The class that computes the same by cubind's functions; chunked_loss, detached_logits: as replace() has
     them. None: there is none. With the reason for a module that one might expect it, or more of it, for."""
     cls = type(module)
-    if not cls.__module__.startswith("transformers.") or hasattr(cls, _MARK):
-        return None, _REPLACED if hasattr(cls, _MARK) else ""
+    if hasattr(cls, _MARK):
+        return None, _REPLACED
+    found, why = (
+        _class_for(module, chunked_loss, detached_logits)
+        if cls.__module__.startswith("transformers.")
+        else (None, "")
+    )
+    if found is None and not why and (products := products_forward(cls)) is not None:
+        found = _with_forward(cls, products, "products")
+    return found, why
+
+
+def _class_for(module: torch.nn.Module, chunked_loss: bool, detached_logits: bool) -> tuple[type | None, str]:
+    cls = type(module)
     forward: Callable[..., Any] | None = _OF_CLASS.get(cls.__name__)
     if cls.__name__ in _GATED:
         gate = type(module.act_fn).__name__
