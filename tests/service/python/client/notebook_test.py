@@ -1,4 +1,5 @@
-"""docs/tune_kernel.ipynb as Jupyter runs it, on a daemon that replays; the fake driver launches."""
+"""docs/tune_kernel.ipynb as Jupyter runs it, on a daemon that replays the samples of an H200; the fake driver
+launches."""
 
 import json
 import os
@@ -46,7 +47,8 @@ def code_cell(source):
 class Notebook(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        daemon = cls.enterClassContext(tuned_here.Daemon(tuned_here.defined(tune)))
+        samples = tuned_here.recorded(pathlib.Path(__file__).with_name("notebook") / "h200.jsonl")
+        daemon = cls.enterClassContext(tuned_here.Daemon(tuned_here.defined(tune), samples_us=samples))
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         notebook = json.loads(NOTEBOOK.read_text())
         notebook["cells"] = [code_cell(BEFORE), *CELLS, code_cell(AFTER)]
@@ -81,14 +83,14 @@ class Notebook(unittest.TestCase):
     def test_it_shows_the_report_in_a_frame(self):
         self.assertEqual(self.page.count("<iframe srcdoc="), 1)
         self.assertIn("c: read and written; a, b, n: read", self.page)
-        self.assertIn("winner block_size_x=256,per_thread=2", self.page)
+        self.assertIn("winner block_size_x=256,per_thread=4", self.page)
 
     def test_its_bar_comes_without_a_warning(self):
         self.assertIn("15/15", self.page)
         self.assertIsNone(re.search(r"\w+Warning: .*", self.page))
 
     def test_it_launches_the_winner(self):
-        blocks = -(-1_000_000 // 512)
+        blocks = -(-1_000_000 // 1024)
         self.assertIn(f"launched {blocks} 256 1000000", self.page)
 
     def test_what_it_saves_is_served(self):
