@@ -1,11 +1,13 @@
 """The kernels of Kernel Tuner's examples, tuned by Kernel Tuner with CuPy and by cubind: seconds and winners.
 
-    ./dev bench kernel_tuner --examples DIR --bin DIR --output FILE [--seeds 5] [--seconds S] [--kernels N...]
+    ./dev bench kernel_tuner --examples DIR --bin DIR --output FILE [--seeds N...] [--seconds S]
+        [--kernels N...]
 
 DIR of --examples is `examples` of a checkout of https://github.com/KernelTuner/kernel_tuner. Its scripts run
 unedited under `python -m cubind.kernel_tuner`; both_sides.py gives both sides 60 configurations, Kernel Tuner
-strategy="random_sample" and CuPy, and times both winners again. Seed 1 of every kernel comes first. FILE is
-written after each script; what it has is not measured again, so a second call goes on where the first ended.
+strategy="random_sample" and CuPy, and times both winners again. The first seed of every kernel comes
+first. FILE is written after each script; what it has is not measured again, so a second call goes on where
+the first ended.
 Needs a GPU, CuPy, kernel_tuner with its dependencies, and the package cubind, whose programs --bin holds.
 """
 
@@ -120,13 +122,13 @@ def main():
     parser.add_argument("--examples", type=pathlib.Path, required=True)
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind's programs")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--seconds", type=float, default=36000, help="at most")
     parser.add_argument("--kernels", nargs="+", choices=list(SCRIPTS), default=list(SCRIPTS))
     arguments = parser.parse_args()
     until = time.monotonic() + arguments.seconds
     runs = json.loads(arguments.output.read_text())["runs"] if arguments.output.exists() else []
-    for seed in range(1, arguments.seeds + 1):
+    for seed in arguments.seeds:
         for name in arguments.kernels:
             if not any((run["script"], run["seed"]) == (name, seed) for run in runs):
                 measure(name, seed, arguments, until, runs)

@@ -94,7 +94,7 @@ MeasureSettings settings_of(const v1::LeaseGrant& lease, MeasureSettings setting
 
 // The next job waits while a source hangs.
 DeviceDeadlines deadlines_of(const v1::LeaseGrant& lease, DeviceDeadlines deadlines) {
-  constexpr std::chrono::milliseconds kUntrustedRun{1500};
+  constexpr std::chrono::milliseconds kUntrustedRun{1200};
   if (lease.untrusted()) {
     deadlines.run = std::min(deadlines.run, kUntrustedRun);
   }
