@@ -15,6 +15,8 @@ namespace {
 // Buffers have numbers below 126 in their red zones, two for each buffer of the spec.
 constexpr int kMaxBuffers = 60;
 
+constexpr double kOtherConstant = 1.5;
+
 bool is_written(v1::Role role) { return role != v1::IN; }
 bool has_inputs(v1::Role role) { return role == v1::IN || role == v1::INOUT; }
 
@@ -270,7 +272,8 @@ void ProblemSetup::make_input(Buffer& buffer, const InputSet& set) {
   }
 }
 
-// An eighth of the elements, of any but the first and the last eighth.
+// An eighth of the elements, of any but the first and the last eighth. A constant has another value there: a
+// source that takes one element for all is wrong.
 void ProblemSetup::change_part(const Buffer& buffer, std::uint64_t input_seed) {
   const std::uint64_t elements = buffer.variant.elements();
   const std::uint64_t seed = mix_seeds(buffer.spec.seed(), input_seed);
@@ -278,7 +281,11 @@ void ProblemSetup::change_part(const Buffer& buffer, std::uint64_t input_seed) {
   const std::uint64_t count = std::min(std::max<std::uint64_t>(elements / 8, 1), elements);
   TypedAddress to = buffer.variant.typed();
   to.address += begin * size_of(to.type);
-  kernels_.fill(to, count, plan_fill(buffer.spec.fill(), seed));
+  FillWork work = plan_fill(buffer.spec.fill(), seed);
+  if (work.kind == FillKind::Constant && is_floating(to.type)) {
+    work.a *= kOtherConstant;
+  }
+  kernels_.fill(to, count, work);
 }
 
 void ProblemSetup::fill_input(Buffer& buffer, std::uint64_t input_seed) {

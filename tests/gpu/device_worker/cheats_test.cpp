@@ -41,6 +41,15 @@ TEST_CASE("an output that is left alone because it looks finished is wrong after
   CHECK(reply.verification().mismatches() == kRows * kColumns);
 }
 
+TEST_CASE("one element that is taken for all of a constant input is wrong after timing") {
+  kernels_cubin();
+  const auto kernel = GENERATE(as<std::string>(), "takes_one_weight", "right");
+  const Requests problem = row_problem({}, {.fill = "constant", .parameters = {2}});
+  const v1::DeviceReply reply = verified_after_timing(problem, row_plan(problem, kernel));
+  INFO(kernel << " " << reply.DebugString());
+  CHECK(reply.outcome() == (kernel == "right" ? v1::CORRECT : v1::WRONG_RESULT));
+}
+
 v1::VerificationResult verified_often(const std::string& kernel) {
   DeviceWorkerProcess worker;
   const Requests problem = row_problem();

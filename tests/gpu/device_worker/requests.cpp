@@ -150,10 +150,10 @@ v1::DeviceRequest Requests::probe() {
   return request;
 }
 
-Requests row_problem(const BufferOptions& x_options) {
+Requests row_problem(const BufferOptions& x_options, const BufferOptions& w_options) {
   Requests problem;
   problem.buffer("x", "f32", v1::IN, kRows * kColumns, x_options)
-      .buffer("w", "f32", v1::IN, kColumns)
+      .buffer("w", "f32", v1::IN, kColumns, w_options)
       .buffer("y", "f32", v1::OUT, kRows * kColumns);
   problem.reference(
       problem.launch("reference", kRows, Requests::dim(64), {"x", "w", "y"}, {kRows, kColumns}));

@@ -54,7 +54,7 @@ class Requests {
 /// 33 rows of 64 floats, four rows a block: the last block has one row to do. As kernels.cu has it.
 inline constexpr std::int64_t kRows = 33;
 inline constexpr std::int64_t kColumns = 64;
-Requests row_problem(const BufferOptions& x_options = {});
+Requests row_problem(const BufferOptions& x_options = {}, const BufferOptions& w_options = {});
 v1::LaunchPlan row_plan(const Requests& problem, const std::string& kernel);
 
 double median(const v1::MeasuredItem& item);

@@ -21,6 +21,7 @@ struct HostDevice {
   std::map<std::string, std::vector<float>> variables;
   std::set<std::string> names;  // a function is the address of its name
   DevicePtr last_filled = 0, last_hashed = 0;
+  double last_fill_value = 0;
   std::array<DevicePtr, 2> last_pointers{};
   std::uint64_t allocations_left = UINT64_MAX;
 };
@@ -54,6 +55,7 @@ verify::Zone named(const Zone& zone) { return {zone.buffer, static_cast<verify::
 void fill(void** arguments) {
   host_device.last_filled = argument<DevicePtr>(arguments, 0);
   const auto size = argument<std::uint64_t>(arguments, 1) * size_of(argument<DType>(arguments, 2));
+  host_device.last_fill_value = argument<double>(arguments, 4);
   const auto seed = argument<std::uint64_t>(arguments, 6);
   const std::span bytes(static_cast<unsigned char*>(at(host_device.last_filled)), size);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -212,6 +214,8 @@ const std::map<std::string, int>& launched_while_profiled() { return host_device
 void limit_allocations(std::uint64_t count) { host_device.allocations_left = count; }
 
 DevicePtr last_filled() { return host_device.last_filled; }
+
+double last_fill_value() { return host_device.last_fill_value; }
 
 DevicePtr last_hashed() { return host_device.last_hashed; }
 

@@ -27,6 +27,8 @@ const std::map<std::string, int>& launched_while_profiled();
 void limit_allocations(std::uint64_t count);
 /// The buffer that was filled last.
 cuda::DevicePtr last_filled();
+/// The first parameter of its fill.
+double last_fill_value();
 /// And the one that was hashed last.
 cuda::DevicePtr last_hashed();
 

@@ -296,6 +296,24 @@ TEST_CASE("where another process takes the memory amid the slots there is one sl
   CHECK_FALSE(host.damage_at_next_slot());
 }
 
+TEST_CASE("a part of a constant is another number after timing if it is a floating-point one") {
+  const std::string type = GENERATE("f32", "i32");
+  DriverContext context("", test::make_host_driver());
+  MemoryBudget budget(context.api(), kPlenty);
+  OwnKernels kernels(context, budget);
+  v1::PrepareProblem request;
+  request.set_reference("kernel");
+  v1::BufferSpec& weights = *request.add_buffers() = buffer_spec("w", v1::IN);
+  weights.set_type(type);
+  weights.mutable_fill()->set_kind("constant");
+  weights.mutable_fill()->set_parameters(0, 4);
+  ProblemSetup setup(context, budget, kernels, request);
+  setup.prepare_timing();
+  CHECK(test::last_fill_value() == 4);
+  setup.prepare_verification_in_place(2, false);
+  CHECK(test::last_fill_value() == (type == "f32" ? 6 : 4));
+}
+
 TEST_CASE("each seed has inputs of its own") {
   SetupOnHost host;
   host.setup->prepare_timing();
