@@ -185,7 +185,7 @@ TEST_CASE("a right source is doubted for what it rests on") {
       }
     };
     outcome = other > 11.5 ? "suspect" : "correct";
-    detail = other > 11.5 ? "faster on inputs that it has seen" : "";
+    detail = other > 11.5 ? "faster where it may use what earlier launches have left" : "";
   }
   const Evaluated done = judge.judged(request);
   INFO(done.status.error_message());
