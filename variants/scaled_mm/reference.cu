@@ -21,7 +21,8 @@ __device__ double scaled_sum(const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b, con
                              scale_b[n / kScaleDepth * blocks + block]
                        : part;
   }
-  return SCALES == 2 ? sum : sum * double(scale_a[SCALES == 1 ? m : 0]) * scale_b[SCALES == 1 ? n : 0];
+  const bool by_row = SCALES % 3 == 1;
+  return SCALES == 2 ? sum : sum * double(scale_a[by_row ? m : 0]) * scale_b[by_row ? n : 0];
 }
 
 template <typename T, int SCALES>

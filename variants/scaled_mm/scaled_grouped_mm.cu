@@ -2,7 +2,7 @@
 // elements, summed in float32. Groups and tiles are those of grouped_mm.cu; rows behind the last group's are not
 // written.
 //
-// SCALES 1: one for each row of A and of each matrix of B; 2: scale_a and each matrix' scale_b as in scaled_mm.cu.
+// SCALES 1, 2, 4: as in scaled_mm.cu, scale_b for each matrix.
 //
 // ENGINE    0 mma.sync (scaled_grouped_mm), 1 wgmma fed by TMA (scaled_grouped_mm_tma, sm_90a); both as in scaled_mm.cu
 // BLOCK_M, BLOCK_N, STAGES, CLUSTER   as in grouped_mm.cu
@@ -14,7 +14,7 @@ template <int SCALES>
 __device__ __forceinline__ Scales<SCALES> of_group(Scales<SCALES> scales, int group) {
   const int blocks =
       (scales.N + kScaledDepth - 1) / kScaledDepth * ((scales.K + kScaledDepth - 1) / kScaledDepth);
-  scales.b += static_cast<long long>(group) * (SCALES == 2 ? blocks : scales.N);
+  scales.b += static_cast<long long>(group) * (kScaleOfBlocks<SCALES> ? blocks : scales.N);
   return scales;
 }
 
@@ -43,10 +43,12 @@ struct SumsOfGroup {
   __device__ __forceinline__ void operator()(const typename Tma::Shared& shared, typename Tma::Turn& turn,
                                              typename Tma::Sums& sums, const TmaTile& tile, int own) const {
     const Scales<SCALES> of_tile = of_group(scales, tile.right_row / scales.N);
-    if constexpr (SCALES == 2) {
-      BlockSums<Tma>{of_tile, steps}(shared, turn, sums, tile, own);
+    if constexpr (kAddsBlocks<SCALES>) {
+      BlockSums<Tma, SCALES>{of_tile, steps}(shared, turn, sums, tile, own);
     } else {
       Tma::add(shared, turn, sums, steps, own);
+    }
+    if constexpr (!kScaleOfBlocks<SCALES>) {
       const int thread = int(threadIdx.x) % 128;
       const int row = tile.m + own * Tma::kRows + thread / 32 * 16 + thread % 32 / 4;
       const int column = tile.n + thread % 4 * 2;

@@ -1,13 +1,13 @@
 // C = (scale_a * A) * (scale_b * B)^T of e4m3: A of M x K, B of N x K and C of M x N elements, summed in float32.
 //
 // SCALES 0: one number each; 1: one for each row of A and of B; 2: scale_a one for 128 elements of a row
-// ([K / 128][M]), scale_b one for 128 x 128 elements ([N / 128][K / 128]), both rounded up.
+// ([K / 128][M]), scale_b one for 128 x 128 elements ([N / 128][K / 128]), both rounded up; 3, 4: those of 0, 1.
 //
 // ENGINE    0 mma.sync (scaled_mm), of e4m3 from sm_89 on, of f16 before; 1 wgmma fed by TMA (scaled_mm_tma, sm_90a)
 // BLOCK_M, BLOCK_N, STAGES, GROUP_M, CLUSTER   as in matmul.cu
 //
-// The tensor cores of sm_90 keep fewer bits than float32 while they add up. With scales by block, each 128 values of k
-// are therefore added in registers; the others have what torch's use_fast_accum has.
+// The tensor cores of sm_90 keep fewer bits than float32 while they add up. From SCALES 2 on, each 128 values of k are
+// therefore added in registers; 0 and 1 have what torch's use_fast_accum has.
 #include "scales.cuh"
 #include "tiles_of_c.cuh"
 
@@ -28,7 +28,7 @@ struct FinishScaled {
   Scales<SCALES> scales;
 
   __device__ __forceinline__ void operator()(float (&values)[4], int row, int column) const {
-    if constexpr (SCALES < 2) {
+    if constexpr (!kScaleOfBlocks<SCALES>) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         values[i] *= scales.of_sum(row + i / 2 * 8, column + i % 2);
@@ -50,8 +50,9 @@ __global__ void __launch_bounds__(384, 1) CUBIND_CLUSTER_ALONG_X(CLUSTER)
     const typename E::Shared shared = E::initialize(dynamic);
     const int steps = (K + E::kBlockK - 1) / E::kBlockK;
     const Scales<SCALES> scales = {scale_a, scale_b, M, N, K};
-    if constexpr (SCALES == 2) {
-      E::run(shared, a, b, c, Tiles(M, N), steps, BlockSums<E>{scales, steps}, FinishScaled<SCALES>{scales});
+    if constexpr (kAddsBlocks<SCALES>) {
+      const BlockSums<E, SCALES> sum = {scales, steps};
+      E::run(shared, a, b, c, Tiles(M, N), steps, sum, FinishScaled<SCALES>{scales});
     } else {
       E::run(shared, a, b, c, Tiles(M, N), steps, typename E::Sum{steps}, FinishScaled<SCALES>{scales});
     }

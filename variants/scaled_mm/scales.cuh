@@ -47,6 +47,14 @@ __device__ __forceinline__ void mma<E4m3Pair>(float (&c)[4], const unsigned int 
 #endif
 }
 
+// SCALES as in scaled_mm.cu.
+template <int SCALES>
+constexpr bool kOneScale = SCALES % 3 == 0;
+template <int SCALES>
+constexpr bool kScaleOfBlocks = SCALES == 2;
+template <int SCALES>
+constexpr bool kAddsBlocks = SCALES >= 2;
+
 template <int SCALES>
 struct Scales {
   const float* a;
@@ -55,19 +63,25 @@ struct Scales {
 
   // Of the element (row, column) of the finished sums.
   __device__ __forceinline__ float of_sum(int row, int column) const {
-    if constexpr (SCALES == 0) {
+    if constexpr (kOneScale<SCALES>) {
       return a[0] * b[0];
-    } else if constexpr (SCALES == 1) {
-      return row < M && column < N ? a[row] * b[column] : 0.0f;
-    } else {
+    } else if constexpr (kScaleOfBlocks<SCALES>) {
       return 1.0f;
+    } else {
+      return row < M && column < N ? a[row] * b[column] : 0.0f;
     }
   }
   // By block.
   __device__ __forceinline__ float of_row(int row, int step) const {
+    if constexpr (!kScaleOfBlocks<SCALES>) {
+      return 1.0f;
+    }
     return row < M ? a[static_cast<long long>(step) * M + row] : 0.0f;
   }
   __device__ __forceinline__ float of_columns(int column, int step) const {
+    if constexpr (!kScaleOfBlocks<SCALES>) {
+      return 1.0f;
+    }
     return column < N
                ? b[static_cast<long long>(column / 128) * ((K + kScaledDepth - 1) / kScaledDepth) + step]
                : 0.0f;
@@ -115,7 +129,7 @@ __device__ __forceinline__ void multiply_scaled(const __nv_fp8_e4m3* a, const __
                     shared_address(shared)};
   Engine engine;
   float total[Engine::kRows][Engine::kColumns] = {};
-  if constexpr (SCALES == 2) {
+  if constexpr (kAddsBlocks<SCALES>) {
     engine.run(stages, AddScaled<Engine, SCALES>{scales, m, n, total});
   } else {
     engine.run(stages);
@@ -125,7 +139,8 @@ __device__ __forceinline__ void multiply_scaled(const __nv_fp8_e4m3* a, const __
 #pragma unroll
     for (int j = 0; j < Engine::kColumns; ++j) {
       float& sum = engine.sums[i / 2][j / 2][i % 2 * 2 + j % 2];
-      sum = SCALES == 2 ? total[i][j] : sum * scales.of_sum(m + Engine::row(i), n + Engine::column(j));
+      sum = (kAddsBlocks<SCALES> ? total[i][j] : sum) *
+            scales.of_sum(m + Engine::row(i), n + Engine::column(j));
     }
   }
   __syncthreads();  // all have read the last stage
@@ -139,7 +154,7 @@ __device__ __forceinline__ void multiply_scaled(const __nv_fp8_e4m3* a, const __
 
 // The sums of a tile by blocks: while one buffer's are scaled and added, the products of the next step go to the
 // other one.
-template <typename E>
+template <typename E, int SCALES>
 struct BlockSums {
   static_assert(E::kN8 == 16 && E::kM64 == 1, "one scale of B, and room for three sums");
   using Sums = typename E::Sums;
@@ -147,7 +162,7 @@ struct BlockSums {
     float rows[E::kM64 * 2], columns;
   };
 
-  Scales<2> scales;
+  Scales<SCALES> scales;
   int steps;
 
   __device__ __forceinline__ void operator()(const typename E::Shared& shared, typename E::Turn& turn,

@@ -51,8 +51,8 @@ def _scaled_mm(
     is_one = scale_a.numel() == scale_b.numel() == 1
     kind = BY_TENSOR if is_one else kinds.get((tuple(scale_a.shape), tuple(scale_b.shape)))
     is_plain = bias is None and scale_result is None and out_dtype == torch.bfloat16
-    if kind is not None and is_plain and (use_fast_accum or kind == BY_BLOCK):
-        c = by_kernel(kind, input, mat2, scale_a, scale_b)
+    if kind is not None and is_plain:
+        c = by_kernel(kind, input, mat2, scale_a, scale_b, use_fast_accum)
         if c is not NotImplemented:
             return c
     return torch._scaled_mm(input, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum)

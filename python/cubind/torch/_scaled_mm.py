@@ -18,8 +18,10 @@ _RECIPES = {
     ("RowWise", "RowWise"): BY_ROW,
     ("BlockWise1x128", "BlockWise128x128"): BY_BLOCK,
 }  # names of torch's ScalingType
+_EXACT = 3  # added to the first two: sums as by block, without use_fast_accum
 # As the scales lie in memory.
 _SCALES = {BY_TENSOR: ("1", "1"), BY_ROW: ("M 1", "1 N"), BY_BLOCK: ("K/128 M", "N/128 K/128")}
+_KINDS = range(5)
 _calls = {
     kind: _kernel.call(
         {"a": "M K e4m3", "b": "N K e4m3", "scale_a": f"{of_a} f32", "scale_b": f"{of_b} f32"},
@@ -27,7 +29,8 @@ _calls = {
         flags=(kind,),
         constants=(kind,),
     )
-    for kind, (of_a, of_b) in _SCALES.items()
+    for kind in _KINDS
+    for of_a, of_b in [_SCALES[kind % _EXACT]]
 }
 
 
@@ -35,7 +38,7 @@ def _wide(values: torch.Tensor, scale: torch.Tensor, kind: int, is_left: bool) -
     if kind == BY_BLOCK:
         by_column = (scale.t() if is_left else scale).repeat_interleave(128, 1)[:, : values.shape[1]]
         scale = by_column if is_left else by_column.repeat_interleave(128, 0)[: values.shape[0]]
-    return values.float() * (scale.reshape(-1, 1) if kind == BY_ROW else scale)
+    return values.float() * (scale.reshape(-1, 1) if kind % _EXACT == BY_ROW else scale)
 
 
 def _formula(
@@ -44,7 +47,7 @@ def _formula(
     return (_wide(a, scale_a, kind, True) @ _wide(b, scale_b, kind, False).t()).to(torch.bfloat16)
 
 
-# a: [M, K], b: [N, K]; kind: 0 scales by tensor, 1 by row, 2 by block.
+# a: [M, K], b: [N, K]; kind: 0 scales by tensor, 1 by row, 2 by block; 3, 4: 0, 1 without use_fast_accum.
 _operator = Dispatched(
     "scaled_mm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, int kind) -> Tensor",
     _calls.values(),
@@ -70,8 +73,7 @@ def scaled_mm(
 
     mat_a: [M, K], mat_b: [K, N], a transposed view of [N, K]; float8_e4m3fn.
     scale_a, scale_b: float32, of the shapes that torch's function takes.
-    scale_recipe_a, scale_recipe_b: TensorWise or RowWise for both, with use_fast_accum, or BlockWise1x128 and
-        BlockWise128x128.
+    scale_recipe_a, scale_recipe_b: TensorWise or RowWise for both, or BlockWise1x128 and BlockWise128x128.
     output_dtype: torch.bfloat16.
 
     Torch's own function is used as rms_norm() says, and for other types and recipes, swizzle_a, swizzle_b,
@@ -79,9 +81,8 @@ def scaled_mm(
     """
     kind = _kind(scale_a, scale_recipe_a, scale_b, scale_recipe_b)
     is_plain = bias is None and swizzle_a is None and swizzle_b is None and not contraction_dim
-    is_ours = is_plain and output_dtype == torch.bfloat16 and (use_fast_accum or kind == BY_BLOCK)
-    if kind is not None and is_ours:
-        c = by_kernel(kind, mat_a, mat_b, scale_a, scale_b)
+    if kind is not None and is_plain and output_dtype == torch.bfloat16:
+        c = by_kernel(kind, mat_a, mat_b, scale_a, scale_b, use_fast_accum)
         if c is not NotImplemented:
             return c
     return functional.scaled_mm(
@@ -101,10 +102,11 @@ def scaled_mm(
 
 
 def by_kernel(
-    kind: int, a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor
+    kind: int, a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor, is_fast: bool
 ) -> Any:
     """scaled_mm() by the kernel. NotImplemented: torch's own function takes its place."""
-    return _calls[kind](None, a, b.mT, _as_kept(scale_a, kind), _as_kept(scale_b, kind))
+    exact = 0 if is_fast or kind == BY_BLOCK else _EXACT
+    return _calls[kind + exact](None, a, b.mT, _as_kept(scale_a, kind), _as_kept(scale_b, kind))
 
 
 def _as_kept(scale: torch.Tensor, kind: int) -> torch.Tensor:

@@ -206,6 +206,10 @@ TEST_CASE("the reference of scaled_mm scales by tensor, by row, and by block") {
       1, 1, [](int, int) { return 0U; }, [](int, int) { return 0U; });
   check_scaled<1>(
       19, 150, [](int m, int) { return at(m, 1, 0); }, [](int n, int) { return at(n, 1, 0); });
+  check_scaled<3>(
+      1, 1, [](int, int) { return 0U; }, [](int, int) { return 0U; });
+  check_scaled<4>(
+      19, 150, [](int m, int) { return at(m, 1, 0); }, [](int n, int) { return at(n, 1, 0); });
   check_scaled<2>(
       2 * 19, 2 * 2, [](int m, int k) { return at(k / 128, 19, m); },
       [](int n, int k) { return at(n / 128, 2, k / 128); });
@@ -239,6 +243,7 @@ void check_scaled_groups(int scales_of_a, int scales_of_matrix) {
 
 TEST_CASE("the reference of scaled_grouped_mm is scaled_mm of each group's rows, and writes no others") {
   check_scaled_groups<1>(41, 150);
+  check_scaled_groups<4>(41, 150);
   check_scaled_groups<2>(2 * 41, 2 * 2);
 }
 

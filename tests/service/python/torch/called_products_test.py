@@ -87,24 +87,26 @@ class Called(unittest.TestCase):
             expected = torch.ops.cubind.scaled_mm(a, b, *kept, kind)
             launched = mock.Mock(return_value=expected)
             with self.subTest(kind), mock.patch.dict(_scaled_mm._calls, {kind: launched}):
-                found = model(a, b.t(), scale_a, scale_b, recipes, kind != _scaled_mm.BY_BLOCK)
-                self.assertTrue(all(one is expected for one in found))
+                self.assertTrue(
+                    all(one is expected for one in model(a, b.t(), scale_a, scale_b, recipes, True))
+                )
                 for _, *given in (call.args for call in launched.call_args_list):
                     self.assertTrue(all(map(torch.equal, given[2:], kept)))
                     self.assertEqual((given[0].shape, given[1].shape), (a.shape, b.shape))
 
     @unittest.skipUnless(HAS_SCALED, "this torch has no scaled_mm on the CPU")
-    def test_what_the_kernel_does_not_have_stays_torchs(self):
+    def test_without_fast_sums_the_exact_kernel_is_asked_for_and_torch_without_it(self):
         a, b, one = rows(16, 16), rows(16, 16), torch.ones(())
         model = Scaled()
         recipes = (SCALING.TensorWise,) * 2
         expected = model(a, b.t(), one, one, recipes, False)
         operators.replace(model, verbose=False)
-        launched = mock.Mock(return_value=None)
-        with mock.patch.dict(_scaled_mm._calls, {_scaled_mm.BY_TENSOR: launched}):
-            found = model(a, b.t(), one, one, recipes, False)  # sums are to be exact
+        fast, exact = mock.Mock(), mock.Mock(return_value=NotImplemented)
+        calls = {_scaled_mm.BY_TENSOR: fast, _scaled_mm.BY_TENSOR + _scaled_mm._EXACT: exact}
+        with mock.patch.dict(_scaled_mm._calls, calls):
+            found = model(a, b.t(), one, one, recipes, False)
         self.assertTrue(all(map(torch.equal, found, expected)))
-        self.assertEqual(launched.call_count, 0)
+        self.assertEqual((fast.call_count, exact.call_count), (0, 2))
 
 
 class Launched(torch_launches.OnFakeDriver):

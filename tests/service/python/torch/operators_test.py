@@ -219,10 +219,12 @@ class Formulas(unittest.TestCase):
             (0, torch.rand(1), torch.rand(1)),
             (1, torch.rand(5, 1), torch.rand(1, 150)),
             (2, torch.rand(2, 5), torch.rand(2, 2)),
+            (3, torch.rand(1), torch.rand(1)),
+            (4, torch.rand(5, 1), torch.rand(1, 150)),
         ):
             with self.subTest(kind):
-                wide_a = of_a[0] if kind == 0 else of_a[:, 0, None] if kind == 1 else None
-                wide_b = of_b[0] if kind == 0 else of_b[0, :, None] if kind == 1 else None
+                wide_a = of_a[0] if kind % 3 == 0 else of_a[:, 0, None]
+                wide_b = of_b[0] if kind % 3 == 0 else of_b[0, :, None]
                 if kind == 2:
                     k = torch.arange(144) // 128
                     wide_a, wide_b = of_a.t()[:, k], of_b[torch.arange(150) // 128][:, k]
