@@ -71,6 +71,7 @@ class Browser(contextlib.AbstractContextManager):
         )
         theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         page.call("Emulation.setEmulatedMedia", features=[theme])
+        page.call("Emulation.setFocusEmulationEnabled", enabled=True)  # no tab is hidden by another
         page.go(address)
         return page
 
@@ -126,6 +127,9 @@ class Page:
         if "exceptionDetails" in reply:
             raise RuntimeError(str(reply["exceptionDetails"]))
         return reply["result"].get("value")
+
+    def text(self, selector="main"):
+        return self.evaluate(f"document.querySelector('{selector}').innerText")
 
     def first_paint_ms(self):
         """From the navigation on."""

@@ -56,9 +56,11 @@ class Filled(Daemon):
         device = self.replayed()
         tune = ("tune", "rmsnorm_forward", "--problem")
         self.call(*tune, "N=4096,D=4096,T=bf16", "--max-trials", "8", seconds=300)
-        self.ask("N=4096,D=4096,T=bf16", device, "llama-7b")
+        for _ in range(4):
+            self.ask("N=4096,D=4096,T=bf16", device, "llama-7b")
         self.call(*tune, "N=16384,D=4096,T=bf16", "--max-trials", str(trials), seconds=300)
-        self.ask("N=16384,D=4096,T=bf16", device, "llama-13b")
+        for _ in range(8):
+            self.ask("N=16384,D=4096,T=bf16", device, "llama-13b")
         self.call(*tune, "N=4096,D=4096,T=bf16", "--retune", "--max-trials", "8", seconds=300)
         for _ in range(3):
             self.ask("N=4096,D=4096,T=bf16", device)

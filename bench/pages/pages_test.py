@@ -1,8 +1,11 @@
-"""bench/pages: the pages of a filled daemon in Chromium, wide and narrow, light and dark; their pictures."""
+"""bench/pages: each page in Chromium with what a daemon may have, wide and narrow; the pictures."""
 
+import json
 import pathlib
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import running
@@ -11,7 +14,11 @@ sys.path.insert(0, str(running.SOURCE / "bench/pages"))
 import browser
 import filled
 import pictures
+from daemon import Daemon
 
+KERNEL, PROBLEM = "rmsnorm_forward", "N=16384,D=4096,T=bf16"
+LISTS = ("/", "/kernels", "/wanted", "/records", "/jobs")
+OF_KERNEL = tuple(f"/{view}?kernel={KERNEL}" for view in ("report", "stability", "audit"))
 MOST_PAINT_MS, MOST_FRAME_MS = 3000, 500  # 2 cores with other tests; `./dev bench pages` measures
 
 
@@ -26,13 +33,12 @@ class Pages(unittest.TestCase):
     def paths(self):
         (failed,), done = self.daemon.jobs("failed"), self.daemon.jobs("done")[0]
         running_job = self.daemon.run_job()
-        of_kernel = [f"/{view}?kernel=rmsnorm_forward" for view in ("report", "stability", "audit")]
         jobs = [
             f"/{view}?{key}={job}"
             for view, key in (("job", "id"), ("report", "job"))
             for job in (failed, done)
         ]
-        return ["/", "/kernels", "/wanted", "/records", "/jobs", f"/job?id={running_job}", *of_kernel, *jobs]
+        return [*LISTS, *OF_KERNEL, f"/job?id={running_job}", *jobs]
 
     def test_each_page_fits_and_asks_nobody_else(self):
         for path in self.paths():
@@ -50,6 +56,89 @@ class Pages(unittest.TestCase):
         pictures.draw(self.daemon, self.chromium, folder)
         for name in ("pages.png", "report.png"):
             self.assertEqual((folder / name).read_bytes()[:4], b"\x89PNG")
+
+
+@unittest.skipUnless(browser.PROGRAM.exists(), f"{browser.PROGRAM} is not on this machine: ./dev deps test")
+class States(unittest.TestCase):
+    """`cubind-web` is a process of its own here, which stays when the daemon goes."""
+
+    def setUp(self):
+        port = filled.free_port()
+        self.site = f"http://127.0.0.1:{port}"
+        self.daemon = self.enterContext(Daemon(running.PROGRAMS, ["--replay", filled.TABLE]))
+        self.chromium = self.enterContext(browser.Browser())
+        web = subprocess.Popen([running.PROGRAMS / "cubind-web", str(port)], env=self.daemon.environment)
+        self.addCleanup(web.wait)
+        self.addCleanup(web.terminate)
+        filled.await_site(self.site)
+
+    def look(self, answers):
+        """Each page has its answer, no error and no request elsewhere."""
+        for path, answer in answers.items():
+            with self.subTest(path=path):
+                page = self.chromium.page(self.site + path)
+                self.assertIn(answer, page.text())
+                self.assertEqual((page.faults, page.elsewhere), ([], []))
+                page.close()
+
+    def look_at_a_job(self):
+        (job,) = json.loads(self.daemon.call("jobs", "--all", "--json"))["jobs"]
+        self.look(
+            {
+                f"/job?id={job['id']}": "1 of 1 configuration,",
+                f"/report?job={job['id']}": "Of 1 configuration, none failed",
+            }
+        )
+
+    def test_an_empty_store_then_one_trial_then_hundreds(self):
+        report, stability, audit = OF_KERNEL
+        self.look(
+            {
+                "/": "No process has been given a cubin",
+                "/kernels": "No kernel has a record",
+                "/wanted": "Nothing is wanted",
+                "/records": "No record is stored",
+                "/jobs": "No job has run",
+                report: "No winner is stored yet",
+                stability: "No problem was measured more than once",
+            }
+        )
+        self.daemon.call("tune", KERNEL, "--problem", PROBLEM, "--max-trials", "1", seconds=300)
+        one = {
+            "/": "It has 1 record of its own",
+            "/kernels": KERNEL,
+            "/wanted": "Nothing is wanted",
+            "/records": PROBLEM,
+            "/jobs": PROBLEM,
+            report: "Of 1 configuration, none failed",
+            stability: "Of 1 problem, 0 were measured more than once",
+            audit: "0 of 1 record passed",
+        }
+        self.look(one)
+        self.look_at_a_job()
+        self.daemon.call("import", str(filled.TABLE), seconds=300)  # 564 trials of four problems
+        records = {"/": "It has 5 records", stability: "Of 5 problems", audit: "of 5 records"}
+        self.look(one | {report: "configurations, none failed"} | records)
+
+    def test_a_daemon_that_goes_away_and_comes_back(self):
+        pages = {path: self.chromium.page(self.site + path) for path in LISTS}
+        headings = {path: page.text("h1") for path, page in pages.items()}
+        self.daemon.end()
+        for path, page in pages.items():
+            self.await_away(page, is_away=True)
+            self.assertEqual(page.text("h1"), headings[path])
+        for path in OF_KERNEL:
+            self.assertIn("The daemon does not answer", self.chromium.page(self.site + path).text("h1"))
+        self.daemon.start()
+        for page in pages.values():
+            self.await_away(page, is_away=False)
+        self.look({OF_KERNEL[1]: "No problem was measured"})
+
+    def await_away(self, page, *, is_away):
+        until = time.monotonic() + running.PATIENCE
+        while page.evaluate("document.getElementById('away').hidden") == is_away:
+            self.assertLess(time.monotonic(), until, "the page does not notice")
+            time.sleep(0.2)
 
 
 if __name__ == "__main__":

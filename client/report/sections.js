@@ -97,7 +97,8 @@ function gainCurve(order) {
 function stageTimes(job) {
   const stages = Object.entries(job.stages_ms || {});
   const told = stages.reduce((sum, [, ms]) => sum + ms, 0);
-  return job.elapsed_ms - told > 1 ? [...stages, ['other', job.elapsed_ms - told]] : stages;
+  const rest = job.state === 'running' ? 'running' : 'other';  // a job tells its stages when it ends
+  return job.elapsed_ms - told > 1 ? [...stages, [rest, job.elapsed_ms - told]] : stages;
 }
 
 function timeSpent() {

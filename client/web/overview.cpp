@@ -140,15 +140,6 @@ Grid causes_table(const Snapshot& snapshot) {
   return table;
 }
 
-// The rest by the configurations that are left, each as long as those that are done.
-std::string rest_of(const v1::Job& job) {
-  if (job.configurations_done() == 0 || job.configurations() <= job.configurations_done()) {
-    return "-";
-  }
-  const double each = job.elapsed_ms() / 1000 / job.configurations_done();
-  return "about " + duration_text(each * (job.configurations() - job.configurations_done()));
-}
-
 Grid running_table(const Snapshot& snapshot) {
   Grid table{{{"job"},
               {"kernel"},
@@ -164,18 +155,13 @@ Grid running_table(const Snapshot& snapshot) {
     if (!is_running(job) || table.rows.size() == kShortList) {
       continue;
     }
-    Cell done{"-"};
-    if (job.configurations() > 0) {
-      done = {std::to_string(job.configurations_done()) + " of " + std::to_string(job.configurations())};
-      done.share = static_cast<double>(job.configurations_done()) / job.configurations();
-    }
     const std::string detail = ctl::detail_of(job);
     table.rows.push_back({job_cell(job),
                           kernel_cell(job.kernel()),
                           {problem_text(job.problem())},
                           {job.device()},
                           {ctl::state_name(job.state()) + (detail.empty() ? "" : ": " + detail)},
-                          std::move(done),
+                          progress_cell(job),
                           {duration_text(job.elapsed_ms() / 1000)},
                           {rest_of(job)}});
   }
@@ -236,7 +222,7 @@ Grid pinned_table(const Snapshot& snapshot) {
               {"namespace"},
               {"processes that asked", true},
               {"generation", true},
-              {"behind the newest", true},
+              {"generations behind", true},
               {"since", true}},
              {},
              "No training job has pinned a generation: a question with a job's name does."};

@@ -51,7 +51,7 @@ std::vector<StageShare> stages_of(const v1::Job& job) {
   return stages;
 }
 
-std::string percent_text(double share) { return ctl::fixed(100 * share, 0) + " %"; }
+std::string percent_text(double share) { return ctl::fixed(100 * share, 0) + "\u00a0%"; }
 
 Cell stage_cell(const v1::Job& job) {
   const std::vector<StageShare> stages = stages_of(job);
@@ -67,7 +67,9 @@ Cell stage_cell(const v1::Job& job) {
 std::string detail_text(const v1::Job& job) {
   std::vector<std::string> parts = ctl::own_terms(job.policy(), job.numerics(), job.namespace_());
   if (std::string detail = ctl::detail_of(job); !detail.empty()) {
-    parts.push_back(cut_utf8(one_line(std::move(detail)), 200));
+    const std::string line = one_line(std::move(detail));
+    const std::string cut = cut_utf8(line, 200);
+    parts.push_back(cut + (cut.size() < line.size() ? "…" : ""));
   }
   return ctl::remarks_of(parts);
 }
@@ -163,11 +165,12 @@ const std::vector<std::pair<Column, MakeCell>>& record_columns() {
       {{"times as fast as the library", true}, library_gain},
       {{"evidence"},
        [](const auto& one) {
-         return Cell{std::string(to_string(evidence_from_wire(one.provenance().evidence(), "evidence")))};
+         const std::string marks = marks_of(one);
+         return Cell{std::string(to_string(evidence_from_wire(one.provenance().evidence(), "evidence"))) +
+                     (marks.empty() ? "" : ", " + marks)};
        }},
       {{"measured"},
        [](const auto& one) { return Cell{one.provenance().timing().measured_at().substr(0, 10)}; }},
-      {{"marks"}, [](const auto& one) { return Cell{marks_of(one)}; }},
       {{"device"}, [](const auto& one) { return Cell{one.provenance().measured_device()}; }},
       {{"95 % interval, width", true}, interval_width},
       {{"toolchain"}, [](const auto& one) { return Cell{one.provenance().toolchain()}; }},
@@ -212,14 +215,18 @@ View job_page(const Snapshot& snapshot, const std::string& id) {
     throw Error(ErrorCode::NotFound, "job " + id,
                 "does not exist: the daemon keeps jobs for 30 days, and those of records in force");
   }
-  Grid stages{{{"stage"}, {"seconds", true}, {"share"}}, {}, "It tells its stages when it ends."};
-  for (const StageShare& stage : stages_of(*job)) {
+  const std::vector<StageShare> times = stages_of(*job);
+  Grid stages{
+      {{"stage"}, {"seconds", true}, {"share"}}, {}, "It tells its stages and outcomes when it ends."};
+  for (const StageShare& stage : times) {
     const double share = stage.ms / std::max(1.0, job->elapsed_ms());
     stages.rows.push_back({{stage.name},
                            number_cell(stage.ms / 1000, 3),
                            {.text = percent_text(share), .share = share, .colour = "stage-" + stage.stage}});
   }
-  Grid outcomes{{{"outcome"}, {"configurations", true}}, {}, "No configuration has been tried."};
+  Grid outcomes{{{"outcome"}, {"configurations", true}},
+                {},
+                is_running(*job) ? "" : "No configuration has been tried."};
   for (const v1::OutcomeCount& outcome : job->outcomes()) {
     outcomes.rows.push_back({{ctl::outcome_name(outcome.outcome())}, count_cell(outcome.count())});
   }
@@ -231,8 +238,17 @@ View job_page(const Snapshot& snapshot, const std::string& id) {
                       ctl::state_name(job->state()) + ", " + duration_text(job->elapsed_ms() / 1000) + ", " +
                       std::to_string(job->configurations_done()) + " of " +
                       counted(job->configurations(), "configuration") + ", " +
-                      counted(job->nvrtc_calls(), "compile") + "."}}};
-  if (const std::string detail = ctl::detail_of(*job); !detail.empty()) {
+                      counted(job->nvrtc_calls(), "compile") + "." +
+                      (times.empty() || job->elapsed_ms() <= 0
+                           ? ""
+                           : " Most of the time, " + percent_text(times.front().ms / job->elapsed_ms()) +
+                                 ", went to: " + times.front().name + ".")}}};
+  const std::string detail = ctl::detail_of(*job);
+  if (is_running(*job)) {
+    view.blocks.emplace_back(Grid{{{"now"}, {"configurations"}, {"left", true}},
+                                  {{{detail.empty() ? "-" : detail}, progress_cell(*job), {rest_of(*job)}}},
+                                  ""});
+  } else if (!detail.empty()) {
     view.blocks.emplace_back(
         Grid{{{job->state() == v1::Job::FAILED ? "error" : "detail"}}, {{{detail}}}, ""});
   }
@@ -278,18 +294,23 @@ View kernels_page(const Snapshot& snapshot) {
   const auto most = [&](std::size_t column) {
     return table.rows.empty() ? 0 : static_cast<std::uint64_t>(*table.rows.front()[column].number);
   };
-  const std::string next =
-      most(2) == 0 ? "None: each problem that was asked for has a record."
-                   : table.rows.front()[0].text + ": " + counted(most(2), "question") + " for " +
-                         counted(most(3), "problem") + " found no record. `cubindctl tune " +
-                         ctl::shell_word(table.rows.front()[0].text) + " --wanted` measures them.";
+  std::string next = "None: each problem that was asked for has a record.";
+  if (most(2) > 0) {
+    const std::string kernel = table.rows.front()[0].text;
+    const auto want = std::ranges::find_if(snapshot.wanted.wants(), [&](const v1::Want& one) {
+      return one.kernel() == kernel && !one.obstacle().empty();
+    });
+    next = kernel + ": " + counted(most(2), "question") + " for " + counted(most(3), "problem") +
+           " found no record. `cubindctl tune " + ctl::shell_word(kernel) + " --wanted` measures them" +
+           (want == snapshot.wanted.wants().end() ? "." : ", but not now: " + want->obstacle() + ".");
+  }
   return {"Which kernel to tune next?",
           "cubindctl wanted",
           {Sentence{next}, Sentence{snapshot.records.missing}, std::move(table)}};
 }
 
 View wanted_page(const Snapshot& snapshot) {
-  Grid table{{{"times asked", true}, {"last", true}, {"kernel"}, {"problem"}, {"device"}, {"remarks"}},
+  Grid table{{{"times asked", true}, {"last asked", true}, {"kernel"}, {"problem"}, {"device"}, {"remarks"}},
              {},
              "Nothing is wanted: every asked problem has a record or was given to a job.",
              true};
@@ -380,7 +401,7 @@ View stability_page(const Snapshot& snapshot, const std::string& kernel) {
                           {counted(flips, "time"), static_cast<double>(flips)},
                           number_cell(first / std::max(1e-9, now), 3),
                           number_cell(now, 2),
-                          {marks_of(today)},
+                          {marks_of(today).empty() ? "-" : marks_of(today)},
                           {configuration_text(today)}});
   }
   std::ranges::stable_sort(table.rows, std::ranges::greater(), [](const Row& row) { return row[2].number; });

@@ -55,7 +55,8 @@ void Snapshots::add_jobs(Snapshot& snapshot, const Connection& connection) {
   for (const v1::Job& job : reply.jobs()) {
     open[job.id()] = job;
   }
-  const bool is_fresh = last_ && clock_.steady_now() - jobs_at_ < kEndedJobsFresh;
+  const bool is_fresh = last_ && clock_.steady_now() - jobs_at_ < kEndedJobsFresh &&
+                        last_->status.generation().number() == snapshot.status.generation().number();
   if (is_fresh && std::ranges::equal(open | std::views::keys, open_jobs_)) {
     snapshot.jobs = last_->jobs;
     for (v1::Job& job : snapshot.jobs) {

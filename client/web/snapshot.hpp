@@ -34,8 +34,8 @@ struct Snapshot {
 };
 
 /// Thread-safe. However many pages are open, the daemon is asked at most once a second; for its ended jobs
-/// after a change of the open ones or 15 seconds, for its records after a change of its generation or a
-/// minute. No page waits for records, whose reading takes at most a fiftieth of the time.
+/// after a change of the open ones, of its generation or 15 seconds, for its records after a change of its
+/// generation or a minute. No page waits for records, whose reading takes at most a fiftieth of the time.
 class Snapshots {
  public:
   explicit Snapshots(std::string address, const Clock& clock) : address_(std::move(address)), clock_(clock) {}

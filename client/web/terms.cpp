@@ -55,4 +55,21 @@ std::string problem_text(const v1::Problem& problem) {
 
 bool is_running(const v1::Job& job) { return !ctl::has_ended(job.state()); }
 
+Cell progress_cell(const v1::Job& job) {
+  Cell done{"-"};
+  if (job.configurations() > 0) {
+    done = {std::to_string(job.configurations_done()) + " of " + std::to_string(job.configurations())};
+    done.share = static_cast<double>(job.configurations_done()) / job.configurations();
+  }
+  return done;
+}
+
+std::string rest_of(const v1::Job& job) {
+  if (job.configurations_done() == 0 || job.configurations() <= job.configurations_done()) {
+    return "-";
+  }
+  const double each = job.elapsed_ms() / 1000 / job.configurations_done();
+  return "about " + duration_text(each * (job.configurations() - job.configurations_done()));
+}
+
 }  // namespace cubind::web

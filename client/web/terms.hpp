@@ -21,5 +21,9 @@ Cell job_cell(const v1::Job& job);
 Cell kernel_cell(const std::string& kernel);
 std::string problem_text(const v1::Problem& problem);
 bool is_running(const v1::Job& job);
+/// "10 of 40", with a bar.
+Cell progress_cell(const v1::Job& job);
+/// The rest by the configurations that are left, each as long as those that are done.
+std::string rest_of(const v1::Job& job);
 
 }  // namespace cubind::web

@@ -10,6 +10,8 @@
 namespace cubind::web {
 namespace {
 
+constexpr std::size_t kMostUnbroken = 24;  // bytes of a cell that stays on one line
+
 /// A long list of values may go on in the next line.
 std::string breakable(const std::string& text) {
   return replaced(replaced(escaped(text), ",", ",<wbr>"), ",<wbr> ", ", ");
@@ -198,8 +200,12 @@ std::string cell_html(const Cell& cell, const Column& column) {
         "class=\"" +
         cell.colour + "\" width=\"" + width + "%\" height=\"14\"/></svg>" + text;
   }
-  return "<td" + std::string(column.is_number ? " class=\"number\"" : "") + " data-name=\"" +
-         escaped(column.name) + "\">" + text + "</td>";
+  const bool is_short = cell.text.size() <= kMostUnbroken && !cell.share;
+  return "<td" +
+         std::string(column.is_number ? " class=\"number\""
+                     : is_short       ? " class=\"short\""
+                                      : "") +
+         " data-name=\"" + escaped(column.name) + "\">" + text + "</td>";
 }
 
 std::string table_html(const Grid& table, const std::vector<Row>& rows, const std::string& head) {

@@ -113,7 +113,7 @@ TEST_CASE_METHOD(Pages, "records are rows a hundred at a time and counted by ker
   if (!has_browser()) {
     return;
   }
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 100'000; ++i) {
     add_record(i % 2 == 0 ? "matmul" : "softmax", i, i);
   }
   while (!snapshots.now()->records.missing.empty()) {
@@ -121,11 +121,11 @@ TEST_CASE_METHOD(Pages, "records are rows a hundred at a time and counted by ker
   }
   const Shown shown = check_open(*this, "/records?sort=2&down=1");
   CHECK(count(shown.main, "<tr>") == 101);
-  CHECK_THAT(shown.main, Contains("1 to 100 of 20000 rows") && Contains("aria-sort=\"descending\"") &&
-                             Contains("19999.00"));
-  CHECK_THAT(check_open(*this, "/records?words=SOFTMAX+n%3D1999").main, Contains("6 rows"));
+  CHECK_THAT(shown.main, Contains("1 to 100 of 100000 rows") && Contains("aria-sort=\"descending\"") &&
+                             Contains("99999.00"));
+  CHECK_THAT(check_open(*this, "/records?words=SOFTMAX+n%3D9999").main, Contains("6 rows"));
   CHECK_THAT(check_open(*this, "/kernels").main,
-             Contains("/report?kernel=matmul") && Contains("100 %") && Contains(">10000</td>"));
+             Contains("/report?kernel=matmul") && Contains("100&nbsp;%") && Contains(">50000</td>"));
 }
 
 TEST_CASE_METHOD(Pages, "a kernel's stability tells how often a winner changed") {
@@ -172,10 +172,11 @@ TEST_CASE_METHOD(Pages, "a running job has its progress and an ended one its sta
   stage.set_ms(3000);
   CHECK_THAT(check_open(*this, "/").main,
              Contains("10 of 40") && Contains("about 12.0 s") && Contains("width=\"25%\""));
-  CHECK_THAT(check_open(*this, "/job?id=12").main, Contains("75 %") && Contains("class=\"stage-compiling\""));
+  CHECK_THAT(check_open(*this, "/job?id=12").main,
+             Contains("75&nbsp;%") && Contains("class=\"stage-compiling\""));
   add_job("13", v1::Job::DONE).set_kind(v1::Job::COMPILE_WINNER);
   CHECK_THAT(check_open(*this, "/job?id=13").main,
-             Contains(">compiling</td>") && Contains("100 %") && !Contains("No configuration"));
+             Contains(">compiling</td>") && Contains("100&nbsp;%") && !Contains("No configuration"));
   add_job("14", v1::Job::FAILED).set_error("no reference");
   CHECK_THAT(check_open(*this, "/job?id=14").main,
              Contains("Why did this job fail") && Contains("no reference"));
@@ -237,8 +238,9 @@ TEST_CASE_METHOD(Pages, "names with markup are text on every page") {
   want.set_obstacle(kMarkup);
   status.add_kernel_errors(kMarkup);
   status.add_pinned()->set_job(kMarkup);
-  for (const char* path : {"/", "/jobs", "/kernels", "/wanted", "/job?id=%3Cimg", "/stability?kernel=%3Cimg",
-                           "/%3Cimg%20src=x%3E"}) {
+  add_record(kMarkup, 4096, 10).set_namespace_(kMarkup);
+  for (const char* path : {"/", "/jobs", "/kernels", "/wanted", "/records", "/job?id=%3Cimg",
+                           "/stability?kernel=%3Cimg", "/%3Cimg%20src=x%3E"}) {
     CHECK_THAT(check_open(*this, path).main, Contains("&lt;img"));
   }
 }
