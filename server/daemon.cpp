@@ -209,13 +209,13 @@ void Daemon::Parts::prepare() {
   context.sealed = config.sealed;
   remove_unreadable_definitions();
   load_bundle();
-  scheduler.on_artifact([this](const ArtifactRow& artifact) { artifacts.note(artifact); });
-  scheduler.on_agents([this] { agents_changed(); });
+  scheduler.outcomes().on_artifact([this](const ArtifactRow& artifact) { artifacts.note(artifact); });
+  scheduler.agents().on_change([this] { agents_changed(); });
   jobs.run([this] {
     failpoint("daemon.load");
     index.load(*store);
     if (config.local_agent) {
-      scheduler.expect_agent_until(clock.steady_now() + kAgentStarts);
+      scheduler.agents().expect_until(clock.steady_now() + kAgentStarts);
     }
     scheduler.load();
   });
@@ -234,7 +234,7 @@ void Daemon::Parts::follow_peers() {
   if (store->peers() == nullptr) {
     return;
   }
-  scheduler.on_job_ended_elsewhere([this] { artifacts.note_others(); });
+  scheduler.peers().on_job_ended([this] { artifacts.note_others(); });
   const auto is_due = std::make_shared<std::atomic<bool>>(false);
   const auto catch_up = [this, is_due] {
     *is_due = false;
@@ -276,9 +276,9 @@ void Daemon::Parts::remove_unreadable_definitions() {
 }
 
 void Daemon::Parts::agents_changed() {
-  fleet.set(scheduler.agents());
+  fleet.set(scheduler.agents().profiles());
   release_from_first_agent(context);
-  const std::string now = offer_of(scheduler.agents());
+  const std::string now = offer_of(scheduler.agents().profiles());
   if (std::exchange(offer, now) != now && context.prebuild && !now.empty()) {
     context.prebuild();
   }
@@ -390,7 +390,7 @@ void Daemon::Parts::start_agent() {
   options.arguments = config.agent_arguments;
   options.address = address;
   agent = std::make_unique<OwnProcess>(std::move(options), [this] {
-    jobs.post([this] { scheduler.expect_agent_until(clock.steady_now() + kAgentStarts); });
+    jobs.post([this] { scheduler.agents().expect_until(clock.steady_now() + kAgentStarts); });
   });
 }
 
@@ -429,7 +429,7 @@ void Daemon::Parts::drain() {
   const auto deadline = clock.steady_now() + kDrain;
   bool idle = false;
   while (!idle && clock.steady_now() < deadline) {
-    jobs.run([&] { idle = scheduler.idle(); });
+    jobs.run([&] { idle = scheduler.leases().held().empty(); });
     if (!idle) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }

@@ -121,7 +121,7 @@ void add_jobs(ServiceContext& context, Families& to) {
   for (const auto& [state, count] : open) {
     to.sample(count, {{"state", job_state_name(state)}});
   }
-  const JobTotals& totals = context.scheduler.totals();
+  const JobTotals& totals = context.scheduler.queue().totals();
   to.counter("cubind_job_outcomes_total", "Jobs that ended, by how.");
   for (const auto& [state, count] : totals.ended) {
     to.sample(count, {{"outcome", job_state_name(state)}});
@@ -131,15 +131,15 @@ void add_jobs(ServiceContext& context, Families& to) {
     to.sample(count, {{"outcome", std::string(to_string(outcome))}});
   }
   to.counter("cubind_winner_changes_total", "Records that replaced one with another configuration.")
-      .sample(totals.winner_changes);
+      .sample(context.scheduler.outcomes().winner_changes());
 }
 
 void add_agents(ServiceContext& context, Families& to) {
-  const auto agents = context.scheduler.agents();
+  const auto agents = context.scheduler.agents().profiles();
   to.gauge("cubind_agents", "Connected agents.").sample(agents.size());
   std::map<std::pair<std::string, std::string>, std::uint64_t> gpus;
   for (const OfferedDevice& device : devices_of(agents)) {
-    ++gpus[{device.device.label, context.scheduler.device_state(device.uuid)}];
+    ++gpus[{device.device.label, context.scheduler.leases().gpu_state(device.uuid)}];
   }
   to.gauge("cubind_gpus", "GPUs that agents offer, by device class and state.");
   for (const auto& [key, count] : gpus) {

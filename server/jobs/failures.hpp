@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/clock.hpp"
-#include "server/jobs/joined_agents.hpp"
+#include "server/jobs/agent_roster.hpp"
 
 namespace cubind {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "server/jobs/latest_measurement.hpp"
 #include "server/kernel_library.hpp"
 #include "server/lookup/hints.hpp"
+#include "server/lookup/lookup.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {

@@ -6,14 +6,15 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "server/jobs/latest_measurement.hpp"
 #include "server/kernel_library.hpp"
+#include "server/lookup/lookup.hpp"
+#include "server/store/store.hpp"
 
 namespace cubind {
 
 int LeaseOrder::rank(const OpenJob& job) const {
   // Compiles are short and a caller waits for them, unless there is an answer already.
-  if (job.row.kind == v1::Job::COMPILE_WINNER) {
+  if (!measures(job.row)) {
     return 0;
   }
   if (only_when_idle(job.row)) {
@@ -24,14 +25,15 @@ int LeaseOrder::rank(const OpenJob& job) const {
 
 std::vector<std::string> LeaseOrder::ranked_jobs() const {
   std::map<std::string, std::uint32_t> turns;  // by caller
-  for (const auto& [lease, job] : jobs_.leased()) {
-    turns[job->caller] += job->row.kind == v1::Job::COMPILE_WINNER ? 1 : 0;
+  for (const OpenJob& job : jobs_.all()) {
+    if (job.lease && !measures(job.row)) {
+      ++turns[job.caller];
+    }
   }
-  const auto now = clock_.steady_now();
   std::vector<std::tuple<int, std::uint32_t, std::string>> ranked;
   for (const OpenJob& job : jobs_.all()) {
-    if (!job.lease && now >= job.not_before && owners_.may_run_here(job)) {
-      const std::uint32_t turn = job.row.kind == v1::Job::COMPILE_WINNER ? turns[job.caller]++ : 0;
+    if (is_queued(job)) {
+      const std::uint32_t turn = measures(job.row) ? 0 : turns[job.caller]++;
       ranked.emplace_back(rank(job), turn, job.row.id);
     }
   }
@@ -44,44 +46,49 @@ std::vector<std::string> LeaseOrder::ranked_jobs() const {
   return ids;
 }
 
-bool LeaseOrder::is_measured_by_another(const OpenJob& job) const {
-  const RecordQuestion asked = job.measured();
-  return job.row.kind == v1::Job::TUNE && std::ranges::any_of(jobs_.all(), [&](const OpenJob& other) {
-           const RecordQuestion measured = other.measured();
-           return &other != &job && other.row.kind == v1::Job::TUNE &&
-                  (other.lease || owners_.is_elsewhere(other)) && measured.problem == asked.problem &&
-                  measured.device_class == asked.device_class && measured.policy == asked.policy &&
-                  (measured.kernel == asked.kernel || source_of(measured.kernel) == source_of(asked.kernel));
-         });
+bool LeaseOrder::is_queued(const OpenJob& job) const {
+  return !job.lease && clock_.steady_now() >= job.not_before && owners_.may_run_here(job);
 }
 
-OpenJob* LeaseOrder::next_behind(const OpenJob& leased, const JoinedAgents& agents) {
-  const auto now = clock_.steady_now();
-  const auto agent = agents.find(leased.lease->agent);
-  if (agent == agents.end() || agent->second.is_leaving) {
-    return nullptr;
+bool LeaseOrder::is_measured_by_another(const OpenJob& job) const {
+  if (!measures(job.row)) {
+    return false;
   }
-  OpenJob* next = nullptr;
-  for (OpenJob& job : jobs_.all()) {
-    const bool is_queued = !job.lease && !job.is_announced && job.row.kind == v1::Job::TUNE &&
-                           owners_.may_run_here(job) && now >= job.not_before &&
-                           may_tune(agent->second.profile, job.needs) &&
-                           job.row.question.device_class == leased.row.question.device_class;
-    if (is_queued && (next == nullptr || rank(job) < rank(*next))) {
-      next = &job;
+  const RecordQuestion asked = job.measured();
+  return std::ranges::any_of(jobs_.all(), [&](const OpenJob& other) {
+    if (&other == &job || !measures(other.row) || !(other.lease || owners_.is_elsewhere(other))) {
+      return false;
+    }
+    const RecordQuestion measured = other.measured();
+    return measured.problem == asked.problem && measured.device_class == asked.device_class &&
+           measured.policy == asked.policy &&
+           (measured.kernel == asked.kernel || source_of(measured.kernel) == source_of(asked.kernel));
+  });
+}
+
+OpenJob* LeaseOrder::next_behind(const OpenJob& leased, const JoinedAgent& agent,
+                                 const std::vector<std::string>& ranked) const {
+  for (const std::string& id : ranked) {
+    OpenJob* job = jobs_.find(id);
+    if (job && is_queued(*job) && !job->is_announced && measures(job->row) && !agent.is_leaving &&
+        may_tune(agent.profile, job->needs) &&
+        job->row.question.device_class == leased.row.question.device_class) {
+      return job;
     }
   }
-  return next;
+  return nullptr;
 }
 
 bool LeaseOrder::only_when_idle(const JobRow& row) const {
-  return row.kind == v1::Job::TUNE &&
-         (!row.listed.empty() || (!row.fact.retune() && has_provisional_record(row.question)));
+  if (!measures(row) || !row.listed.empty() || row.fact.retune()) {
+    return measures(row) && !row.listed.empty();
+  }
+  const RecordPtr record = latest_measurement(row.question, *index_.snapshot());
+  return record && record->provisional;
 }
 
-bool LeaseOrder::has_provisional_record(const RecordQuestion& question) const {
-  const RecordPtr record = latest_measurement(question, *index_.snapshot());
-  return record && record->provisional;
+std::uint32_t LeaseOrder::last_series(StoreReader& reader, const RecordQuestion& question) const {
+  return reader.last_series(question, source_of(question.kernel));
 }
 
 Digest LeaseOrder::source_of(const std::string& kernel) const {

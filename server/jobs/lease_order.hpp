@@ -4,12 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "server/jobs/agent_roster.hpp"
 #include "server/jobs/job_owners.hpp"
-#include "server/jobs/joined_agents.hpp"
 #include "server/jobs/open_jobs.hpp"
 #include "server/lookup/index.hpp"
 
 namespace cubind {
+
+class StoreReader;
 
 /// Used on the job thread.
 class LeaseOrder {
@@ -23,16 +25,20 @@ class LeaseOrder {
   /// Whether a leased job measures trials that this one shares, because both have the same kernel or source.
   /// Then this job waits and starts with the other's results.
   bool is_measured_by_another(const OpenJob& job) const;
-  /// The first job by rank and age that is queued for the leased job's GPU and was not announced; null: none.
-  OpenJob* next_behind(const OpenJob& leased, const JoinedAgents& agents);
+  /// The first of the ranked jobs that may be leased next for the leased job's GPU by its agent and was not
+  /// announced; null: none.
+  OpenJob* next_behind(const OpenJob& leased, const JoinedAgent& agent,
+                       const std::vector<std::string>& ranked) const;
   /// Whether the job runs only on an idle GPU: it measures a record again or replaces a provisional one, and
   /// no caller asked for it.
   bool only_when_idle(const JobRow& row) const;
-  bool has_provisional_record(const RecordQuestion& question) const;
-  /// source_digest() of a kernel; zero if the kernel no longer exists.
-  Digest source_of(const std::string& kernel) const;
+  /// The last series of the trials that jobs for this question share with other jobs.
+  std::uint32_t last_series(StoreReader& reader, const RecordQuestion& question) const;
 
  private:
+  bool is_queued(const OpenJob& job) const;
+  /// source_digest() of a kernel; zero if the kernel no longer exists.
+  Digest source_of(const std::string& kernel) const;
   /// Jobs of a smaller rank are leased first, and of equal rank the older one. Among tuning jobs, those that
   /// a caller waits for come first.
   int rank(const OpenJob& job) const;

@@ -45,6 +45,25 @@ bool LentGpus::is_used_in_spite(const std::string& gpu_uuid, std::chrono::steady
   return now - since->second >= kPatience;
 }
 
+void LentGpus::note_use(OpenJob& job, bool in_use_lent, std::chrono::steady_clock::time_point now) {
+  const std::string& gpu = job.lease->gpu_uuid;
+  job.in_use_lent = job.row.state == v1::Job::WAITING_FOR_IDLE_GPU && in_use_lent;
+  job.waits_lent = job.in_use_lent && is_used_in_spite(gpu, now);
+  if (job.row.state == v1::Job::RUNNING) {
+    in_use_since_.erase(gpu);  // it is ours
+  }
+}
+
+std::vector<OpenJob*> LentGpus::vain_waits(const Leases& leases, std::chrono::steady_clock::time_point now) {
+  std::vector<OpenJob*> waits =
+      leases.where([](const OpenJob& job) { return job.in_use_lent && !job.waits_lent; });
+  std::erase_if(waits, [&](OpenJob* job) {
+    note_use(*job, true, now);
+    return !job->waits_lent;
+  });
+  return waits;
+}
+
 bool LentGpus::serves(std::uint64_t lend, const Digest& device_class) const {
   const auto found = lends_.find(lend);
   return found != lends_.end() && any_device(agents_, [&](std::uint64_t, const OfferedDevice& device) {

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "base/digest.hpp"
-#include "server/jobs/joined_agents.hpp"
+#include "server/jobs/agent_roster.hpp"
+#include "server/jobs/leases.hpp"
 
 namespace cubind {
 
@@ -23,18 +24,19 @@ class LentGpus {
   void remove(std::uint64_t lend);
 
   bool is_lent(const std::string& gpu_uuid) const;
-  /// Notes that an agent finds a lent GPU in use. Returns whether it has been in use for ten seconds; until
-  /// then other processes of a job may reach the same call and lend it too. For the next minute the result is
-  /// true at once.
-  bool is_used_in_spite(const std::string& gpu_uuid, std::chrono::steady_clock::time_point now);
-  /// Notes that a job measures on the GPU.
-  void is_ours(const std::string& gpu_uuid) { in_use_since_.erase(gpu_uuid); }
+  /// Notes whether the agent of a leased job finds its GPU in use although it is lent. The job waits in vain
+  /// for a GPU that has been so for ten seconds; until then other processes of a job may reach the same call
+  /// and lend it too. For the next minute it does at once.
+  void note_use(OpenJob& job, bool in_use_lent, std::chrono::steady_clock::time_point now);
+  /// The jobs that wait in vain since now.
+  std::vector<OpenJob*> vain_waits(const Leases& leases, std::chrono::steady_clock::time_point now);
   /// Whether an agent accepts the lend and measures for this device class on the GPU.
   bool serves(std::uint64_t lend, const Digest& device_class) const;
   /// Sends the lends to an agent that has joined or offers other devices.
   void tell(const JoinedAgent& agent) const;
 
  private:
+  bool is_used_in_spite(const std::string& gpu_uuid, std::chrono::steady_clock::time_point now);
   void tell_of(const std::string& gpu_uuid) const;
 
   const JoinedAgents& agents_;

@@ -1,6 +1,9 @@
 #include "server/jobs/open_jobs.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include "server/jobs/agent.hpp"
 
 namespace cubind {
 
@@ -8,6 +11,28 @@ RecordQuestion OpenJob::measured() const {
   RecordQuestion question = row.question;
   question.problem = smaller.value_or(question.problem);
   return question;
+}
+
+void OpenJob::await() {
+  if (!std::exchange(is_awaited, true) && lease && measures(row)) {
+    lease->link->awaited(lease->id);
+  }
+}
+
+bool OpenJob::note(const v1::Progress& progress) {
+  stage = progress.stage();
+  waits_because = progress.waits_because();
+  best_us = progress.best_us();
+  row.shown().set_configurations(progress.configurations());
+  row.shown().set_configurations_done(std::min(progress.configurations_done(), progress.configurations()));
+  row.shown().set_nvrtc_calls(progress.nvrtc_calls());
+  const bool waits = progress.state() == v1::Job::WAITING_FOR_IDLE_GPU;
+  const JobState now = waits ? v1::Job::WAITING_FOR_IDLE_GPU : v1::Job::RUNNING;
+  return std::exchange(row.state, now) != now;
+}
+
+double OpenJob::leased_ms(std::chrono::steady_clock::time_point now) const {
+  return lease ? std::chrono::duration<double, std::milli>(now - lease->since).count() : 0;
 }
 
 OpenJob& OpenJobs::add(JobRow row, const DeviceClass& device, ToolchainNeed needs) {
@@ -20,18 +45,7 @@ OpenJob& OpenJobs::add(JobRow row, const DeviceClass& device, ToolchainNeed need
   return *job;
 }
 
-std::vector<OpenJob*> OpenJobs::leased_where(const std::function<bool(const OpenJob&)>& condition) const {
-  std::vector<OpenJob*> found;
-  for (const auto& [lease_id, job] : leased_) {
-    if (condition(*job)) {
-      found.push_back(job);
-    }
-  }
-  return found;
-}
-
 void OpenJobs::remove(OpenJob& job, const JobEvent& last) {
-  end_lease(job);
   const auto watchers = std::move(job.watchers);
   by_key_.erase(job.row.key);
   const auto found = by_id_.find(job.row.id);
@@ -44,74 +58,21 @@ void OpenJobs::remove(OpenJob& job, const JobEvent& last) {
   }
 }
 
-const OpenJob* OpenJobs::find(const std::string& id) const {
+OpenJob* OpenJobs::find(const std::string& id) const {
   const auto found = by_id_.find(id);
   return found == by_id_.end() ? nullptr : &*found->second;
 }
 
-OpenJob* OpenJobs::find(const std::string& id) {
-  const auto found = by_id_.find(id);
-  return found == by_id_.end() ? nullptr : &*found->second;
-}
-
-const OpenJob* OpenJobs::find_key(const Digest& key) const {
+OpenJob* OpenJobs::find_key(const Digest& key) const {
   const auto found = by_key_.find(key);
   return found == by_key_.end() ? nullptr : found->second;
-}
-
-OpenJob* OpenJobs::find_key(const Digest& key) {
-  const auto found = by_key_.find(key);
-  return found == by_key_.end() ? nullptr : found->second;
-}
-
-OpenJob* OpenJobs::find_lease(const std::string& lease_id) {
-  const auto found = leased_.find(lease_id);
-  return found == leased_.end() ? nullptr : found->second;
-}
-
-void OpenJobs::begin_lease(OpenJob& job, HeldLease lease) {
-  end_lease(job);
-  job.refusal.clear();
-  job.waits_because.clear();
-  job.in_use_lent = job.waits_lent = false;
-  leased_[lease.id] = &job;
-  if (lease.gpu_uuid.empty()) {
-    ++compile_leases_[lease.agent];
-  } else {
-    leased_gpus_.insert(lease.gpu_uuid);
-  }
-  job.lease = std::move(lease);
-}
-
-void OpenJobs::end_lease(OpenJob& job) {
-  if (!job.lease) {
-    return;
-  }
-  job.row.shown().set_elapsed_ms(job.row.shown().elapsed_ms() + leased_ms(job));
-  leased_.erase(job.lease->id);
-  if (!job.lease->gpu_uuid.empty()) {
-    leased_gpus_.erase(leased_gpus_.find(job.lease->gpu_uuid));
-  } else if (--compile_leases_[job.lease->agent] == 0) {
-    compile_leases_.erase(job.lease->agent);
-  }
-  job.lease.reset();
-}
-
-std::uint32_t OpenJobs::compile_leases(std::uint64_t agent) const {
-  const auto found = compile_leases_.find(agent);
-  return found == compile_leases_.end() ? 0 : found->second;
-}
-
-double OpenJobs::leased_ms(const OpenJob& job) const {
-  return job.lease ? std::chrono::duration<double, std::milli>(clock_.steady_now() - job.lease->since).count()
-                   : 0;
 }
 
 JobEvent OpenJobs::event(const OpenJob& job) const {
   JobEvent event{
       job.row, job.device.label, job.stage, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
       nullptr, job.refusal,      job.needs};
-  event.job.shown().set_elapsed_ms(event.job.shown().elapsed_ms() + leased_ms(job));
+  event.job.shown().set_elapsed_ms(event.job.shown().elapsed_ms() + job.leased_ms(clock_.steady_now()));
   event.waits_because = job.waits_because;
   event.waits_lent = job.waits_lent;
   return event;

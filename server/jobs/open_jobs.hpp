@@ -1,4 +1,4 @@
-// The jobs that have not ended: found by id, key and lease, and watched.
+// The jobs that have not ended: found by id and key, and watched.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,20 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "schemas/agent.pb.h"
 #include "server/access/caller_limits.hpp"
 #include "server/jobs/job_event.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind {
+
+class AgentLink;
+
+/// Whether the job measures on a GPU, shares its trials with other jobs and ends with a record. A job that
+/// does not compiles on any agent with the toolchain. The queue asks nothing else about a job's kind.
+inline bool measures(JobKind kind) { return kind == v1::Job::TUNE; }
+inline bool measures(const JobRow& job) { return measures(job.kind); }
 
 /// The agent and GPU that work on a job, and the time until which they are trusted to.
 struct HeldLease {
@@ -30,6 +38,8 @@ struct HeldLease {
   std::shared_ptr<const KernelSpec> spec;  // the spec that the agent received
   DeviceFacts facts;                       // of the GPU, or of the job's class
   std::chrono::steady_clock::time_point last_result{};
+  AgentLink* link = nullptr;
+  std::string agent_key = {};      // AgentProfile::key()
   bool next_is_announced = false;  // the agent knows which job comes after this one
 };
 
@@ -58,44 +68,36 @@ struct OpenJob {
   bool is_awaited = false;        // a caller waits for it, or did. Not stored
   std::string caller;             // the caller that started it; empty: the daemon. Not stored
   bool is_asked_here = false;     // its kernel is known to this daemon, or it has failed. Not stored
-  std::uint64_t change = 0;       // as in SharedJob; 0: the row must be read again
-  std::string owner;
+  std::uint64_t change = 0;       // as in SharedJob; 0: the row must be read again. Of JobOwners
+  std::string owner;              // as in SharedJob. Of JobOwners
   CallerLimits::Hold counted;
   std::map<std::uint64_t, Watcher> watchers;
 
   /// The question with the problem that is measured.
   RecordQuestion measured() const;
+  /// Notes that a caller waits for the job. If it is leased, notifies its agent, once.
+  void await();
+  /// Takes over what its agent tells. Returns whether the state has changed.
+  bool note(const v1::Progress& progress);
+  /// The age of its lease; 0 if it has none.
+  double leased_ms(std::chrono::steady_clock::time_point now) const;
 };
 
-/// Changes only a job's lease and watchers. References to jobs stay valid until remove().
+/// Changes only a job's watchers. References to jobs stay valid until remove().
 class OpenJobs {
  public:
   explicit OpenJobs(const Clock& clock) : clock_(clock) {}
 
   OpenJob& add(JobRow row, const DeviceClass& device, ToolchainNeed needs = {});
-  /// Removes the job, then sends its last event to the remaining watchers.
+  /// Removes the job, which has no lease, then sends its last event to the remaining watchers.
   void remove(OpenJob& job, const JobEvent& last);
 
   /// Each returns null if there is no such job.
-  OpenJob* find(const std::string& id);
-  const OpenJob* find(const std::string& id) const;
-  OpenJob* find_key(const Digest& key);
-  const OpenJob* find_key(const Digest& key) const;
-  OpenJob* find_lease(const std::string& lease_id);
+  OpenJob* find(const std::string& id) const;
+  OpenJob* find_key(const Digest& key) const;
 
   std::list<OpenJob>& all() { return jobs_; }  // oldest first
   const std::list<OpenJob>& all() const { return jobs_; }
-  const std::map<std::string, OpenJob*>& leased() const { return leased_; }  // by lease id
-  /// The leased jobs that satisfy the condition, as a copy, so that the caller may end their leases.
-  std::vector<OpenJob*> leased_where(const std::function<bool(const OpenJob&)>& condition) const;
-  /// The number of compile jobs that an agent holds.
-  std::uint32_t compile_leases(std::uint64_t agent) const;
-  /// Whether any agent holds a lease on the GPU; several agents may offer the same GPU.
-  bool gpu_is_leased(const std::string& uuid) const { return leased_gpus_.contains(uuid); }
-
-  void begin_lease(OpenJob& job, HeldLease lease);
-  /// Adds the lease's time to the job and ends the lease. Does nothing if it has none.
-  void end_lease(OpenJob& job);
 
   /// The job's current state, with the time that its lease has taken so far.
   JobEvent event(const OpenJob& job) const;
@@ -110,17 +112,12 @@ class OpenJobs {
 
  private:
   static void tell(const OpenJob& job, const JobEvent& now);
-  /// The age of the job's lease; 0 if it has none.
-  double leased_ms(const OpenJob& job) const;
 
   const Clock& clock_;
   std::list<OpenJob> jobs_;
   std::map<std::string, std::list<OpenJob>::iterator> by_id_;
   std::map<Digest, OpenJob*> by_key_;
-  std::map<std::string, OpenJob*> leased_;
-  std::multiset<std::string> leased_gpus_;                 // by uuid
-  std::map<std::uint64_t, std::uint32_t> compile_leases_;  // by agent
-  std::map<std::uint64_t, std::string> watches_;           // watch id to job id
+  std::map<std::uint64_t, std::string> watches_;  // watch id to job id
   std::uint64_t last_watch_ = 0;
 };
 

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.hpp"
+
 namespace cubind {
 
 std::string PendingChecks::add(std::uint64_t agent, std::string caller, CheckOrder order, Done done) {
   order.id = "check-" + std::to_string(++last_);
   std::string id = order.id;
   checks_.push_back({agent, std::move(caller), std::move(order), std::move(done), false});
+  begin(agent);
   return id;
 }
 
@@ -22,13 +25,23 @@ unsigned PendingChecks::begun_of(std::uint64_t agent, const std::string* caller)
   }));
 }
 
-std::optional<CheckOrder> PendingChecks::begin_next(std::uint64_t agent, unsigned limit) {
-  limit = std::max(limit, 2U);
-  if (begun_of(agent, nullptr) >= limit) {
-    return std::nullopt;
+void PendingChecks::begin(std::uint64_t agent) {
+  const auto joined = agents_.find(agent);
+  if (joined == agents_.end()) {
+    return;
   }
+  while (Check* next = next_of(agent, std::max(joined->second.profile.compile_jobs, 2U))) {
+    next->is_begun = true;
+    CheckOrder order = std::move(next->order);
+    next->order = CheckOrder();
+    next->order.id = order.id;
+    joined->second.link->check(order);
+  }
+}
+
+PendingChecks::Check* PendingChecks::next_of(std::uint64_t agent, unsigned limit) {
   Check* next = nullptr;
-  unsigned fewest = limit - 1;
+  unsigned fewest = begun_of(agent, nullptr) < limit ? limit - 1 : 0;
   for (Check& check : checks_) {
     if (check.is_begun || check.agent != agent || (next && next->caller == check.caller)) {
       continue;
@@ -38,38 +51,35 @@ std::optional<CheckOrder> PendingChecks::begin_next(std::uint64_t agent, unsigne
       next = &check;
     }
   }
-  if (!next) {
-    return std::nullopt;
-  }
-  next->is_begun = true;
-  CheckOrder order = std::move(next->order);
-  next->order = CheckOrder();
-  next->order.id = order.id;
-  return order;
+  return next;
 }
 
-bool PendingChecks::finish(std::uint64_t agent, const std::string& id, const v1::CheckResult& result) {
+void PendingChecks::finish(std::uint64_t agent, const std::string& id, const v1::CheckResult& result) {
   const auto found = find(id);
-  if (found == checks_.end()) {
-    return true;
+  if (found != checks_.end()) {
+    if (found->agent != agent) {
+      throw Error(ErrorCode::InvalidArgument, "check.id", id + " was given to another agent");
+    }
+    const Done done = std::move(found->done);
+    checks_.erase(found);
+    done(result, "");
   }
-  if (found->agent != agent) {
-    return false;
-  }
-  const Done done = std::move(found->done);
-  checks_.erase(found);
-  done(result, "");
-  return true;
+  begin(agent);
 }
 
-std::optional<std::uint64_t> PendingChecks::drop(const std::string& id) {
-  const auto found = find(id);
-  if (found == checks_.end()) {
-    return std::nullopt;
+void PendingChecks::drop(const std::vector<std::string>& ids) {
+  for (const std::string& id : ids) {
+    if (const auto found = find(id); found != checks_.end()) {
+      const auto joined = found->is_begun ? agents_.find(found->agent) : agents_.end();
+      checks_.erase(found);
+      if (joined != agents_.end()) {
+        joined->second.link->end_lease(id, "its caller withdrew");
+      }
+    }
   }
-  const auto agent = found->is_begun ? std::optional(found->agent) : std::nullopt;
-  checks_.erase(found);
-  return agent;
+  for (const auto& [agent, joined] : agents_) {
+    begin(agent);
+  }
 }
 
 void PendingChecks::end_all(const std::string& why) {

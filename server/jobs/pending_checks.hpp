@@ -1,14 +1,13 @@
-// Checks of kernels that wait or that agents are compiling.
+// Kernels that agents compile for CheckKernel, next to their leases.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "server/jobs/agent.hpp"
+#include "server/jobs/agent_roster.hpp"
 
 namespace cubind {
 
@@ -18,15 +17,15 @@ class PendingChecks {
  public:
   using Done = std::function<void(const v1::CheckResult&, const std::string& error)>;
 
+  explicit PendingChecks(const JoinedAgents& agents) : agents_(agents) {}
+
   /// Returns the id by which the agent answers. `caller`: the unit of fair sharing.
   std::string add(std::uint64_t agent, std::string caller, CheckOrder order, Done done);
-  /// Returns the agent's next check and marks it as begun, if the agent compiles fewer than `limit` (at least
-  /// 2).
-  std::optional<CheckOrder> begin_next(std::uint64_t agent, unsigned limit);
-  /// Ignores an unknown id. Returns false if another agent compiles the check, which then goes on.
-  bool finish(std::uint64_t agent, const std::string& id, const v1::CheckResult& result);
-  /// Drops the check of a caller that has left. Returns the agent that compiles it, if any.
-  std::optional<std::uint64_t> drop(const std::string& id);
+  /// Ignores an unknown id. Throws InvalidArgument if another agent compiles the check, which then goes on.
+  void finish(std::uint64_t agent, const std::string& id, const v1::CheckResult& result);
+  /// Drops checks whose callers have left: their agents stop compiling them at once, and `done` is not
+  /// called.
+  void drop(const std::vector<std::string>& ids);
   void agent_left(std::uint64_t agent);
   void end_all(const std::string& why);
 
@@ -38,9 +37,14 @@ class PendingChecks {
     Done done;
     bool is_begun = false;
   };
+  /// Gives the agent checks while it compiles fewer than it has compile jobs (at least 2).
+  void begin(std::uint64_t agent);
+  /// The agent's next check; null: none, or it has its fill.
+  Check* next_of(std::uint64_t agent, unsigned limit);
   std::list<Check>::iterator find(const std::string& id);
   unsigned begun_of(std::uint64_t agent, const std::string* caller) const;
 
+  const JoinedAgents& agents_;
   std::list<Check> checks_;  // in order of arrival
   std::uint64_t last_ = 0;
 };

@@ -26,12 +26,11 @@ bool may_measure_for(const AgentProfile& agent, const OfferedDevice& device, con
 }  // namespace
 
 JobTargets Placement::targets(const OpenJob& job) const {
-  return job.row.kind == v1::Job::TUNE ? gpus(job) : compilers(job);
-}
-
-JobTargets Placement::gpus(const OpenJob& job) const {
-  const JobTargets targets = gpus(job, false);
-  return targets.any_exists ? targets : gpus(job, true);
+  const auto find = [&](bool avoided) {
+    return measures(job.row) ? gpus(job, avoided) : compilers(job, avoided);
+  };
+  const JobTargets targets = find(false);
+  return targets.any_exists ? targets : find(true);
 }
 
 JobTargets Placement::gpus(const OpenJob& job, bool avoided) const {
@@ -50,17 +49,12 @@ JobTargets Placement::gpus(const OpenJob& job, bool avoided) const {
       targets.any_exists = true;
       const bool is_better =
           !targets.free || (lent_.is_lent(device.uuid) && !lent_.is_lent(targets.free->device->uuid));
-      if (is_better && !jobs_.gpu_is_leased(device.uuid)) {
+      if (is_better && !leases_.holds_gpu(device.uuid)) {
         targets.free = JobTarget{id, &device};
       }
     }
   }
   return enough.any_exists ? enough : less;
-}
-
-JobTargets Placement::compilers(const OpenJob& job) const {
-  const JobTargets targets = compilers(job, false);
-  return targets.any_exists ? targets : compilers(job, true);
 }
 
 JobTargets Placement::compilers(const OpenJob& job, bool avoided) const {
@@ -78,7 +72,7 @@ JobTargets Placement::compilers(const OpenJob& job, bool avoided) const {
     if (!newest || !may_compile(agent) || compiles_with(agent.profile, job.needs) != newest) {
       continue;
     }
-    if (!targets.free && jobs_.compile_leases(id) < compile_limit_) {
+    if (!targets.free && leases_.compiles_of(id) < compile_limit_) {
       targets.free = JobTarget{id, nullptr};
     }
   }
@@ -87,7 +81,7 @@ JobTargets Placement::compilers(const OpenJob& job, bool avoided) const {
 
 bool Placement::waits_behind_foreign_use(const OpenJob& job) const {
   const auto waits_until_idle = [&](std::uint64_t agent, const OfferedDevice& device) {
-    return std::ranges::any_of(jobs_.leased(), [&](const auto& leased) {
+    return std::ranges::any_of(leases_.held(), [&](const auto& leased) {
       const OpenJob& other = *leased.second;
       return other.lease->agent == agent && other.lease->gpu_uuid == device.uuid &&
              other.row.state == v1::Job::WAITING_FOR_IDLE_GPU;
@@ -96,11 +90,14 @@ bool Placement::waits_behind_foreign_use(const OpenJob& job) const {
   const auto is_free_soon = [&](std::uint64_t agent, const OfferedDevice& device) {
     return may_measure_for(agents_.at(agent).profile, device, job) && !waits_until_idle(agent, device);
   };
-  return job.row.kind == v1::Job::TUNE && !any_device(agents_, is_free_soon);
+  return measures(job.row) && !any_device(agents_, is_free_soon);
 }
 
-bool Placement::lent_gpu_is_free(const OpenJob& job) const {
-  const JobTargets found = gpus(job);
+bool Placement::should_move_to_lent_gpu(const OpenJob& job) const {
+  if (job.row.state != v1::Job::WAITING_FOR_IDLE_GPU || lent_.is_lent(job.lease->gpu_uuid)) {
+    return false;
+  }
+  const JobTargets found = targets(job);
   return found.free && lent_.is_lent(found.free->device->uuid);
 }
 
@@ -108,7 +105,7 @@ bool Placement::another_is_free(const OpenJob& job) const {
   return any_device(agents_, [&](std::uint64_t agent, const OfferedDevice& device) {
     const JoinedAgent& joined = agents_.at(agent);
     return !joined.is_leaving && agent != job.lease->agent && !job.avoided.contains(joined.profile.key()) &&
-           may_measure_for(joined.profile, device, job) && !jobs_.gpu_is_leased(device.uuid);
+           may_measure_for(joined.profile, device, job) && !leases_.holds_gpu(device.uuid);
   });
 }
 

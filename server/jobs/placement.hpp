@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
+#include "server/jobs/agent_roster.hpp"
 #include "server/jobs/failures.hpp"
-#include "server/jobs/joined_agents.hpp"
+#include "server/jobs/leases.hpp"
 #include "server/jobs/lent_gpus.hpp"
-#include "server/jobs/open_jobs.hpp"
 
 namespace cubind {
 
@@ -27,9 +27,9 @@ struct JobTargets {
 class Placement {
  public:
   /// `compile_limit`: compiles per agent at a time.
-  Placement(const JoinedAgents& agents, const OpenJobs& jobs, const Failures& failures, const LentGpus& lent,
+  Placement(const JoinedAgents& agents, const Leases& leases, const Failures& failures, const LentGpus& lent,
             std::uint32_t compile_limit)
-      : agents_(agents), jobs_(jobs), failures_(failures), lent_(lent), compile_limit_(compile_limit) {}
+      : agents_(agents), leases_(leases), failures_(failures), lent_(lent), compile_limit_(compile_limit) {}
 
   /// Prefers a lent GPU, because others may be in use. A job that was out of memory waits for a GPU with
   /// enough memory, if one exists, else it goes to any GPU. A job waits for other agents before it goes to
@@ -37,7 +37,8 @@ class Placement {
   JobTargets targets(const OpenJob& job) const;
   /// Whether jobs that wait for an idle GPU hold every GPU that could measure for this one.
   bool waits_behind_foreign_use(const OpenJob& job) const;
-  bool lent_gpu_is_free(const OpenJob& job) const;
+  /// Whether a leased job that waits for its GPU to be idle could measure on a lent one now.
+  bool should_move_to_lent_gpu(const OpenJob& job) const;
   /// Whether an agent other than the one that holds the job could take it now.
   bool another_is_free(const OpenJob& job) const;
   /// Whether another GPU of the job's class offers `bytes` for trials.
@@ -46,13 +47,11 @@ class Placement {
   std::optional<std::uint64_t> compiler_for(const ToolchainNeed& need) const;
 
  private:
-  JobTargets gpus(const OpenJob& job) const;
-  JobTargets compilers(const OpenJob& job) const;
   JobTargets gpus(const OpenJob& job, bool avoided) const;
   JobTargets compilers(const OpenJob& job, bool avoided) const;
 
   const JoinedAgents& agents_;
-  const OpenJobs& jobs_;
+  const Leases& leases_;
   const Failures& failures_;
   const LentGpus& lent_;
   const std::uint32_t compile_limit_;

@@ -131,7 +131,7 @@ std::optional<ArtifactSource> source_of(const OpenJob& job, const WorkBatch& bat
     }
     return found.has_value();
   };
-  if (job.row.kind == v1::Job::COMPILE_WINNER) {
+  if (!measures(job.row)) {
     std::ranges::any_of(job.row.listed, has_key);
   } else {
     std::ranges::any_of(batch.trials, [&](const TrialRow& trial) {
@@ -342,7 +342,7 @@ void check_gain(const RecordRow& record, const TimeSpan& own, const TrialRow& wi
 }  // namespace
 
 void check_batch(const OpenJob& job, const AgentProfile& agent, const WorkBatch& batch) {
-  if (job.row.kind == v1::Job::COMPILE_WINNER) {
+  if (!measures(job.row)) {
     require_no_measurements(batch);
   }
   require_distinct_rows(batch);

@@ -1,103 +1,82 @@
 #include "server/jobs/scheduler.hpp"
 
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "server/jobs/latest_measurement.hpp"
-#include "server/kernel_library.hpp"
-#include "server/lookup/lookup.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
 
 Scheduler::Scheduler(Store& store, Index& index, KernelLibrary& kernels, const Clock& clock,
                      SchedulerOptions options)
-    : store_(store),
-      index_(index),
-      kernels_(kernels),
-      clock_(clock),
-      options_(options),
-      owners_(store, kernels),
+    : context_{store, index, kernels, clock, std::move(options)},
+      agents_(clock),
       jobs_(clock),
+      leases_(clock, context_.options.lease),
+      owners_(store, kernels, leases_),
       order_(jobs_, owners_, index, kernels, clock),
-      lent_(agents_),
-      failures_(kernels, agents_, clock, options.failure_pause),
-      placement_(agents_, jobs_, failures_, lent_, options.compile_leases) {}
+      lent_(agents_.joined()),
+      failures_(kernels, agents_.joined(), clock, context_.options.failure_pause),
+      placement_(agents_.joined(), leases_, failures_, lent_, context_.options.compile_leases),
+      queue_(context_, jobs_, leases_, owners_, order_, failures_),
+      peers_(context_, agents_, jobs_, owners_, queue_),
+      submissions_(context_, agents_, jobs_, owners_, queue_, peers_),
+      dispatcher_(context_, agents_, jobs_, leases_, owners_, order_, placement_, queue_),
+      outcomes_(context_, leases_, owners_, placement_, queue_, submissions_),
+      checks_(agents_.joined()) {}
 
 void Scheduler::load() {
-  if (owners_.is_shared()) {
-    take_changes();
-  } else {
-    load_jobs();
+  if (!peers_.take()) {
+    queue_.load_jobs();
   }
-  const auto devices = index_.snapshot()->devices();
-  for (const RecordPtr& record : index_.snapshot()->all()) {
-    const auto device = devices.find(record->question.device_class);
-    if (device != devices.end() && owners_.knows(record->question)) {
-      measure_again_when_idle(record->question, device->second);
+  submissions_.measure_all_again();
+  queue_.load_failures();
+  dispatcher_.dispatch();
+}
+
+std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orders, bool retune) {
+  std::vector<std::string> ids;
+  try {
+    for (const TuneOrder& order : orders) {
+      ids.push_back(submissions_.tune(order, retune));
+    }
+  } catch (const std::exception&) {
+    dispatcher_.dispatch();
+    throw;
+  }
+  return dispatched(ids);
+}
+
+JobEvent Scheduler::submit_compile(const CompileOrder& order, const std::string& caller) {
+  return dispatched({submissions_.compile(order, caller)}).front();
+}
+
+std::vector<JobEvent> Scheduler::dispatched(const std::vector<std::string>& ids) {
+  // Granting may end a job at once: then nothing but its last event is left of it.
+  const auto last = std::make_shared<std::map<std::string, JobEvent>>();
+  std::vector<std::uint64_t> watching;
+  for (const std::string& id : ids) {
+    if (OpenJob* job = jobs_.find(id)) {
+      watching.push_back(jobs_.watch(*job, [last](const JobEvent& event) { (*last)[event.job.id] = event; }));
+    } else {
+      (*last)[id] = peers_.ended(id);  // while the next ones were submitted
     }
   }
-  forget_old_jobs();
-  load_failures();
-  dispatch();
-}
-
-void Scheduler::load_jobs() {
-  fail_damaged_jobs();
-  std::vector<JobRow> rows;
-  std::map<Digest, DeviceClass> devices;
-  store_.read([&](StoreReader& reader) {
-    rows = reader.open_jobs();
-    devices = reader.device_classes();
-  });
-  for (JobRow& row : rows) {
-    const auto device = devices.find(row.question.device_class);
-    if (device == devices.end()) {
-      fail_before_loaded(std::move(row),
-                         "its device class is damaged in the store, or neither an agent nor a table has "
-                         "brought it: ask again");
-      continue;
-    }
-    row.state = v1::Job::QUEUED;
-    const ToolchainNeed needs = needs_of(row);
-    jobs_.add(std::move(row), device->second, needs);
+  dispatcher_.dispatch();
+  for (const std::uint64_t watch : watching) {
+    jobs_.unwatch(watch);
   }
-}
-
-void Scheduler::forget_old_jobs() {
-  ended_since_ = 0;
-  store_.write_behind([before = iso8601_utc(clock_.wall_now() - options_.job_memory)](StoreWriter& writer) {
-    writer.forget_jobs(before);
-  });
-}
-
-void Scheduler::fail_damaged_jobs() {
-  try {
-    store_.write([](StoreWriter& writer) { writer.fail_damaged_jobs(); });
-  } catch (const Error& error) {
-    // The store is read-only: they stay open in the file, and no agent gets them.
-    log_warning(std::string("damaged jobs are not ended: ") + error.what());
+  std::vector<JobEvent> events;
+  for (const std::string& id : ids) {
+    const OpenJob* open = jobs_.find(id);
+    events.push_back(open ? jobs_.event(*open) : last->at(id));
   }
-}
-
-void Scheduler::fail_before_loaded(JobRow row, std::string error) {
-  log_error("job " + row.id + " has failed: " + error);
-  row.state = v1::Job::FAILED;
-  row.shown().set_error(std::move(error));
-  row.shown().set_finished_at(clock_.wall_text());
-  try {
-    store_.write([&](StoreWriter& writer) { writer.put_job(row); });
-  } catch (const Error& fault) {
-    log_warning("job " + row.id + ": its end is not stored: " + fault.what());
-  }
-}
-
-void Scheduler::load_failures() {
-  std::vector<JobRow> rows;
-  store_.read([&](StoreReader& reader) { rows = reader.out_of_memory_jobs(); });
-  for (const JobRow& row : rows) {
-    failures_.note(row);
-  }
+  return events;
 }
 
 std::optional<JobEvent> Scheduler::find_open(const RecordQuestion& question) const {
@@ -127,199 +106,198 @@ std::uint64_t Scheduler::watch(const std::string& job_id, Watcher watcher) {
   return job ? jobs_.watch(*job, std::move(watcher)) : 0;
 }
 
-void Scheduler::unwatch(std::uint64_t watch_id) { jobs_.unwatch(watch_id); }
-
 void Scheduler::await(const std::string& job_id) {
   if (OpenJob* job = jobs_.find(job_id)) {
-    await(*job);
+    job->await();
   }
 }
 
-void Scheduler::await(OpenJob& job) {
-  if (!std::exchange(job.is_awaited, true) && job.lease && job.row.kind == v1::Job::TUNE) {
-    agents_.at(job.lease->agent).link->awaited(job.lease->id);
+std::uint64_t Scheduler::lend(LentGpu lent) {
+  const std::uint64_t id = lent_.add(std::move(lent));
+  for (OpenJob& job : jobs_.all()) {
+    if (job.row.state == v1::Job::WAITING_FOR_IDLE_GPU) {
+      job.in_use_lent = job.waits_lent = false;  // until the agent has looked again
+      job.not_before = {};
+    }
   }
+  dispatcher_.dispatch();
+  return id;
 }
 
 JobEvent Scheduler::cancel(const std::string& id) {
-  if (owners_.is_shared()) {
-    take_changes();
-  }
+  peers_.take();
   OpenJob* job = jobs_.find(id);
   if (!job) {
     bool known = false;
-    store_.read([&](StoreReader& reader) { known = reader.job(id).has_value(); });
+    context_.store.read([&](StoreReader& reader) { known = reader.job(id).has_value(); });
     if (known) {
       throw Error(ErrorCode::FailedPrecondition, "id", "job " + quoted(id) + " has ended");
     }
     throw no_such_job(id);
   }
-  if (job->lease) {
-    agents_.at(job->lease->agent).link->end_lease(job->lease->id, "the job was cancelled");
-  }
   JobEvent event = jobs_.event(*job);
   event.job.state = v1::Job::CANCELLED;
-  end(*job, v1::Job::CANCELLED, "cancelled", nullptr);
+  leases_.withdraw(*job, "the job was cancelled");
+  queue_.end(*job, v1::Job::CANCELLED, "cancelled");
   if (jobs_.find(id) != nullptr) {
     throw Error(ErrorCode::Aborted, "job " + id, "another daemon has changed it meanwhile: cancel it again");
   }
-  dispatch();
+  dispatcher_.dispatch();
   return event;
 }
 
-void Scheduler::expect_agent_until(std::chrono::steady_clock::time_point deadline) {
-  agent_expected_until_ = deadline;
-}
-
-bool Scheduler::agent_expected() const { return clock_.steady_now() < agent_expected_until_; }
-
-void Scheduler::tick() {
-  expire_leases();
-  end_vain_waits();
-  end_jobs_without_kernel();
-  if (ended_since_ >= options_.forget_after) {
-    forget_old_jobs();
+std::uint64_t Scheduler::agent_joined(AgentProfile profile, AgentLink& link) {
+  const std::uint64_t id = agents_.join(std::move(profile), link);
+  if (queue_.draining()) {
+    link.drain();
   }
-  dispatch();
+  lent_.tell(agents_.joined().at(id));
+  agents_changed();
+  return id;
 }
 
-void Scheduler::end_jobs_without_kernel() {
-  constexpr std::chrono::seconds kBetweenLooks{2};
-  const auto now = clock_.steady_now();
-  if (now < next_look_for_kernels_) {
+void Scheduler::agent_devices(std::uint64_t agent, std::vector<OfferedDevice> devices) {
+  JoinedAgent* const joined = agents_.find(agent);
+  if (joined == nullptr) {
     return;
   }
-  next_look_for_kernels_ = now + kBetweenLooks;
-  std::vector<std::pair<OpenJob*, std::string>> gone;
-  for (OpenJob& job : jobs_.all()) {
-    try {
-      // Another daemon's job waits for one that knows its kernel.
-      if (!job.lease && owners_.may_run_here(job) && (job.is_asked_here || !owners_.is_shared())) {
-        kernels_.find(job.row.question.kernel);
-      }
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::NotFound) {
-        gone.emplace_back(&job, error.what());
-      }
+  joined->profile.devices = std::move(devices);
+  lent_.tell(*joined);
+  for (OpenJob* job : leases_.of_agent(agent)) {
+    const bool is_offered = std::ranges::any_of(joined->profile.devices, [&](const OfferedDevice& one) {
+      return one.uuid == job->lease->gpu_uuid && one.device.digest == job->row.question.device_class;
+    });
+    if (!job->lease->gpu_uuid.empty() && !is_offered) {
+      queue_.take_back(*job, "the agent no longer offers its GPU");
     }
   }
-  for (const auto& [job, error] : gone) {
-    end(*job, v1::Job::FAILED,
-        error +
-            ": its spec was removed, or its definition made room for others, and its caller sends it again",
-        nullptr);
+  agents_changed();
+}
+
+void Scheduler::agent_left(std::uint64_t agent, const std::string& reason) {
+  const JoinedAgent* const joined = agents_.find(agent);
+  const bool is_leaving = joined != nullptr && joined->is_leaving;
+  agents_.remove(agent);
+  for (OpenJob* job : leases_.of_agent(agent)) {
+    is_leaving ? queue_.put_back(*job) : queue_.interrupt(*job, reason);
+  }
+  checks_.agent_left(agent);
+  agents_changed();
+}
+
+void Scheduler::agent_leaves(std::uint64_t agent) {
+  if (JoinedAgent* joined = agents_.find(agent)) {
+    log_info("agent " + joined->profile.id + " is leaving");
+    joined->is_leaving = true;
+    agents_changed();
   }
 }
 
-void Scheduler::drain() {
-  draining_ = true;
-  for (auto& [id, agent] : agents_) {
-    agent.link->drain();
+void Scheduler::avoid(std::uint64_t agent) {
+  for (OpenJob* job : leases_.of_agent(agent)) {
+    job->avoided.insert(job->lease->agent_key);
   }
-  jobs_.tell_that_daemon_stops();
-  checks_.end_all("the daemon is shutting down");
 }
 
-bool Scheduler::idle() const { return jobs_.leased().empty(); }
+bool Scheduler::may_find_device(const Digest& device_class) const {
+  const auto measures_it = [&](std::uint64_t, const OfferedDevice& device) {
+    return device.device.digest == device_class && may_measure(device);
+  };
+  return agents_.is_expected() || any_device(agents_.joined(), measures_it) ||
+         owners_.is_offered_elsewhere(v1::Job::TUNE, device_class);
+}
 
-bool Scheduler::draining() const { return draining_; }
+void Scheduler::agents_changed() {
+  owners_.tell_offer(agents_.joined());
+  peers_.find_devices();
+  agents_.tell_change();
+  dispatcher_.dispatch();
+}
 
-std::vector<AgentProfile> Scheduler::agents() const {
-  std::vector<AgentProfile> profiles;
-  for (const auto& [id, agent] : agents_) {
-    profiles.push_back(agent.profile);
+OpenJob* Scheduler::leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence) {
+  OpenJob* const job = leases_.renew(agent, lease_id, fence);
+  const JoinedAgent* const joined = agents_.find(agent);
+  if (job == nullptr && joined != nullptr && !lease_id.empty()) {
+    joined->link->end_lease(lease_id,
+                            "the lease is over or its fence " + std::to_string(fence) + " is stale");
   }
-  return profiles;
+  return job;
 }
 
-std::string Scheduler::device_state(const std::string& uuid) const {
-  for (const auto& [lease_id, job] : jobs_.leased()) {
-    if (job->lease->gpu_uuid == uuid) {
-      return job->row.state == v1::Job::WAITING_FOR_IDLE_GPU ? "waiting_for_idle_gpu" : "tuning";
-    }
+bool Scheduler::heartbeat(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence) {
+  return leased_job(agent, lease_id, fence) != nullptr;
+}
+
+bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
+                         const v1::Progress& progress) {
+  OpenJob* job = leased_job(agent, lease_id, fence);
+  if (!job) {
+    return false;
   }
-  return "idle";
-}
-
-v1::Conditions Scheduler::device_conditions(const std::string& uuid) const {
-  const auto found = conditions_.find(uuid);
-  return found == conditions_.end() ? v1::Conditions() : found->second;
-}
-
-std::uint32_t Scheduler::queued() const { return static_cast<std::uint32_t>(jobs_.all().size()) - running(); }
-
-std::uint32_t Scheduler::running() const {
-  return static_cast<std::uint32_t>(std::ranges::count_if(
-      jobs_.all(), [this](const OpenJob& job) { return job.lease || owners_.is_elsewhere(job); }));
-}
-
-void Scheduler::on_artifact(std::function<void(const ArtifactRow&)> listener) {
-  artifact_listeners_.push_back(std::move(listener));
-}
-
-void Scheduler::on_agents(std::function<void()> listener) { agent_listeners_.push_back(std::move(listener)); }
-
-void Scheduler::persist(OpenJob& job, const JobRow& row, const std::string& owner) {
-  std::uint64_t change = 0;
-  store_.write([&](StoreWriter& writer) {
-    writer.require_unchanged(row.id, job.change);
-    change = writer.put_job(row, owner);
-  });
-  job.change = change;
-  job.owner = owner;
-}
-
-bool Scheduler::is_passing(const Error& error) {
-  return error.code() == ErrorCode::ResourceExhausted || error.code() == ErrorCode::Unavailable;
-}
-
-void Scheduler::end(OpenJob& job, JobState state, std::string error, RecordPtr record) {
-  job.row.state = state;
-  job.row.shown().set_error(std::move(error));
-  job.row.shown().set_finished_at(clock_.wall_text());
-  jobs_.end_lease(job);
-  if (state != v1::Job::DONE && !store_end(job)) {
-    return;
+  const auto now = context_.clock.steady_now();
+  const bool changed = job->note(progress);
+  if (changed && job->row.state == v1::Job::RUNNING && !placement_.another_is_free(*job)) {
+    job->lease->last_result = now;  // it has waited for an idle GPU
   }
-  failures_.note(job.row);
-  ++ended_since_;
-  ++totals_.ended[state];
-  for (const OutcomeCount& count : job.row.shown().outcomes()) {
-    totals_.trials[outcome_from_wire(count.outcome(), "outcome")] += count.count();
-  }
-  JobEvent last = jobs_.event(job);
-  last.record = std::move(record);
-  jobs_.remove(job, last);
-}
-
-bool Scheduler::store_end(OpenJob& job) {
-  try {
-    persist(job, job.row, "");
-  } catch (const Error& fault) {
-    if (fault.code() == ErrorCode::Aborted) {
-      lose(job, fault.what());
+  lent_.note_use(*job, progress.is_lent(), now);
+  jobs_.tell(*job);
+  if (changed) {
+    if (!owners_.keep_state(*job)) {
       return false;
     }
-    // The store takes no writes: the job is over for all who wait. It is still open there, and begins again
-    // with the next start of the daemon, or as soon as a shared store is back.
-    log_warning("job " + job.row.id + ": its end is not stored: " + fault.what());
+    dispatcher_.dispatch();  // the jobs queued behind it wait for the same
   }
   return true;
 }
 
-bool Scheduler::power_limit_has_changed(const RecordQuestion& question) const {
-  const RecordPtr record = latest_measurement(question, *index_.snapshot());
-  bool other = false;
-  for (const OfferedDevice& device : devices_of(agents_)) {
-    if (record && device.device.digest == question.device_class) {
-      const auto same = has_same_limit(record->timing, device.device.facts);
-      if (same == true) {
-        return false;
-      }
-      other = other || same == false;
-    }
+bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
+                            WorkBatch batch) {
+  OpenJob* job = leased_job(agent, lease_id, fence);
+  return job && outcomes_.store_batch(*job, agents_.joined().at(agent), batch);
+}
+
+bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
+                       WorkResult result) {
+  OpenJob* job = leased_job(agent, lease_id, fence);
+  if (!job) {
+    return false;
   }
-  return other;
+  const bool is_taken = outcomes_.finish(*job, agents_.joined().at(agent), result);
+  dispatcher_.dispatch();
+  return is_taken;
+}
+
+std::string Scheduler::check(CheckOrder order, const std::string& caller, PendingChecks::Done done) {
+  if (const auto agent = placement_.compiler_for(order.needs)) {
+    return checks_.add(*agent, caller, std::move(order), std::move(done));
+  }
+  done({}, "no agent is connected that compiles for " + order.needs.architecture +
+               " (the daemon's log says why): " + no_toolchain_because(order.needs, agents_.profiles()));
+  return "";
+}
+
+void Scheduler::catch_up() {
+  if (peers_.take()) {
+    dispatcher_.dispatch();
+  }
+}
+
+void Scheduler::tick() {
+  dispatcher_.expire();
+  for (OpenJob* job : lent_.vain_waits(leases_, context_.clock.steady_now())) {
+    jobs_.tell(*job);
+  }
+  queue_.tick();
+  dispatcher_.dispatch();
+}
+
+void Scheduler::drain() {
+  queue_.drain();
+  for (const auto& [id, agent] : agents_.joined()) {
+    agent.link->drain();
+  }
+  jobs_.tell_that_daemon_stops();
+  checks_.end_all("the daemon is shutting down");
 }
 
 }  // namespace cubind

@@ -136,4 +136,8 @@ bool was_measured_here(const RecordRow& record);
 /// current source and validators. Then there is nothing to tune.
 bool is_fresh(const Question& question, const AnswerCandidate& candidate);
 
+/// The newest current record of the question's problem on its device class that a worker of this daemon
+/// measured (or replayed), under any driver, toolchain and flush method; null if there is none.
+RecordPtr latest_measurement(const RecordQuestion& question, const IndexSnapshot& index);
+
 }  // namespace cubind

@@ -92,7 +92,7 @@ void AgentStream::handle() {
       break;
     }
     case v1::AgentMessage::kCheck:
-      context_.scheduler.check_done(agent_, message_.check().id(), checked(message_.check()));
+      context_.scheduler.checks().finish(agent_, message_.check().id(), checked(message_.check()));
       break;
     case v1::AgentMessage::kHeartbeat:
       if (!message_.lease_id().empty()) {
@@ -139,7 +139,7 @@ void AgentStream::join() {
   profile.token = open_->caller().token;
   agent_id_ = profile.id;
   check_offer(open_->caller(), profile, *context_.fleet.agents(), *context_.index.snapshot());
-  if (context_.scheduler.has_agent(profile)) {
+  if (context_.scheduler.agents().has(profile)) {
     throw Error(
         ErrorCode::AlreadyExists, "hello.agent_id",
         "an agent with the id " + quoted(profile.id) +

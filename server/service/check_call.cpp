@@ -384,7 +384,7 @@ void CheckCall::OnCancel() {
   context_.jobs.post([self = shared_from_this()] {
     // Before its orders are submitted, the call sees by itself that its caller has gone.
     if (self->answered_ < self->checks_.size()) {
-      self->context_.scheduler.drop_checks(self->checks_);
+      self->context_.scheduler.checks().drop(self->checks_);
       self->answered_ = self->orders_.size();
       self->finish({grpc::StatusCode::CANCELLED, "the caller withdrew"});
     }

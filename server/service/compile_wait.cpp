@@ -41,7 +41,7 @@ CompileWait::Step CompileWait::begin(const VariantQuestion& asked, const Resolut
 bool CompileWait::may_succeed_soon(const Question& question) const {
   const auto agents = context_.fleet.agents();
   return current_toolchain(*agents, toolchain_need(question)) ||
-         (!current_toolchain(*agents, kernel_need(question)) && context_.scheduler.agent_expected());
+         (!current_toolchain(*agents, kernel_need(question)) && context_.scheduler.agents().is_expected());
 }
 
 void CompileWait::leave_to_an_agent(const Question& question, const Resolution& resolution) {

@@ -21,7 +21,7 @@ void after_first_agent(ServiceContext& context, std::function<void()> then) {
 
 void release_from_first_agent(ServiceContext& context) {
   const auto now = context.clock.steady_now();
-  const bool on_its_way = context.fleet.agents()->empty() && context.scheduler.agent_expected();
+  const bool on_its_way = context.fleet.agents()->empty() && context.scheduler.agents().is_expected();
   std::vector<ServiceContext::AwaitsAgent> waiting = std::exchange(context.await_agent, {});
   for (ServiceContext::AwaitsAgent& one : waiting) {
     if (on_its_way && !context.draining && now < one.first) {

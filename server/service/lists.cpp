@@ -95,15 +95,16 @@ void add_peers(ServiceContext& context, v1::GetStatusReply& reply) {
   for (const Peer& peer : context.store.peers()->alive()) {
     reply.add_peers(peer.name);
   }
-  const auto lag = context.clock.steady_now() - context.scheduler.caught_up_at().value_or(context.started_at);
+  const auto lag =
+      context.clock.steady_now() - context.scheduler.peers().taken_at().value_or(context.started_at);
   reply.set_store_lag_ms(std::max<std::uint64_t>(
       1, static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(lag).count())));
 }
 
 void add_agents(ServiceContext& context, v1::GetStatusReply& reply) {
-  const auto agents = context.scheduler.agents();
+  const auto agents = context.scheduler.agents().profiles();
   reply.set_agents(static_cast<std::uint32_t>(agents.size()));
-  reply.set_agent_expected(agents.empty() && context.scheduler.agent_expected());
+  reply.set_agent_expected(agents.empty() && context.scheduler.agents().is_expected());
   std::set<std::string> toolchains;
   for (const AgentProfile& agent : agents) {
     if (agent.devices.empty() && !agent.no_device_because.empty()) {
@@ -173,7 +174,7 @@ void list_devices(ServiceContext& context, google::protobuf::RepeatedPtrField<v1
   const auto snapshot = context.index.snapshot();
   auto counts = snapshot->counts_by_device();
   std::set<Digest> offered;
-  for (const AgentProfile& agent : context.scheduler.agents()) {
+  for (const AgentProfile& agent : context.scheduler.agents().profiles()) {
     for (const OfferedDevice& device : agent.devices) {
       offered.insert(device.device.digest);
       v1::DeviceClass& wire = *devices.Add();
@@ -182,8 +183,8 @@ void list_devices(ServiceContext& context, google::protobuf::RepeatedPtrField<v1
       wire.set_agent(agent.id);
       wire.set_consent(device.consent);
       to_wire(device.driver, *wire.mutable_driver());
-      wire.set_state(context.scheduler.device_state(device.uuid));
-      const v1::Conditions conditions = context.scheduler.device_conditions(device.uuid);
+      wire.set_state(context.scheduler.leases().gpu_state(device.uuid));
+      const v1::Conditions conditions = context.scheduler.outcomes().conditions_of(device.uuid);
       wire.set_temperature_c(conditions.temperature_c());
       wire.set_throttled(conditions.throttled());
     }
@@ -239,8 +240,8 @@ void get_status(ServiceContext& context, const Caller& caller, v1::GetStatusRepl
   reply.set_records(records.all);
   reply.set_shipped_records(records.shipped);
   reply.set_artifacts(static_cast<std::uint32_t>(counts.artifacts));
-  reply.set_jobs_queued(context.scheduler.queued());
-  reply.set_jobs_running(context.scheduler.running());
+  reply.set_jobs_queued(context.scheduler.queue().queued());
+  reply.set_jobs_running(context.scheduler.queue().running());
   add_agents(context, reply);
   reply.set_store_bytes(counts.file_bytes);
   reply.set_cubin_bytes(counts.cubin_bytes);

@@ -162,7 +162,7 @@ TEST_CASE("a wish that another daemon's job has not met starts a job although th
   const bool is_done = GENERATE(true, false);
   REQUIRE(f.a.scheduler->finish(f.a.agent, f.a.lease().id, f.a.lease().fence,
                                 is_done ? f.a.done("a") : SchedulerFixture::failed()));
-  CHECK(f.b.scheduler->submit_tune(f.b.question(4096), h200_class(), is_done).job.id != job);
+  CHECK(f.b.submit_tune(f.b.question(4096), h200_class(), is_done).job.id != job);
 }
 
 TEST_CASE("a job is leased by one daemon and the next one by another whose agent is free") {
@@ -177,7 +177,7 @@ TEST_CASE("a job is leased by one daemon and the next one by another whose agent
   CHECK(f.a.lease().job.id != f.b.lease().job.id);
   f.a.scheduler->catch_up();
   CHECK(f.a.link.ended.empty());
-  CHECK(f.a.scheduler->running() == 2);
+  CHECK(f.a.scheduler->queue().running() == 2);
   CHECK(f.number("SELECT count(*) FROM jobs WHERE owner IS NOT NULL") == 2);
 }
 
@@ -228,7 +228,7 @@ TEST_CASE("another daemon's job waits for one that knows its kernel while this o
     other.begin();
     RecordQuestion question = question_of(4096);
     question.kernel = "of_the_other";
-    other.scheduler->submit_tune(question, h200_class(), false);
+    other.submit_tune(question, h200_class(), false);
   }
   Member alone(url);
   alone.begin();
@@ -280,7 +280,7 @@ TEST_CASE("a retune that one daemon is asked for takes the lease of another") {
   f.a.join();
   f.a.submit();
   const Lease before = f.a.lease();
-  const JobEvent again = f.b.scheduler->submit_tune(f.b.question(4096), h200_class(), true);
+  const JobEvent again = f.b.submit_tune(f.b.question(4096), h200_class(), true);
   CHECK(again.job.id == before.job.id);
   CHECK_FALSE(f.a.store_batch(before, "a"));
   f.a.scheduler->catch_up();

@@ -131,7 +131,7 @@ TEST_CASE("while an agent is on its way a question waits for it to compile") {
   DaemonFixture daemon;
   ServiceContext& context = daemon.context();
   context.jobs.run([&] {
-    context.scheduler.expect_agent_until(std::chrono::steady_clock::now() + std::chrono::seconds(20));
+    context.scheduler.agents().expect_until(std::chrono::steady_clock::now() + std::chrono::seconds(20));
   });
   v1::GetVariantRequest request = vector_add(4096);
   request.set_tune(v1::NEVER);

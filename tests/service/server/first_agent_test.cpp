@@ -20,7 +20,7 @@ struct Starting : DaemonFixture {
 
   void expect_agent(milliseconds time) {
     ServiceContext& shared = context();
-    shared.jobs.run([&] { shared.scheduler.expect_agent_until(std::chrono::steady_clock::now() + time); });
+    shared.jobs.run([&] { shared.scheduler.agents().expect_until(std::chrono::steady_clock::now() + time); });
   }
 };
 

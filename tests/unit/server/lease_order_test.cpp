@@ -18,7 +18,8 @@ struct LeaseOrderFixture : StoreFixture {
   VectorAddLibrary kernels{clock};
   Index index;
   OpenJobs jobs{clock};
-  JobOwners owners{*store, kernels};
+  Leases leases{clock, 15s};
+  JobOwners owners{*store, kernels, leases};
   LeaseOrder order{jobs, owners, index, kernels, clock};
 
   OpenJob& add(const std::string& id, JobKind kind, std::int64_t n, const std::string& caller = "") {
@@ -53,8 +54,7 @@ TEST_CASE_METHOD(LeaseOrderFixture, "callers take turns with their compiles") {
 TEST_CASE_METHOD(LeaseOrderFixture, "a job waits for a leased one that measures the same problem") {
   OpenJob &first = add("first", v1::Job::TUNE, 1024), &same = add("same", v1::Job::TUNE, 1024);
   CHECK_FALSE(order.is_measured_by_another(same));
-  jobs.begin_lease(first,
-                   {"lease", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s, nullptr, {}});
+  leases.begin(first, {"lease", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s, nullptr, {}});
   CHECK(order.is_measured_by_another(same));
   CHECK_FALSE(order.is_measured_by_another(add("other", v1::Job::TUNE, 2048)));
 }

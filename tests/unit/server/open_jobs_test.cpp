@@ -44,48 +44,6 @@ TEST_CASE_METHOD(OpenJobsFixture, "an open job is found by id and key until it i
   CHECK(jobs.find("b") == &jobs.all().front());
 }
 
-TEST_CASE_METHOD(OpenJobsFixture, "a leased job is found by its lease and the lease's time is the job's") {
-  jobs.begin_lease(job,
-                   {"lease-1", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s, nullptr, {}});
-  clock.advance(2s);
-  CHECK(jobs.find_lease("lease-1") == &job);
-  CHECK(jobs.event(job).job.shown().elapsed_ms() == 2000);
-  CHECK(job.row.shown().elapsed_ms() == 0);
-  jobs.end_lease(job);
-  clock.advance(2s);
-  CHECK_FALSE(jobs.find_lease("lease-1"));
-  CHECK(jobs.event(job).job.shown().elapsed_ms() == 2000);
-  jobs.end_lease(job);
-  CHECK(job.row.shown().elapsed_ms() == 2000);
-}
-
-TEST_CASE_METHOD(OpenJobsFixture, "a job that is removed while leased leaves no lease behind") {
-  jobs.begin_lease(job,
-                   {"lease-1", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s, nullptr, {}});
-  remove();
-  CHECK(jobs.leased().empty());
-}
-
-TEST_CASE_METHOD(OpenJobsFixture, "the leases of an agent are known by GPU and by how many compile") {
-  const auto lease = [&](OpenJob& to, const std::string& id, std::uint64_t agent, const std::string& gpu) {
-    jobs.begin_lease(to, {id, agent, gpu, {}, clock.steady_now(), clock.steady_now() + 15s, nullptr, {}});
-  };
-  OpenJob &second = add("b", 1024), &third = add("c", 512);
-  lease(job, "1", 1, "GPU-1");
-  lease(second, "2", 1, "");
-  lease(third, "3", 2, "");
-  CHECK(jobs.gpu_is_leased("GPU-1"));
-  CHECK_FALSE(jobs.gpu_is_leased("GPU-2"));
-  CHECK(jobs.compile_leases(1) == 1);
-  lease(third, "4", 1, "");
-  CHECK(jobs.compile_leases(1) == 2);
-  CHECK(jobs.compile_leases(2) == 0);
-  remove();
-  CHECK_FALSE(jobs.gpu_is_leased("GPU-1"));
-  jobs.end_lease(second);
-  CHECK(jobs.compile_leases(1) == 1);
-}
-
 TEST_CASE_METHOD(OpenJobsFixture,
                  "a watcher that removes jobs when the daemon stops leaves those of others") {
   add("b", 1024);

@@ -196,7 +196,7 @@ TEST_CASE("a job that was out of memory is leased to the GPU that has enough of 
   f.ask();
   REQUIRE(f.larger.leases.size() == 1);
   CHECK(f.link.leases.size() == 1);
-  f.scheduler->submit_tune(f.question(1024), h200_class(), false);
+  f.submit_tune(f.question(1024), h200_class(), false);
   CHECK(f.link.leases.size() == 2);
 }
 

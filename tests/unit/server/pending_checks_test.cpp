@@ -2,11 +2,21 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/unit/server/scheduler_fixture.hpp"
+
 namespace cubind::test {
 namespace {
 
+/// Notes what it is asked to compile and to drop.
+struct CheckLink final : RecordingLink {
+  void check(const CheckOrder& order) override { begun.push_back(order.id); }
+  std::vector<std::string> begun;
+};
+
 struct PendingChecksFixture {
-  PendingChecks checks;
+  CheckLink links[2];
+  JoinedAgents agents{{1, {{}, &links[0]}}, {2, {{}, &links[1]}}};
+  PendingChecks checks{agents};
   std::vector<std::string> answers;  // the log, or the error
 
   std::string add(std::uint64_t agent, const std::string& caller = "a") {
@@ -14,18 +24,12 @@ struct PendingChecksFixture {
       answers.push_back(error.empty() ? result.log() : error);
     });
   }
-  /// The ids that an agent is given now.
-  std::vector<std::string> begun(std::uint64_t agent, unsigned limit) {
-    std::vector<std::string> ids;
-    while (const auto order = checks.begin_next(agent, limit)) {
-      ids.push_back(order->id);
-    }
-    return ids;
-  }
-  bool finish(const std::string& id, const std::string& log, std::uint64_t agent = 1) {
+  /// The ids that an agent was given since the last call.
+  std::vector<std::string> begun(std::uint64_t agent) { return std::exchange(links[agent - 1].begun, {}); }
+  void finish(const std::string& id, const std::string& log, std::uint64_t agent = 1) {
     v1::CheckResult result;
     result.set_log(log);
-    return checks.finish(agent, id, result);
+    checks.finish(agent, id, result);
   }
 };
 
@@ -50,9 +54,9 @@ TEST_CASE_METHOD(PendingChecksFixture,
 
 TEST_CASE_METHOD(PendingChecksFixture, "a check is answered by no agent but its own") {
   const std::string first = add(1);
-  CHECK_FALSE(finish(first, "forged", 2));
+  CHECK_THROWS_AS(finish(first, "forged", 2), Error);
   CHECK(answers.empty());
-  CHECK(finish(first, "first"));
+  finish(first, "first");
   CHECK(answers == std::vector<std::string>{"first"});
 }
 
@@ -60,27 +64,28 @@ TEST_CASE_METHOD(PendingChecksFixture,
                  "one caller never has all places of an agent and others come before his next") {
   using Ids = std::vector<std::string>;
   const std::string first = add(1), second = add(1), third = add(1);
-  CHECK(begun(1, 2) == Ids{first});
+  CHECK(begun(1) == Ids{first});
   const std::string other = add(1, "b"), more = add(1, "b"), elsewhere = add(2, "a");
-  CHECK(begun(1, 2) == Ids{other});
+  CHECK(begun(1) == Ids{other});
   finish(first, "");
-  CHECK(begun(1, 2) == Ids{second});
+  CHECK(begun(1) == Ids{second});
+  agents[1].profile.compile_jobs = 3;
   finish(second, "");
-  finish(other, "");
-  CHECK(begun(1, 3) == Ids{third, more});
-  CHECK(begun(2, 1) == Ids{elsewhere});
+  CHECK(begun(1) == Ids{third, more});
+  CHECK(begun(2) == Ids{elsewhere});
 }
 
-TEST_CASE_METHOD(PendingChecksFixture,
-                 "a check that is dropped tells which agent works on it and is not answered") {
-  const std::string first = add(1), second = add(1, "b");
-  REQUIRE(checks.begin_next(1, 2)->id == first);
-  CHECK(checks.drop(first) == 1);
-  CHECK_FALSE(checks.drop(second));
-  CHECK_FALSE(checks.drop(first));
+TEST_CASE_METHOD(
+    PendingChecksFixture,
+    "the agent of a check that is dropped stops and begins the next one, and no one is answered") {
+  using Ids = std::vector<std::string>;
+  const std::string first = add(1), second = add(1), third = add(1);
+  checks.drop({first, second});
+  CHECK(links[0].ended == Ids{first});
+  CHECK(begun(1) == Ids{first, third});
+  checks.drop({first});
   finish(first, "late");
   CHECK(answers.empty());
-  CHECK(begun(1, 2).empty());
 }
 
 }  // namespace

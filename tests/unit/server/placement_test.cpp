@@ -19,7 +19,8 @@ struct PlacementFixture {
   OpenJobs jobs{clock};
   Failures failures{kernels, agents, clock, 10min};
   LentGpus lent{agents};
-  Placement placement{agents, jobs, failures, lent, 2};
+  Leases leases{clock, 15s};
+  Placement placement{agents, leases, failures, lent, 2};
   OpenJob& job = add(v1::Job::TUNE, 4096);
 
   OpenJob& add(JobKind kind, std::int64_t n) {
@@ -41,7 +42,7 @@ struct PlacementFixture {
     return profile.devices[0];
   }
   void lease(OpenJob& to, std::uint64_t agent, const std::string& gpu) {
-    jobs.begin_lease(
+    leases.begin(
         to,
         {"lease-" + to.row.id, agent, gpu, {}, clock.steady_now(), clock.steady_now() + 15s, nullptr, {}});
   }

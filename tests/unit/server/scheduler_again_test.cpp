@@ -97,7 +97,7 @@ TEST_CASE("a provisional record is measured again after a restart") {
 TEST_CASE("a retune of a provisional record waits for no idle GPU") {
   Contended f;
   f.hand_back(f.link.leases[1]);
-  f.scheduler->submit_tune(f.question(4096), h200_class(), true);
+  f.submit_tune(f.question(4096), h200_class(), true);
   CHECK_FALSE(f.link.leases.at(2).only_when_idle);
 }
 
@@ -107,13 +107,13 @@ TEST_CASE("a retune that meets an open job makes it one and what it has measured
   const std::string id = f.submit().job.id;
   const Lease lease = f.link.leases.at(0);
   f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a"));
-  CHECK(f.scheduler->submit_tune(f.question(4096), h200_class(), true).job.id == id);
+  CHECK(f.submit_tune(f.question(4096), h200_class(), true).job.id == id);
   CHECK(f.link.ended == std::vector{lease.id});
   REQUIRE(f.link.leases.size() == 2);
   CHECK(f.link.leases[1].job.fact.retune());
   CHECK(f.link.leases[1].blocks.empty());
   CHECK_FALSE(f.scheduler->finish(agent, lease.id, lease.fence, f.done("a")));
-  f.scheduler->submit_tune(f.question(4096), h200_class(), true);
+  f.submit_tune(f.question(4096), h200_class(), true);
   CHECK(f.link.leases.size() == 2);
 }
 
@@ -149,10 +149,10 @@ TEST_CASE("jobs of one problem for other numerics share the samples of the newes
   MeasuredAt700Watt f;
   RecordQuestion question = f.question(4096);
   question.numerics.kind = Numerics::Kind::Reproducible;
-  f.scheduler->submit_tune(question, h200_class(), false);
+  f.submit_tune(question, h200_class(), false);
   CHECK(f.link.leases.at(1).blocks.size() == 1);
   f.scheduler->cancel(f.link.leases[1].job.id);
-  f.scheduler->submit_tune(question, h200_class(), true);
+  f.submit_tune(question, h200_class(), true);
   f.scheduler->cancel(f.link.leases[2].job.id);
   f.submit();
   CHECK(f.link.leases.at(3).job.fact.series() == f.link.leases[2].job.fact.series());
@@ -165,7 +165,7 @@ TEST_CASE("a job that was queued before a retune for other numerics takes up the
   CHECK(f.submit(4096).job.fact.series() == 0);
   RecordQuestion reproducible = f.question(4096);
   reproducible.numerics.kind = Numerics::Kind::Reproducible;
-  CHECK(f.scheduler->submit_tune(reproducible, h200_class(), true).job.fact.series() == 1);
+  CHECK(f.submit_tune(reproducible, h200_class(), true).job.fact.series() == 1);
   f.scheduler->cancel(f.link.leases.at(0).job.id);
   CHECK(f.link.leases.at(1).job.fact.series() == 1);
 }

@@ -11,7 +11,7 @@
 
 namespace cubind::test {
 
-struct RecordingLink final : AgentLink {
+struct RecordingLink : AgentLink {
   void announce(const Lease& next) override { announced.push_back(next); }
   std::vector<Lease> announced;
   std::vector<Lease> leases;
@@ -70,7 +70,10 @@ struct SchedulerFixture {
     question.interface = kernels.find("vector_add")->interface;
     return question;
   }
-  JobEvent submit(std::int64_t n = 4096) { return scheduler->submit_tune(question(n), h200_class(), false); }
+  JobEvent submit_tune(const RecordQuestion& question, const DeviceClass& device, bool retune) {
+    return scheduler->submit_tunes({{question, device}}, retune).front();
+  }
+  JobEvent submit(std::int64_t n = 4096) { return submit_tune(question(n), h200_class(), false); }
   JobState state() { return scheduler->open_jobs().at(0).job.state; }
   const KernelSpec& spec() { return *kernels.find("vector_add")->spec; }
   /// A trial of n elements with the keys that an agent gives it: "a", or another name for another one.

@@ -132,7 +132,7 @@ TEST_CASE("a job that fails while it is granted comes back with its error") {
   f.scheduler->agent_joined(agent_with(), f.link);
   RecordQuestion question = f.question(4096);
   question.interface = Digest::of("another");
-  const JobEvent event = f.scheduler->submit_tune(question, h200_class(), false);
+  const JobEvent event = f.submit_tune(question, h200_class(), false);
   CHECK(event.job.state == v1::Job::FAILED);
   CHECK_THAT(event.job.shown().error(), Catch::Matchers::Contains("its interface has changed"));
 }
@@ -311,13 +311,13 @@ TEST_CASE("a job is announced to no agent that does not compile its language") {
   VectorAddLibrary kernels(f.clock, defined.folder());
   Scheduler scheduler(*f.store, f.index, kernels, f.clock);
   scheduler.agent_joined(agent_with(), f.link);
-  scheduler.submit_tune(f.question(4096), h200_class(), false);
+  scheduler.submit_tunes({{f.question(4096), h200_class()}}, false);
   RecordQuestion question = f.question(64);
   question.kernel = rows->name;
   question.interface = kernels.find(rows->name)->interface;
-  CHECK(scheduler.submit_tune(question, h200_class(), false).job.state == v1::Job::NO_DEVICE);
+  CHECK(scheduler.submit_tunes({{question, h200_class()}}, false)[0].job.state == v1::Job::NO_DEVICE);
   CHECK(f.link.announced.empty());
-  scheduler.submit_tune(f.question(1024), h200_class(), false);
+  scheduler.submit_tunes({{f.question(1024), h200_class()}}, false);
   REQUIRE(f.link.announced.size() == 1);
   CHECK(f.link.announced[0].job.question.kernel == "vector_add");
 }

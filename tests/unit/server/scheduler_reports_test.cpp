@@ -271,7 +271,7 @@ TEST_CASE("bits that changed are not called the same and do not answer who wants
   const bool is_wanted = GENERATE(false, true);
   question.numerics.kind = is_wanted ? Numerics::Kind::Reproducible : Numerics::Kind::Tolerance;
   f.scheduler->cancel(f.lease().job.id);
-  f.scheduler->submit_tune(question, h200_class(), false);
+  f.submit_tune(question, h200_class(), false);
   WorkBatch batch = f.batch("a");
   batch.verifications[0].mutable_verification()->set_same_bits(false);
   REQUIRE(f.store(batch));

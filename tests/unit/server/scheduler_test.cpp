@@ -21,7 +21,7 @@ TEST_CASE("a job whose class no agent offers is no_device and costs no lease") {
 
 TEST_CASE("while an agent is on its way a job is not called no_device") {
   SchedulerFixture f;
-  f.scheduler->expect_agent_until(f.clock.steady_now() + 10s);
+  f.scheduler->agents().expect_until(f.clock.steady_now() + 10s);
   CHECK(f.submit().job.state == v1::Job::QUEUED);
   f.clock.advance(11s);
   f.scheduler->tick();
@@ -41,7 +41,7 @@ TEST_CASE("one GPU has one job at a time") {
   f.submit(4096);
   f.submit(1024);
   CHECK(f.link.leases.size() == 1);
-  CHECK(f.scheduler->queued() == 1);
+  CHECK(f.scheduler->queue().queued() == 1);
 }
 
 TEST_CASE("of jobs whose trials are the same one is measured at a time") {
@@ -53,7 +53,7 @@ TEST_CASE("of jobs whose trials are the same one is measured at a time") {
   f.submit(4096);
   RecordQuestion elsewhere = f.question(4096);
   elsewhere.name_space = "elsewhere";
-  f.scheduler->submit_tune(elsewhere, h200_class(), false);
+  f.submit_tune(elsewhere, h200_class(), false);
   REQUIRE(f.link.leases.size() == 1);
 
   SECTION("those of other problems take the other GPU") {
@@ -267,11 +267,11 @@ TEST_CASE("draining grants nothing more and asks every agent for its leases") {
   f.submit();
   f.scheduler->drain();
   CHECK(f.link.drained);
-  CHECK_FALSE(f.scheduler->idle());
+  CHECK_FALSE(f.scheduler->leases().held().empty());
   WorkResult back;
   back.told.set_status(v1::JobResult::INTERRUPTED);
   f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, back);
-  CHECK(f.scheduler->idle());
+  CHECK(f.scheduler->leases().held().empty());
   CHECK_THROWS_AS(f.submit(1024), Error);
 }
 
