@@ -292,13 +292,9 @@ std::vector<v1::MeasuredItem> CudaDevice::measure_all(const v1::MeasureTrials& r
   return measure_blocks(session(), problem.request(), works, request, settings_);
 }
 
-// A source that counts its launches does not know which of them will be looked at: one of the last ones, as
-// far as the slots keep them, or the last one of fewer.
 std::vector<v1::MeasuredItem> CudaDevice::measure_untrusted(v1::MeasureTrials request) {
   ProblemSetup& problem = setup(request.setup());
-  const std::uint32_t samples = std::max(request.items(0).samples(), 1U);
-  std::uint32_t back = problem.draw(samples);
-  const std::uint32_t fewer = back < problem.slots() ? 0 : std::exchange(back, 0);
+  const DrawnSample drawn = problem.draw(std::max(request.items(0).samples(), 1U));
   if (request.input_seed() != 0 && !leaves_results(session())) {
     problem.renew_slots(request.input_seed());
   }
@@ -307,12 +303,12 @@ std::vector<v1::MeasuredItem> CudaDevice::measure_untrusted(v1::MeasureTrials re
   for (const v1::MeasureTrials::Item& item : items) {
     request.clear_items();
     *request.add_items() = item;
-    request.mutable_items(0)->set_samples(samples - fewer);
+    request.mutable_items(0)->set_samples(drawn.samples);
     measured.push_back(measure_all(request, true).front());
     if (!item.untrusted() || !leaves_results(session())) {
       continue;
     }
-    if (std::string fault = fault_of_sample(problem, back, request.input_seed()); !fault.empty()) {
+    if (std::string fault = fault_of_sample(problem, drawn.back, request.input_seed()); !fault.empty()) {
       measured.back().set_outcome(v1::WRONG_RESULT);
       measured.back().set_detail(std::move(fault));
       problem.distrust();

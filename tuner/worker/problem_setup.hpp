@@ -23,6 +23,13 @@ struct OutputComparison {
   verify::Comparison result;
 };
 
+/// The sample that is looked at when all were taken.
+struct DrawnSample {
+  std::uint32_t samples =
+      0;                   // that are taken: fewer than were wanted if the slots would not keep the drawn one
+  std::uint32_t back = 0;  // it comes so many before the last one
+};
+
 /// Holds for every variant: inputs are generated once for a seed and used until something may have changed
 /// them, and the reference runs once for a seed. Inputs for verification and those for timing have other
 /// seeds and addresses; where memory allows it, each have memory of their own, and what lies there is looked
@@ -69,8 +76,8 @@ class ProblemSetup {
   /// Those of as many samples as there are slots.
   void renew_slots(std::uint64_t seed);
   void forget_renewed();
-  /// Below `bound`; differs between jobs and samples.
-  std::uint32_t draw(std::uint32_t bound) const;
+  /// Of so many samples, at least 1, any comes up, in another order in each job.
+  DrawnSample draw(std::uint32_t samples) const;
   /// Buffers where they were `back` samples before the last one, unless a later one was at one of these
   /// places, too: then where they were at the last one.
   void return_to(std::uint32_t back);

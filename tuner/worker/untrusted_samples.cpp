@@ -45,9 +45,11 @@ void ProblemSetup::forget_renewed() {
   are_slots_filled_ = false;
 }
 
-std::uint32_t ProblemSetup::draw(std::uint32_t bound) const {
+// A source that counts its launches does not know which of them will be looked at.
+DrawnSample ProblemSetup::draw(std::uint32_t samples) const {
   const std::uint64_t seed = request_.buffers().empty() ? 0 : request_.buffers(0).seed();
-  return static_cast<std::uint32_t>(Random(mix_seeds(seed, next_sample_)).below(bound));
+  const auto back = static_cast<std::uint32_t>(Random(mix_seeds(seed, next_sample_)).below(samples));
+  return back < slots_ ? DrawnSample{samples, back} : DrawnSample{samples - back, 0};
 }
 
 bool ProblemSetup::is_overwritten(std::uint64_t sample) const {
