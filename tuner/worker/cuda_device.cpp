@@ -310,6 +310,7 @@ std::vector<v1::MeasuredItem> CudaDevice::measure_untrusted(v1::MeasureTrials re
     }
     if (std::string fault = fault_of_sample(problem, drawn.back, request.input_seed()); !fault.empty()) {
       measured.back().set_outcome(v1::WRONG_RESULT);
+      measured.back().set_below_floor(false);  // the detail is not about its time
       measured.back().set_detail(std::move(fault));
       problem.distrust();
       break;
