@@ -16,6 +16,7 @@ namespace {
 constexpr int kMaxBuffers = 60;
 
 constexpr double kOtherConstant = 1.5;
+constexpr double kOtherScalar = 0.875;  // a probability stays one
 
 bool is_written(v1::Role role) { return role != v1::IN; }
 bool has_inputs(v1::Role role) { return role == v1::IN || role == v1::INOUT; }
@@ -107,6 +108,7 @@ ProblemSetup::Buffer& ProblemSetup::find(const std::string& name) {
 // ---- Inputs and reference ----
 
 void ProblemSetup::prepare_verification(std::uint64_t input_seed) {
+  scale_scalars(1);
   make_inputs({{input_seed}, Placement::Minimal});
   // Outputs that were recorded belong to the inputs of the spec's own seeds.
   if (request_.reference() != "expected") {
@@ -114,7 +116,8 @@ void ProblemSetup::prepare_verification(std::uint64_t input_seed) {
   }
 }
 
-void ProblemSetup::prepare_verification_in_place(std::uint64_t input_seed, bool whole) {
+void ProblemSetup::prepare_verification_in_place(std::uint64_t input_seed, bool whole, bool other_scalars) {
+  scale_scalars(other_scalars ? kOtherScalar : 1);
   make_inputs({{input_seed, whole ? Change::All : Change::Part}, Placement::Aligned});
   if (request_.reference() != "expected") {
     repeat_reference(verify::kFirstPoison);
@@ -135,6 +138,7 @@ void ProblemSetup::repeat_reference(std::byte poison) {
 }
 
 void ProblemSetup::prepare_timing() {
+  scale_scalars(1);
   part_inputs();
   make_inputs({{}, Placement::Aligned});
   make_slots();
@@ -456,10 +460,16 @@ cuda::DevicePtr ProblemSetup::buffer_of_reference(const Parameter& parameter) {
   return pointer_to(*buffer.reference);
 }
 
+void ProblemSetup::scale_scalars(double factor) {
+  if (std::exchange(scalar_factor_, factor) != factor) {
+    reference_of_.reset();
+  }
+}
+
 double ProblemSetup::scalar(const Parameter& parameter) const {
   for (const v1::CallerScalar& scalar : request_.scalars()) {
     if (scalar.name() == parameter.name) {
-      return scalar.value();
+      return is_floating(parameter.type) ? scalar_factor_ * scalar.value() : scalar.value();
     }
   }
   throw Error(ErrorCode::InvalidArgument, "setup " + std::to_string(request_.setup()),

@@ -49,8 +49,9 @@ class ProblemSetup {
   bool is_timed() const { return slots_ > 0; }
   /// The same at the addresses of timing, where the inputs for timing change in place. Unless `whole`, an
   /// input whose elements do not depend on each other changes in part, and keeps its first and last elements.
-  /// So results that are kept by address, size or first elements are wrong.
-  void prepare_verification_in_place(std::uint64_t input_seed, bool whole);
+  /// So results that are kept by address, size or first elements are wrong. With `other_scalars` those of the
+  /// caller that are floating-point numbers are others, too, for variant and reference.
+  void prepare_verification_in_place(std::uint64_t input_seed, bool whole, bool other_scalars = false);
   /// Whether the reference's outputs depend on the poison that they had before: one is partial.
   bool has_partial_outputs() const;
   /// After prepare_verification(): the reference again, from this poison.
@@ -183,6 +184,7 @@ class ProblemSetup {
   cuda::DevicePtr buffer_of_variant(const Parameter& parameter);
   cuda::DevicePtr buffer_of_reference(const Parameter& parameter);
   double scalar(const Parameter& parameter) const;
+  void scale_scalars(double factor);
 
   DriverContext& context_;
   MemoryBudget& budget_;
@@ -199,7 +201,8 @@ class ProblemSetup {
   bool are_slots_filled_ = false;  // the further ones, with the inputs for timing
   std::uint64_t next_sample_ = 0;  // its number in this setup
   std::uint64_t sample_ = 0;       // the present one
-  std::byte poison_{0};            // of the variant's outputs
+  double scalar_factor_ = 1;
+  std::byte poison_{0};  // of the variant's outputs
   /// Inputs and poison that the reference's outputs belong to.
   std::optional<std::pair<InputSet, std::byte>> reference_of_;
 };

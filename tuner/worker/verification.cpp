@@ -113,7 +113,8 @@ v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, 
   const bool in_place = request.after_timing() && setup.is_timed();
   if (in_place) {
     // What is hashed is compared with the hash of another problem, where other parts would have changed.
-    setup.prepare_verification_in_place(request.input_seed(), request.hashed_size() > 0);
+    setup.prepare_verification_in_place(request.input_seed(), request.hashed_size() > 0,
+                                        request.launches() > 0);
   } else {
     setup.prepare_verification(request.input_seed());
   }

@@ -22,6 +22,7 @@ struct HostDevice {
   std::set<std::string> names;  // a function is the address of its name
   DevicePtr last_filled = 0, last_hashed = 0;
   double last_fill_value = 0;
+  float last_scalar = 0;
   std::array<DevicePtr, 2> last_pointers{};
   std::uint64_t allocations_left = UINT64_MAX;
 };
@@ -101,6 +102,8 @@ Result launch(cuda::Function function, unsigned, unsigned rows, unsigned, unsign
     check_zones(arguments, rows);
   } else if (name == "cubind_hash") {
     hash(arguments);
+  } else if (name == "one_scalar") {
+    host_device.last_scalar = argument<float>(arguments, 0);
   } else if (name == "two_pointers") {
     host_device.last_pointers = {argument<DevicePtr>(arguments, 0), argument<DevicePtr>(arguments, 1)};
   }
@@ -206,6 +209,8 @@ std::shared_ptr<const cuda::DriverApi> make_host_driver() {
 const std::vector<float>& variable(const std::string& name) { return host_device.variables[name]; }
 
 std::array<DevicePtr, 2> last_pointers() { return host_device.last_pointers; }
+
+float last_scalar() { return host_device.last_scalar; }
 
 const std::map<std::string, int>& launched() { return host_device.launched; }
 

@@ -19,6 +19,8 @@ const std::vector<float>& variable(const std::string& name);
 /// The pointers of the last launch of a kernel by the name two_pointers. A tensor map counts by its first 8
 /// bytes.
 std::array<cuda::DevicePtr, 2> last_pointers();
+/// The argument of the last launch of a kernel by the name one_scalar.
+float last_scalar();
 /// How often each kernel was launched since the driver was made.
 const std::map<std::string, int>& launched();
 /// The same, of those between profiler_start and profiler_stop.

@@ -319,6 +319,31 @@ TEST_CASE("a part of a constant is another number after timing if it is a floati
   CHECK(test::last_fill_value() == (type == "f32" ? 6 : 4));
 }
 
+TEST_CASE("scalars of the caller are others at a verification that asks for it alone") {
+  DriverContext context("", test::make_host_driver());
+  MemoryBudget budget(context.api(), kPlenty);
+  OwnKernels kernels(context, budget);
+  v1::PrepareProblem request;
+  request.set_reference("kernel");
+  *request.add_buffers() = buffer_spec("x", v1::IN);
+  request.add_scalars()->set_name("scale");
+  request.mutable_scalars(0)->set_value(8);
+  ProblemSetup setup(context, budget, kernels, request);
+  const LoadedModule module(context.api(), "cubin", {"one_scalar"}, "a test");
+  Launch launch{"one_scalar", "one_scalar", {}, {}, 0, {}};
+  launch.parameters = {{"scale", ParameterSource::Caller, DType::F32}};
+  const auto passed = [&] {
+    setup.bind(module, {{launch}}).enqueue(context.stream());
+    return test::last_scalar();
+  };
+  setup.prepare_timing();
+  CHECK(passed() == 8);
+  setup.prepare_verification_in_place(2, false, true);
+  CHECK(passed() == 7);
+  setup.prepare_verification_in_place(2, false);
+  CHECK(passed() == 8);
+}
+
 TEST_CASE("each seed has inputs of its own") {
   SetupOnHost host;
   host.setup->prepare_timing();
