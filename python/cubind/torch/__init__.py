@@ -22,6 +22,7 @@ from ._replace import Replacement, replace
 from ._report import report
 from ._rms_norm import RMSNorm, rms_norm
 from ._rotary import rotary
+from ._scaled_grouped_mm import scaled_grouped_mm
 from ._scaled_mm import scaled_mm
 from ._softmax import softmax
 from ._steps import forget_missing, step, wait
@@ -49,6 +50,7 @@ __all__ = [
     "rms_norm",
     "rotary",
     "scaled_dot_product_attention",
+    "scaled_grouped_mm",
     "scaled_mm",
     "silu",
     "softmax",

@@ -13,6 +13,8 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from ._grouped_mm import grouped_mm
+from ._scaled_grouped_mm import by_kernel as grouped_by_kernel
+from ._scaled_grouped_mm import scaled_grouped_mm
 from ._scaled_mm import BY_BLOCK, BY_ROW, BY_TENSOR, by_kernel, scaled_mm
 
 _Arguments = tuple[Any, ...]
@@ -22,16 +24,17 @@ def _grouped_mm(input: Any, mat2: Any, offs: Any = None, bias: Any = None, out_d
     return grouped_mm(input, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
 
 
-# What torch's scaled_mm() calls, with lists and the numbers of recipes.
-def _scaled_mm_v2(input: Any, mat2: Any, *given: Any) -> Any:
-    *lists, bias, output_dtype, contraction_dim, use_fast_accum = given
-    scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b = lists
-    if swizzle_a or swizzle_b or any(len(one) != 1 for one in (scale_a, recipe_a, scale_b, recipe_b)):
-        return torch._scaled_mm_v2(input, mat2, *given)
-    recipes = (functional.ScalingType(one) for (one,) in (recipe_a, recipe_b))
-    of_a, of_b = zip((scale_a[0], scale_b[0]), recipes)
-    more = None, None, bias, output_dtype, contraction_dim, use_fast_accum
-    return scaled_mm(input, mat2, *of_a, *of_b, *more)
+# For what torch's function of that name calls, with lists and the numbers of recipes, then `names`.
+def _listed(ours: Callable[..., Any], theirs: Callable[..., Any], *names: str) -> Callable[..., Any]:
+    def call(input: Any, mat2: Any, *given: Any) -> Any:
+        scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b = given[:6]
+        if swizzle_a or swizzle_b or any(len(one) != 1 for one in (scale_a, recipe_a, scale_b, recipe_b)):
+            return theirs(input, mat2, *given)
+        recipes = (functional.ScalingType(one) for (one,) in (recipe_a, recipe_b))
+        of_a, of_b = zip((scale_a[0], scale_b[0]), recipes)
+        return ours(input, mat2, *of_a, *of_b, **dict(zip(names, given[6:])))
+
+    return call
 
 
 # Which recipe it is follows from the shapes of the scales.
@@ -58,12 +61,35 @@ def _scaled_mm(
     return torch._scaled_mm(input, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum)
 
 
+# The scales are by row.
+def _scaled_grouped_mm(
+    input: Any,
+    mat2: Any,
+    scale_a: Any,
+    scale_b: Any,
+    offs: Any = None,
+    bias: Any = None,
+    scale_result: Any = None,
+    out_dtype: Any = None,
+    use_fast_accum: bool = False,
+) -> Any:
+    if bias is None and scale_result is None and out_dtype == torch.bfloat16:
+        c = grouped_by_kernel(input, mat2, scale_a, scale_b, offs, use_fast_accum)
+        if c is not NotImplemented:
+            return c
+    more = offs, bias, scale_result, out_dtype, use_fast_accum
+    return torch._scaled_grouped_mm(input, mat2, scale_a, scale_b, *more)
+
+
+_OF_LISTS = "bias", "output_dtype", "contraction_dim", "use_fast_accum"
 _OURS: dict[Any, Callable[..., Any]] = {
     torch._grouped_mm: _grouped_mm,
     torch._scaled_mm: _scaled_mm,
-    torch._scaled_mm_v2: _scaled_mm_v2,
+    torch._scaled_mm_v2: _listed(scaled_mm, torch._scaled_mm_v2, *_OF_LISTS),
+    torch._scaled_grouped_mm: _scaled_grouped_mm,
+    torch._scaled_grouped_mm_v2: _listed(scaled_grouped_mm, torch._scaled_grouped_mm_v2, "offs", *_OF_LISTS),
 }
-_NAMES = {"grouped_mm", "_grouped_mm", "scaled_mm", "_scaled_mm"}
+_NAMES = {prefix + name for name in ("grouped_mm", "scaled_mm", "scaled_grouped_mm") for prefix in ("", "_")}
 
 
 class _Ours(TorchFunctionMode):

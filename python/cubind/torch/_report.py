@@ -13,6 +13,7 @@ from .._switch import IS_OFF, WHY_OFF
 from .._text import printable
 from . import _compiled
 from ._attention import kept
+from ._grouped_mm import by_torch
 from ._operator import asker, operators
 from ._variants import settings
 
@@ -22,9 +23,10 @@ def report() -> str:
 
     A line has the questions to the daemon, the launches of the kernel, and the calls that torch's own
     function took instead, with the reason. Problems for which torch's function is the faster one follow, and
-    why calls of attention stayed those of torch or transformers, by their masks and arguments. For the
-    modules of a model that was tuned it says whose code they have in compiled graphs, and why. With
-    CUBIND_REPORT=1 in the environment it is printed on stderr at the end of the process.
+    why calls of attention stayed those of torch or transformers, by their masks and arguments, and products
+    that no kernel computes. For the modules of a model that was tuned it says whose code they have in
+    compiled graphs, and why. With CUBIND_REPORT=1 in the environment it is printed on stderr at the end of
+    the process.
     """
     if IS_OFF:
         return f"cubind: {WHY_OFF}"
@@ -42,6 +44,7 @@ def report() -> str:
             lines.append(f"cubind: {operator.name}: {asked}{f' ({why})' if why else ''}")
             lines += [f"cubind: {text}" for text in operator.yielding()]
     lines += [f"cubind: attention under a mask: not cubind's {count} ({why})" for why, count in kept.items()]
+    lines += [f"cubind: grouped_mm: {what}: torch's own {count}" for what, count in by_torch.items()]
     lines += [f"cubind: {text}" for text in _compiled.lines()]
     if settings.client is None and len(lines) == 1:
         return "cubind: no operator needed a kernel, as with CPU tensors: the daemon was not asked"

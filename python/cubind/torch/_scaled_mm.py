@@ -18,7 +18,7 @@ _RECIPES = {
     ("RowWise", "RowWise"): BY_ROW,
     ("BlockWise1x128", "BlockWise128x128"): BY_BLOCK,
 }  # names of torch's ScalingType
-_EXACT = 3  # added to the first two: sums as by block, without use_fast_accum
+EXACT = 3  # added to the first two: sums as by block, without use_fast_accum
 # As the scales lie in memory.
 _SCALES = {BY_TENSOR: ("1", "1"), BY_ROW: ("M 1", "1 N"), BY_BLOCK: ("K/128 M", "N/128 K/128")}
 _KINDS = range(5)
@@ -30,7 +30,7 @@ _calls = {
         constants=(kind,),
     )
     for kind in _KINDS
-    for of_a, of_b in [_SCALES[kind % _EXACT]]
+    for of_a, of_b in [_SCALES[kind % EXACT]]
 }
 
 
@@ -38,7 +38,7 @@ def _wide(values: torch.Tensor, scale: torch.Tensor, kind: int, is_left: bool) -
     if kind == BY_BLOCK:
         by_column = (scale.t() if is_left else scale).repeat_interleave(128, 1)[:, : values.shape[1]]
         scale = by_column if is_left else by_column.repeat_interleave(128, 0)[: values.shape[0]]
-    return values.float() * (scale.reshape(-1, 1) if kind % _EXACT == BY_ROW else scale)
+    return values.float() * (scale.reshape(-1, 1) if kind % EXACT == BY_ROW else scale)
 
 
 def _formula(
@@ -105,7 +105,7 @@ def by_kernel(
     kind: int, a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor, is_fast: bool
 ) -> Any:
     """scaled_mm() by the kernel. NotImplemented: torch's own function takes its place."""
-    exact = 0 if is_fast or kind == BY_BLOCK else _EXACT
+    exact = 0 if is_fast or kind == BY_BLOCK else EXACT
     return _calls[kind + exact](None, a, b.mT, _as_kept(scale_a, kind), _as_kept(scale_b, kind))
 
 

@@ -13,6 +13,7 @@ from ._cross_entropy import cross_entropy
 from ._grouped_mm import grouped_mm
 from ._linear_cross_entropy import judge_cuda
 from ._rotary import rotary
+from ._scaled_grouped_mm import scaled_grouped_mm
 from ._scaled_mm import scaled_mm
 from ._variants import Need
 
@@ -34,8 +35,10 @@ class Case:
 
 def has_case(need: Need) -> bool:
     """Whether torch has a function of its own: for attention with windows, a soft-cap or packed sequences it
-    has none that any version has, and for FP8 with scales by block none on the CPU."""
+    has none that any version has, and for FP8 with scales by block none on the CPU, or for groups."""
     operator, key, _ = need
+    if operator.name == "scaled_grouped_mm":
+        return key[1] >= 0 and key[2] != (2,)
     if operator.name == "scaled_mm":
         return key[1] >= 0 or key[2] != (2,)
     return not operator.name.startswith("flash_attention") or (
@@ -139,6 +142,18 @@ def _scaled_mm(inputs: _Inputs, flags: Dims, dims: Dims) -> Case:
     )
 
 
+def _scaled_grouped_mm(inputs: _Inputs, flags: Dims, dims: Dims) -> Case:
+    M, N, K, E = dims
+    a, b = (inputs(*shape).to(torch.float8_e4m3fn) for shape in ((M, K), (E, N, K)))
+    recipe = functional.ScalingType.RowWise
+    given = a, b.mT, inputs.rows(M), recipe, inputs.rows(E * N).view(E, N), recipe
+    named = {"offs": inputs.ends(M, E), "use_fast_accum": flags[0] == 1}
+    return Case(
+        lambda: scaled_grouped_mm(*given, **named),
+        lambda: functional.scaled_grouped_mm(*given, **named),
+    )
+
+
 def _cross_entropy_forward(inputs: _Inputs, flags: Dims, dims: Dims) -> Run:
     x, target = inputs(*dims), inputs.targets(*dims)
     return lambda: cross_entropy(x, target, reduction="none")
@@ -208,6 +223,7 @@ _CASES: dict[str, _Make] = {
     "rmsnorm_backward": _rms_norm_backward,
     "rotary": _rotary,
     "grouped_mm": _grouped_mm,
+    "scaled_grouped_mm": _scaled_grouped_mm,
     "scaled_mm": _scaled_mm,
     "cross_entropy_forward": _cross_entropy_forward,
     "cross_entropy_backward": _cross_entropy_backward,

@@ -42,6 +42,13 @@ class Scaled(torch.nn.Module):
         return public, torch._scaled_mm(a, b, scale_a, scale_b, out_dtype=torch.bfloat16, use_fast_accum=fast)
 
 
+class ScaledGroups(torch.nn.Module):
+    def forward(self, a, b, scale_a, scale_b, offs):
+        recipe = SCALING.RowWise
+        public = functional.scaled_grouped_mm(a, b, scale_a, recipe, scale_b, recipe, offs=offs)
+        return public, torch._scaled_grouped_mm(a, b, scale_a, scale_b, offs, out_dtype=torch.bfloat16)
+
+
 class Plain(torch.nn.Module):
     def forward(self, x):
         return functional.relu(x)
@@ -102,7 +109,7 @@ class Called(unittest.TestCase):
         expected = model(a, b.t(), one, one, recipes, False)
         operators.replace(model, verbose=False)
         fast, exact = mock.Mock(), mock.Mock(return_value=NotImplemented)
-        calls = {_scaled_mm.BY_TENSOR: fast, _scaled_mm.BY_TENSOR + _scaled_mm._EXACT: exact}
+        calls = {_scaled_mm.BY_TENSOR: fast, _scaled_mm.BY_TENSOR + _scaled_mm.EXACT: exact}
         with mock.patch.dict(_scaled_mm._calls, calls):
             found = model(a, b.t(), one, one, recipes, False)
         self.assertTrue(all(map(torch.equal, found, expected)))
@@ -111,8 +118,8 @@ class Called(unittest.TestCase):
 
 class Launched(torch_launches.OnFakeDriver):
     def test_calls_launch_kernels(self):
-        groups, scaled = Groups(), Scaled()
-        operators.replace(torch.nn.Sequential(groups, scaled), verbose=False)
+        groups, scaled, scaled_groups = Groups(), Scaled(), ScaledGroups()
+        operators.replace(torch.nn.Sequential(groups, scaled, scaled_groups), verbose=False)
         x = torch.ones(64, 128, dtype=torch.bfloat16)
         scales = (
             torch.ones(2, 64).t(),
@@ -122,6 +129,10 @@ class Launched(torch_launches.OnFakeDriver):
         with as_if_on_gpu(), torch.no_grad():
             _, launches = self.launches_of(lambda: groups(x, ENDS), 3)
             self.assertEqual(len(launches), 2)
+            of_groups = torch.ones(64), torch.ones(4, 128), ENDS
+            narrow = rows(64, 128), rows(512, 128).view(4, 128, 128).mT
+            found, launches = self.launches_of(lambda: scaled_groups(*narrow, *of_groups), 3)
+            self.assertEqual((len(launches), [one.shape for one in found]), (2, [(64, 128)] * 2))
             given = rows(64, 256), rows(256, 256).t(), *scales, False
             _, launches = self.launches_of(lambda: scaled(*given), 3)
             self.assertEqual(len(launches), 2)

@@ -133,6 +133,7 @@ class Launched(torch_launches.OnFakeDriver):
             self.assertEqual(len(launches), 2)
             _, launches = self.launches_of(lambda: y.sum().backward(), 3)
             self.assertEqual(len(launches), 2)  # of the rows; those of the matrices are torch's
+            self.assertIn("grouped_mm: gradients of matrices: torch's own", operators.report())
             self.assertEqual(experts.down_proj.grad.shape, experts.down_proj.shape)
             torch.set_autocast_enabled("cuda", True)
             self.addCleanup(torch.set_autocast_enabled, "cuda", False)

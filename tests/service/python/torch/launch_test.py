@@ -63,6 +63,7 @@ class Launches(RmsNorm):
         target, tokens = torch.zeros(4096, dtype=torch.int64), torch.ones(2, 32, 4, 128, dtype=x.dtype)
         matrices, ends = torch.ones(2, 4096, 128, dtype=x.dtype), torch.tensor([7, 16], dtype=torch.int32)
         narrow, by_rows, by_blocks = x.to(torch.float8_e4m3fn), torch.ones(32, 16), torch.ones(32, 32)
+        both, of_both = torch.stack([narrow, narrow]), torch.ones(2, 32, 32)
         calls = {
             "rms_norm_backward": (lambda: on_gpu("rms_norm_backward", x, x, w, 1e-6), 3),
             "layer_norm": (lambda: on_gpu("layer_norm", x, w, w, 1e-5), 1),
@@ -73,6 +74,10 @@ class Launches(RmsNorm):
             "linear without bias": (lambda: on_gpu("matmul", tall, x, None, False, True), 2),
             "grouped_mm": (lambda: on_gpu("grouped_mm", tall, matrices, ends, False), 1),
             "scaled_mm": (lambda: on_gpu("scaled_mm", narrow[:16], narrow, by_rows, by_blocks, 2), 1),
+            "scaled_grouped_mm": (
+                lambda: on_gpu("scaled_grouped_mm", narrow[:16], both, by_rows, of_both, ends, 2),
+                1,
+            ),
             "weighted_sum": (lambda: on_gpu("weighted_sum", x, w), 2),
             "weighted_sum_backward": (lambda: on_gpu("weighted_sum_backward", w, x, w), 2),
             "add_rms_norm": (lambda: on_gpu("add_rms_norm", x, x, w, 1e-6), 1),

@@ -235,6 +235,25 @@ class Formulas(unittest.TestCase):
                 checks = "test_faketensor", "test_aot_dispatch_dynamic"  # torch's others compare FP8
                 torch.library.opcheck(torch.ops.cubind.scaled_mm.default, given, test_utils=checks)
 
+    def test_scaled_products_of_groups_are_those_of_each_group(self):
+        a, b = torch.randn(9, 144).to(torch.float8_e4m3fn), torch.randn(3, 152, 144).to(torch.float8_e4m3fn)
+        offs, ops = torch.tensor([3, 3, 9], dtype=torch.int32), torch.ops.cubind
+        for kind, of_a, of_b in (
+            (1, torch.rand(9), torch.rand(3, 152)),
+            (2, torch.rand(2, 9), torch.rand(3, 2, 2)),
+            (4, torch.rand(9), torch.rand(3, 152)),
+        ):
+            with self.subTest(kind):
+                ours = ops.scaled_grouped_mm(a, b, of_a, of_b, offs, kind)
+                for group, begin, end in ((0, 0, 3), (2, 3, 9)):
+                    own_a = of_a[:, begin:end] if kind == 2 else of_a[begin:end, None]
+                    own_b = of_b[group] if kind == 2 else of_b[None, group]
+                    expected = ops.scaled_mm(a[begin:end], b[group], own_a, own_b, kind)
+                    torch.testing.assert_close(ours[begin:end], expected)
+                checks = "test_faketensor", "test_aot_dispatch_dynamic"  # torch's others compare FP8
+                given = a, b, of_a, of_b, offs, kind
+                torch.library.opcheck(ops.scaled_grouped_mm.default, given, test_utils=checks)
+
     def test_a_query_that_sees_no_key_gives_zeros(self):
         q, k, v = (t.detach() for t in attention_inputs(torch.float32, keys=3))
         o, lse = torch.ops.cubind.attention(

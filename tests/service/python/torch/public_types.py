@@ -53,6 +53,9 @@ y = cubind.torch.rotary(y, y, x, x)[0]
 y = cubind.torch.scaled_dot_product_attention(y, y, y, is_causal=True)
 y = cubind.torch.varlen_attention(y, y, y, x, x, max_q=8, max_k=8, is_causal=True, window_size=(4, 0))
 y = cubind.torch.grouped_mm(y, y, offs=x)
+y = cubind.torch.scaled_grouped_mm(
+    y, y, x, functional.ScalingType.RowWise, x, functional.ScalingType.RowWise, offs=x
+)
 y = cubind.torch.scaled_mm(y, y, x, functional.ScalingType.TensorWise, x, functional.ScalingType.TensorWise)
 cubind.torch.strict()
 cubind.torch.never_slower(False)

@@ -30,6 +30,10 @@ def calls():
         "matmul with a bias": (tall, x, w, False, True),
         "grouped_mm": (tall, ones(2, SIZE, 128), ends, False),
         "scaled_mm": (tall.to(e4m3), x.to(e4m3), torch.ones(32, 16), torch.ones(32, 32), 2),
+        "scaled_grouped_mm": (
+            *(tall.to(e4m3), torch.stack([x, x]).to(e4m3), torch.ones(16), torch.ones(2, SIZE), ends),
+            4,
+        ),
         "weighted_sum": (x, w),
         "weighted_sum_backward": (w, x, w),
         "add_rms_norm": (x, x, w, 1e-6),
