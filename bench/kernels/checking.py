@@ -60,7 +60,7 @@ class Checker:
         self.faults = []
         self.watchdog = Watchdog(30)
 
-    def fault(self, operands, truth):
+    def fault(self, p, operands, truth):
         """What is wrong with the outputs of a call, or nothing. The truth may be of an output's last elements
         alone."""
         for name, output in operands.outputs.items():
@@ -70,7 +70,7 @@ class Checker:
             begin = count - truth[name].numel()
             if torch.isnan(output[:begin]).any():
                 return f"left elements of {name} as they were"
-            bounds = self.spec.tolerance(TYPE_NAMES[output.dtype], name)
+            bounds = self.spec.tolerance(TYPE_NAMES[output.dtype], name, p)
             worst = excess(output[begin:count].view(truth[name].shape), truth[name], bounds)
             if worst > 1:
                 return f"{name} departs from float64 by {worst:.3g} of the tolerance"
@@ -122,7 +122,7 @@ class Checker:
             runs.append([output.clone() for output in operands.outputs.values()])
         self.watchdog.rest()
         call.unload()
-        fault = self.fault(operands, truth)
+        fault = self.fault(p, operands, truth)
         if not fault and not all(
             torch.equal(bits(first[:-GUARD]), bits(second[:-GUARD]))
             for first, second in zip(*runs, strict=True)

@@ -218,4 +218,129 @@ class GroupedMm:
         return lambda: (torch._grouped_mm(self.a, self.right, offs=self.ends),)
 
 
-PRODUCTS = {"matmul": Matmul, "layernorm_linear": LayernormLinear, "grouped_mm": GroupedMm}
+def scaled_problem(M, N, K, SCALES, T="bf16"):
+    return {"M": M, "N": N, "K": K, "T": T, "SCALES": SCALES}
+
+
+def in_blocks(scale, axis, size):
+    """A scale of 128 elements for each of `size`."""
+    return scale.double().repeat_interleave(128, axis).narrow(axis, 0, size)
+
+
+class ScaledMm:
+    checked = (
+        *(scaled_problem(512, 768, 512, SCALES, T) for SCALES in range(5) for T in ("bf16", "f16")),
+        *(scaled_problem(300, 520, 272, SCALES) for SCALES in range(5)),
+        *(scaled_problem(300, 131, 400, SCALES) for SCALES in range(5)),
+        *(scaled_problem(1, 16, 16, SCALES) for SCALES in range(5)),
+    )
+    timed = tuple(
+        scaled_problem(*sizes, SCALES)
+        for SCALES in (2, 4, 1, 0)
+        for sizes in ((4096, 4096, 4096), (4096, 7168, 2048))
+    )
+
+    def __init__(self, p, seed, special=False):
+        normal = Draw(seed, torch.float8_e4m3fn)
+        M, N, K = p["M"], p["N"], p["K"]
+        self.problem, self.dtype, self.a = p, TYPES[p["T"]], normal(M, K)
+        if special:
+            self.a.view(torch.uint8)[0, K // 2] = 0x7F  # NaN
+        self.draw(normal)
+        self.outputs = {"c": guarded(M * N, self.dtype)}
+        scales = {"scale_a": self.scale_a, "scale_b": self.scale_b}
+        self.buffers = {"a": self.a, "b": self.b, **scales, **self.outputs}
+        self.scalars = {}
+
+    def scales(self, normal, *groups):
+        """Of A, and of each matrix of B."""
+        M, N, K, SCALES = (self.problem[name] for name in ("M", "N", "K", "SCALES"))
+        blocks = -(-K // 128), -(-N // 128)
+        shape_a, shape_b = {0: ((1,), (1,)), 1: ((M,), (N,)), 2: ((blocks[0], M), blocks[::-1])}[SCALES % 3]
+        return (
+            torch.rand(*shape, generator=normal.generator, device="cuda") + 0.5
+            for shape in (shape_a, (*groups, *shape_b))
+        )
+
+    def draw(self, normal):
+        self.b = normal(self.problem["N"], self.problem["K"])
+        self.scale_a, self.scale_b = self.scales(normal)
+
+    def product(self, rows, b, scale_b):
+        """Of these rows of A with a matrix, in float64."""
+        N, K = b.shape
+        if self.problem["SCALES"] == 2:
+            left = self.a[rows].double() * in_blocks(self.scale_a[:, rows].t(), 1, K)
+            return left @ (b.double() * in_blocks(in_blocks(scale_b, 0, N), 1, K)).t()
+        by_row = self.scale_a.numel() > 1
+        scale_a = self.scale_a[rows, None] if by_row else self.scale_a
+        return (self.a[rows].double() @ b.double().t()) * scale_a.double() * scale_b.double()
+
+    def truth(self):
+        return {"c": self.product(slice(None), self.b, self.scale_b)}
+
+    def torch_call(self):
+        scale_a, scale_b = self.scale_a, self.scale_b
+        if self.problem["SCALES"] == 2:
+            scale_a, scale_b = scale_a.t(), scale_b.t()
+        elif self.problem["SCALES"] % 3 == 1:
+            scale_a, scale_b = scale_a[:, None], scale_b[None]
+        named = {"out_dtype": self.dtype, "use_fast_accum": self.problem["SCALES"] < 2}
+        return lambda: (torch._scaled_mm(self.a, self.b.t(), scale_a, scale_b, **named),)
+
+
+class ScaledGroupedMm(ScaledMm):
+    checked = (
+        *(
+            {**scaled_problem(*sizes, SCALES, T), "E": E}
+            for SCALES in (1, 2, 4)
+            for *sizes, E, T in (
+                (777, 264, 272, 5, "bf16"),
+                (300, 131, 144, 9, "f16"),
+                (4096, 512, 1024, 64, "bf16"),
+                (5, 256, 272, 300, "bf16"),  # most groups are empty
+            )
+        ),
+    )
+    timed = tuple(
+        {**scaled_problem(*sizes, SCALES), "E": E}
+        for SCALES in (2, 4, 1)
+        for *sizes, E in ((8192, 4096, 4096, 8), (16384, 2816, 2048, 64))
+    )
+
+    def draw(self, normal):
+        M, N, K, E = (self.problem[name] for name in "MNKE")
+        self.b = torch.stack([normal(N, K) for _ in range(E)])
+        self.scale_a, self.scale_b = self.scales(normal, E)
+        self.ends = torch.randint(M + 1, (E,), generator=normal.generator, device="cuda").sort().values.int()
+        self.ends[-1] = M
+
+    def __init__(self, p, seed, special=False):
+        super().__init__(p, seed, special)
+        self.buffers["offsets"] = self.ends
+
+    def truth(self):
+        bounds = [0, *self.ends.tolist()]
+        groups = zip(bounds[:-1], bounds[1:], self.b, self.scale_b, strict=True)
+        return {
+            "c": torch.cat([self.product(slice(first, last), *matrix) for first, last, *matrix in groups])
+        }
+
+    def torch_call(self):
+        """Of scales by block torch has none: its product in bf16."""
+        if self.problem["SCALES"] == 2:
+            a, b = self.a.bfloat16(), self.b.bfloat16()
+            return lambda: (torch._grouped_mm(a, b.mT, offs=self.ends),)
+        named = {"out_dtype": self.dtype, "use_fast_accum": self.problem["SCALES"] == 1}
+        return lambda: (
+            torch._scaled_grouped_mm(self.a, self.b.mT, self.scale_a, self.scale_b, self.ends, **named),
+        )
+
+
+PRODUCTS = {
+    "matmul": Matmul,
+    "layernorm_linear": LayernormLinear,
+    "grouped_mm": GroupedMm,
+    "scaled_mm": ScaledMm,
+    "scaled_grouped_mm": ScaledGroupedMm,
+}

@@ -24,7 +24,7 @@ from spec import H200, Spec, expression
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROWS = [(3, 7), (33, 1000), (5, 4096), (2, 16385), (130, 64), (1, 1)]
-PRODUCTS = [(129, 136, 72), (64, 256, 512), (16, 128, 1024), (1, 1, 1), (200, 136, 200)]
+PRODUCTS = [(129, 136, 72), (64, 256, 512), (16, 128, 1024), (1, 1, 1), (200, 136, 200), (200, 136, 272)]
 ATTENTION = [(1, 2, 1, 70, 70, 64), (1, 4, 2, 33, 129, 128), (2, 1, 1, 128, 128, 128), (1, 1, 1, 1, 1, 64)]
 ATTENTION += [(1, 2, 1, 70, 150, 256)]
 PACKED = [(3, 2, 1, 170, 170, 64), (2, 4, 2, 129, 129, 128), (1, 1, 1, 1, 1, 64), (2, 2, 1, 200, 200, 256)]
@@ -32,7 +32,7 @@ ROTARY = [(7, 6, 2, 3, 80), (33, 1, 1, 33, 128), (5, 3, 3, 1, 18)]
 SIZES = {
     "ND": ROWS,
     "MNK": PRODUCTS,
-    "MNKE": [(129, 136, 72, 3), (300, 256, 512, 5), (5, 7, 9, 2)],
+    "MNKE": [(129, 136, 72, 3), (129, 136, 272, 3), (300, 256, 512, 5), (5, 7, 9, 2)],
     "BHQHKVSQSKD": ATTENTION,
     "NHQHKVSQSKD": PACKED,
     "NHQHKVCD": ROTARY,
@@ -47,7 +47,8 @@ def problems(fields):
     for index, sizes in enumerate(SIZES["".join(dims)]):
         for on in [0, 1] if flags else [0]:
             chosen = {name: values[(index + on) % len(values)] for name, values in types.items()}
-            set_flags = {**dict.fromkeys(flags, on), **({"RIGHT": 0} if "RIGHT" in flags else {})}
+            others = {"RIGHT": 0, "SCALES": 1 + on}
+            set_flags = {name: others.get(name, on) for name in flags}
             result.append({**dict(zip(dims, sizes, strict=True)), **chosen, **set_flags})
     return result
 

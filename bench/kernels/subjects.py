@@ -104,7 +104,7 @@ class Product(Whole):
 
     def others(self):
         makes = {"torch": self.operands.torch_call}
-        if self.kernel != "matmul":
+        if hasattr(self.operands, "torch_compiled_call"):
             makes["torch_compile"] = self.operands.torch_compiled_call
         return makes
 

@@ -78,7 +78,7 @@ def scaled_grouped_mm(
 
     mat_a: [M, K], mat_b: [E, K, N], a transposed view of [E, N, K]; float8_e4m3fn. offs: as grouped_mm().
     scale_a, scale_b: float32, [M] and [E, N]. scale_recipe_a, scale_recipe_b: RowWise.
-    output_dtype: torch.bfloat16.
+    output_dtype: torch.bfloat16. use_fast_accum: as scaled_mm().
 
     Torch's own function is used as rms_norm() says, and for other types and recipes, swizzle_a, swizzle_b,
     bias and contraction_dim.

@@ -74,7 +74,8 @@ def scaled_mm(
     mat_a: [M, K], mat_b: [K, N], a transposed view of [N, K]; float8_e4m3fn.
     scale_a, scale_b: float32, of the shapes that torch's function takes.
     scale_recipe_a, scale_recipe_b: TensorWise or RowWise for both, or BlockWise1x128 and BlockWise128x128.
-    output_dtype: torch.bfloat16.
+    output_dtype: torch.bfloat16. use_fast_accum: False adds up 128 products at a time in float32, as it is
+        for scales by block.
 
     Torch's own function is used as rms_norm() says, and for other types and recipes, swizzle_a, swizzle_b,
     bias and contraction_dim.
