@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 
 #include <csignal>
@@ -12,6 +14,12 @@
 #include "base/version.hpp"
 #include "client/connection.hpp"
 #include "client/web/site.hpp"
+
+namespace {
+
+constexpr int kPriority = 5;  // nice: callers of the daemon come before those who look
+
+}  // namespace
 
 int main(int argc, char** argv) {
   const sigset_t signals = cubind::block_signals({SIGTERM, SIGINT});
@@ -28,6 +36,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     cubind::init_logging("cubind-web", "info");
+    ::setpriority(PRIO_PROCESS, 0, kPriority);
     const cubind::RealClock clock;
     cubind::web::Snapshots snapshots(cubind::resolve_address(address), clock);
     const cubind::web::HttpServer server(

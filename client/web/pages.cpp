@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ranges>
+#include <span>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -23,6 +24,21 @@ namespace cubind::web {
 namespace {
 
 constexpr std::chrono::seconds kStoreDeadline{10};  // of a page that asks the daemon itself
+constexpr std::size_t kMostAudited = 1000;          // records: about two seconds
+
+// What a job does in a stage.
+const std::map<std::string, std::string>& stage_texts() {
+  static const std::map<std::string, std::string> kTexts{
+      {"compiling", "waits for configurations to be compiled"},
+      {"opening", "starts a process on the GPU and fills the buffers"},
+      {"screening", "times each configuration a few times"},
+      {"verifying", "compares results with the reference's"},
+      {"finalists", "times the fastest in turns"},
+      {"choosing", "compares what was timed, and proposes what to try next"},
+      {"commit", "waits until results are stored"},
+      {"waiting_for_idle_gpu", "waits until others leave the GPU"}};
+  return kTexts;
+}
 
 struct StageShare {
   std::string name;
@@ -51,7 +67,12 @@ std::vector<StageShare> stages_of(const v1::Job& job) {
   return stages;
 }
 
-std::string percent_text(double share) { return ctl::fixed(100 * share, 0) + "\u00a0%"; }
+std::string percent_text(double share) {
+  if (share > 0 && share < 0.005) {
+    return "< 1\u00a0%";
+  }
+  return ctl::fixed(100 * share, 0) + "\u00a0%";
+}
 
 Cell stage_cell(const v1::Job& job) {
   const std::vector<StageShare> stages = stages_of(job);
@@ -146,6 +167,11 @@ Cell interval_width(const v1::ListedRecord& record) {
   return {ctl::fixed(100 * width, 2) + " %", width};
 }
 
+std::span<const v1::ListedRecord> records_of(const Snapshot& snapshot, const std::string& kernel) {
+  const auto range = std::ranges::equal_range(*snapshot.records.list, kernel, {}, &v1::ListedRecord::kernel);
+  return {range.begin(), range.end()};
+}
+
 // Equal for the records that one question had one after the other.
 std::string question_of(const v1::ListedRecord& record) {
   const v1::Provenance& of = record.provenance();
@@ -216,19 +242,25 @@ View job_page(const Snapshot& snapshot, const std::string& id) {
                 "does not exist: the daemon keeps jobs for 30 days, and those of records in force");
   }
   const std::vector<StageShare> times = stages_of(*job);
-  Grid stages{
-      {{"stage"}, {"seconds", true}, {"share"}}, {}, "It tells its stages and outcomes when it ends."};
+  Grid stages{{{"stage"}, {"seconds", true}, {"share"}, {"what the job does"}},
+              {},
+              "It tells its stages and outcomes when it ends."};
   for (const StageShare& stage : times) {
     const double share = stage.ms / std::max(1.0, job->elapsed_ms());
+    const auto text = stage_texts().find(stage.stage);
     stages.rows.push_back({{stage.name},
                            number_cell(stage.ms / 1000, 3),
-                           {.text = percent_text(share), .share = share, .colour = "stage-" + stage.stage}});
+                           {.text = percent_text(share), .share = share, .colour = "stage-" + stage.stage},
+                           {text == stage_texts().end() ? "-" : text->second}});
   }
   Grid outcomes{{{"outcome"}, {"configurations", true}},
                 {},
                 is_running(*job) ? "" : "No configuration has been tried."};
   for (const v1::OutcomeCount& outcome : job->outcomes()) {
-    outcomes.rows.push_back({{ctl::outcome_name(outcome.outcome())}, count_cell(outcome.count())});
+    const bool is_slow = outcome.outcome() == v1::UNVERIFIED;
+    outcomes.rows.push_back({{ctl::outcome_name(outcome.outcome()) +
+                              (is_slow ? ": too slow to win, so its results were not checked" : "")},
+                             count_cell(outcome.count())});
   }
   View view{is_running(*job)                  ? "How far is this job, and what takes its time?"
             : job->state() == v1::Job::FAILED ? "Why did this job fail, and what took its time?"
@@ -364,9 +396,7 @@ View stability_page(const Snapshot& snapshot, const std::string& kernel) {
     questions[question_of(record)].push_back(std::move(record));
   }
   std::size_t count = 0;
-  const auto of_kernel =
-      std::ranges::equal_range(*snapshot.records.list, kernel, {}, &v1::ListedRecord::kernel);
-  for (const v1::ListedRecord& record : of_kernel) {
+  for (const v1::ListedRecord& record : records_of(snapshot, kernel)) {
     const auto again = questions.empty() ? questions.end() : questions.find(question_of(record));
     count += 1;
     if (again != questions.end()) {
@@ -418,12 +448,29 @@ View stability_page(const Snapshot& snapshot, const std::string& kernel) {
   return view;
 }
 
-View audit_page(const std::string& address, const std::string& kernel) {
+std::optional<View> too_large(const Snapshot& snapshot, const std::string& kernel, std::size_t most_records,
+                              const std::string& command) {
+  const std::size_t count = records_of(snapshot, kernel).size();
+  if (count <= most_records) {
+    return std::nullopt;
+  }
+  return View{"This page would be too large",
+              command,
+              {Sentence{kernel + " has " + std::to_string(count) + " records, and this page is made of " +
+                        std::to_string(most_records) + " at most."},
+               Sentence{"Its records", "/records?words=" + url_encoded(kernel)}}};
+}
+
+View audit_page(const Snapshot& snapshot, const std::string& kernel) {
+  const std::string command = "cubindctl audit " + ctl::shell_word(kernel) + " --shipped --verbose";
+  if (auto view = too_large(snapshot, kernel, kMostAudited, command)) {
+    return *std::move(view);
+  }
   ctl::AuditOptions options;
   options.kernel = kernel;
   options.shipped = true;
   ctl::CommonOptions common;
-  common.address = address;
+  common.address = snapshot.address;
   const ctl::OutputJson audited = ctl::audit_document(options, common);
   Grid table{{{"verdict"}, {"problem"}, {"device"}, {"time, µs", true}, {"checks that failed"}, {"notes"}},
              {},
@@ -446,7 +493,7 @@ View audit_page(const std::string& address, const std::string& kernel) {
   }
   std::ranges::stable_sort(table.rows, {}, [](const Row& row) { return row[0].text; });  // fail, ok
   View view{"Can the records of " + kernel + " be shipped?",
-            "cubindctl audit " + ctl::shell_word(kernel) + " --shipped --verbose",
+            command,
             {Sentence{std::to_string(passed) + " of " + counted(audited["records"].size(), "record") +
                       " passed each check."},
              std::move(table)}};

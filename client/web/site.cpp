@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "client/cubindctl/report/report_commands.hpp"
 #include "client/cubindctl/report/report_data.hpp"
 #include "client/cubindctl/report/report_page.hpp"
 #include "client/report/style.hpp"
@@ -19,6 +20,8 @@ namespace {
 constexpr const char* kPolicy =
     "default-src 'none'; base-uri 'none'; form-action 'self'; img-src data:; style-src 'self'; script-src "
     "'self'; connect-src 'self'";
+
+constexpr std::size_t kMostReported = 20'000;  // records of a page of about 14 MB
 
 struct Link {
   const char* path;
@@ -62,6 +65,10 @@ Response report(Snapshots& snapshots, const Request& request) {
   options.shipped = true;
   options.job = request.query.contains("job") ? request.query.at("job") : "";
   options.kernel = options.job.empty() ? value_of(request, "kernel") : "";
+  const std::string command = "cubindctl report " + ctl::shell_word(options.kernel);
+  if (const auto view = too_large(*snapshots.now(), options.kernel, kMostReported, command)) {
+    return page(*view, request);
+  }
   const ctl::ReportInput input = ctl::read_report(options, common);
   const bool is_open = !options.job.empty() && is_running(input.jobs.front());
   const std::string html =
@@ -81,9 +88,6 @@ Response route(Snapshots& snapshots, const Request& request) {
   if (path == "/report") {
     return report(snapshots, request);
   }
-  if (path == "/audit") {
-    return page(audit_page(snapshots.address(), value_of(request, "kernel")), request);
-  }
   const auto snapshot = snapshots.now();
   return page(path == "/"            ? overview(*snapshot)
               : path == "/jobs"      ? jobs_page(*snapshot)
@@ -91,6 +95,7 @@ Response route(Snapshots& snapshots, const Request& request) {
               : path == "/kernels"   ? kernels_page(*snapshot)
               : path == "/wanted"    ? wanted_page(*snapshot)
               : path == "/records"   ? records_page(*snapshot)
+              : path == "/audit"     ? audit_page(*snapshot, value_of(request, "kernel"))
               : path == "/stability" ? stability_page(*snapshot, value_of(request, "kernel"))
                                      : throw Error(ErrorCode::NotFound, path, "is no page"),
               request);

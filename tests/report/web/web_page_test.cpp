@@ -126,6 +126,9 @@ TEST_CASE_METHOD(Pages, "records are rows a hundred at a time and counted by ker
   CHECK_THAT(check_open(*this, "/records?words=SOFTMAX+n%3D9999").main, Contains("6 rows"));
   CHECK_THAT(check_open(*this, "/kernels").main,
              Contains("/report?kernel=matmul") && Contains("100&nbsp;%") && Contains(">50000</td>"));
+  for (const char* path : {"/audit?kernel=matmul", "/report?kernel=matmul"}) {
+    CHECK_THAT(check_open(*this, path).main, Contains("matmul has 50000 records, and this page"));
+  }
 }
 
 TEST_CASE_METHOD(Pages, "a kernel's stability tells how often a winner changed") {
