@@ -26,7 +26,9 @@ def _grouped_mm(input: Any, mat2: Any, offs: Any = None, bias: Any = None, out_d
 
 # For what torch's function of that name calls, with lists and the numbers of recipes, then `names`.
 def _listed(ours: Callable[..., Any], theirs: Callable[..., Any], *names: str) -> Callable[..., Any]:
-    def call(input: Any, mat2: Any, *given: Any) -> Any:
+    def call(input: Any, mat2: Any, *given: Any, **named: Any) -> Any:
+        if named:  # as torch's function does not call it
+            return theirs(input, mat2, *given, **named)
         scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b = given[:6]
         if swizzle_a or swizzle_b or any(len(one) != 1 for one in (scale_a, recipe_a, scale_b, recipe_b)):
             return theirs(input, mat2, *given)

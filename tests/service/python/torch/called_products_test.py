@@ -115,6 +115,21 @@ class Called(unittest.TestCase):
         self.assertTrue(all(map(torch.equal, found, expected)))
         self.assertEqual((fast.call_count, exact.call_count), (0, 2))
 
+    @unittest.skipUnless(HAS_SCALED, "this torch has no scaled_mm on the CPU")
+    def test_a_call_as_no_function_of_torch_makes_it_is_torchs(self):
+        class Listed(torch.nn.Module):
+            def forward(self, a, b, one):
+                return torch._scaled_mm(a, b, one, one), torch._scaled_mm_v2(
+                    *(a, b, [one], [0], [], [one], [0], []), bias=None, out_dtype=torch.bfloat16
+                )
+
+        given = rows(16, 16), rows(16, 16).t(), torch.ones(())
+        model = Listed()
+        expected = model(*given)
+        self.assertEqual(len(operators.replace(model, verbose=False).replaced), 1)
+        for ours, theirs in zip(model(*given), expected):
+            self.assertTrue(torch.equal(ours.float(), theirs.float()))
+
 
 class Launched(torch_launches.OnFakeDriver):
     def test_calls_launch_kernels(self):
