@@ -41,6 +41,14 @@
     X(mem_get_info, cuMemGetInfo_v2, (std::size_t*, std::size_t*)) \
     X(mem_alloc, cuMemAlloc_v2, (DevicePtr*, std::size_t)) \
     X(mem_free, cuMemFree_v2, (DevicePtr)) \
+    X(mem_get_allocation_granularity, cuMemGetAllocationGranularity, (std::size_t*, const AllocationProperties*, int)) \
+    X(mem_address_reserve, cuMemAddressReserve, (DevicePtr*, std::size_t, std::size_t, DevicePtr, unsigned long long)) \
+    X(mem_address_free, cuMemAddressFree, (DevicePtr, std::size_t)) \
+    X(mem_create, cuMemCreate, (AllocationHandle*, std::size_t, const AllocationProperties*, unsigned long long)) \
+    X(mem_release, cuMemRelease, (AllocationHandle)) \
+    X(mem_map, cuMemMap, (DevicePtr, std::size_t, std::size_t, AllocationHandle, unsigned long long)) \
+    X(mem_unmap, cuMemUnmap, (DevicePtr, std::size_t)) \
+    X(mem_set_access, cuMemSetAccess, (DevicePtr, std::size_t, const MemoryAccess*, std::size_t)) \
     X(mem_host_alloc, cuMemHostAlloc, (void**, std::size_t, unsigned)) \
     X(mem_free_host, cuMemFreeHost, (void*)) \
     X(mem_host_get_device_pointer, cuMemHostGetDevicePointer_v2, (DevicePtr*, void*, unsigned)) \

@@ -117,6 +117,29 @@ inline constexpr unsigned kHostAllocDeviceMap = 2;
 inline constexpr int kCaptureThreadLocal = 1;
 inline constexpr unsigned kClusterSchedulingSpread = 1;
 
+using AllocationHandle = unsigned long long;
+
+/// CUmemLocation: a GPU.
+struct MemoryLocation {
+  int type = 1;
+  DeviceOrdinal device = 0;
+};
+
+/// CUmemAllocationProp: pinned memory that is not exported.
+struct AllocationProperties {
+  int type = 1;
+  int exported_as = 0;
+  MemoryLocation location;
+  void* security = nullptr;
+  unsigned char flags[8] = {};
+};
+
+/// CUmemAccessDesc: for reading and writing.
+struct MemoryAccess {
+  MemoryLocation location;
+  int flags = 3;
+};
+
 /// CUlaunchAttribute. Of its union: the part that the named attributes use.
 struct LaunchAttribute {
   alignas(8) LaunchAttributeId id;

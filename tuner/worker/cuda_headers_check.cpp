@@ -152,6 +152,15 @@ static_assert(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE == 0 &&
               CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA == 1);
 static_assert(CU_STREAM_CAPTURE_STATUS_ACTIVE == 1);
 
+static_assert(sizeof(cuda::MemoryLocation) == sizeof(CUmemLocation));
+static_assert(offsetof(cuda::MemoryLocation, device) == offsetof(CUmemLocation, id));
+static_assert(sizeof(cuda::AllocationProperties) == sizeof(CUmemAllocationProp));
+static_assert(offsetof(cuda::AllocationProperties, location) == offsetof(CUmemAllocationProp, location));
+static_assert(sizeof(cuda::MemoryAccess) == sizeof(CUmemAccessDesc));
+static_assert(same_value(cuda::MemoryLocation{}.type, CU_MEM_LOCATION_TYPE_DEVICE));
+static_assert(same_value(cuda::AllocationProperties{}.type, CU_MEM_ALLOCATION_TYPE_PINNED));
+static_assert(same_value(cuda::MemoryAccess{}.flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+
 static_assert(sizeof(cuda::LaunchAttribute) == sizeof(CUlaunchAttribute));
 static_assert(offsetof(cuda::LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
 static_assert(sizeof(cuda::LaunchConfig) == sizeof(CUlaunchConfig));

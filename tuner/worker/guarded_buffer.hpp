@@ -30,6 +30,7 @@ class GuardedBuffer {
   std::uint64_t elements() const { return elements_; }
   /// The size of the elements; for a scratch buffer, that of the last fit().
   std::uint64_t bytes() const { return bytes_; }
+  std::uint32_t align() const { return align_; }
   cuda::DevicePtr address() const { return address_; }
   TypedAddress typed() const { return {address_, type_}; }
 

@@ -15,7 +15,6 @@ namespace {
 // Buffers have numbers below 126 in their red zones, two for each buffer of the spec.
 constexpr int kMaxBuffers = 60;
 
-constexpr double kOtherConstant = 1.5;
 constexpr double kOtherScalar = 0.875;  // a probability stays one
 
 bool is_written(v1::Role role) { return role != v1::IN; }
@@ -116,9 +115,10 @@ void ProblemSetup::prepare_verification(std::uint64_t input_seed) {
   }
 }
 
-void ProblemSetup::prepare_verification_in_place(std::uint64_t input_seed, bool whole, bool other_scalars) {
-  scale_scalars(other_scalars ? kOtherScalar : 1);
-  make_inputs({{input_seed, whole ? Change::All : Change::Part}, Placement::Aligned});
+void ProblemSetup::prepare_verification_in_place(std::uint64_t input_seed, bool whole, bool untrusted) {
+  scale_scalars(untrusted ? kOtherScalar : 1);
+  const Change part = untrusted ? Change::PartOfUntrusted : Change::Part;
+  make_inputs({{input_seed, whole ? Change::All : part}, Placement::Aligned});
   if (request_.reference() != "expected") {
     repeat_reference(verify::kFirstPoison);
   }
@@ -265,31 +265,18 @@ bool ProblemSetup::has_kept(const InputState& wanted) {
 }
 
 void ProblemSetup::make_input(Buffer& buffer, const InputSet& set) {
-  if (set.change == Change::Part && has_independent_elements(buffer.spec.fill())) {
+  if (set.change != Change::All && has_independent_elements(buffer.spec.fill())) {
     fill_input(buffer, 0);
-    change_part(buffer, set.seed);
+    change_part(buffer, set);
   } else {
     fill_input(buffer, set.seed);
+  }
+  if (set.change == Change::PartOfUntrusted) {
+    exchange_two(buffer, set.seed);
   }
   if (buffer.variant.role() == v1::INOUT) {
     context_.copy(buffer.pristine.address(), buffer.variant.address(), buffer.variant.bytes());
   }
-}
-
-// An eighth of the elements, of any but the first and the last eighth. A constant has another value there: a
-// source that takes one element for all is wrong.
-void ProblemSetup::change_part(const Buffer& buffer, std::uint64_t input_seed) {
-  const std::uint64_t elements = buffer.variant.elements();
-  const std::uint64_t seed = mix_seeds(buffer.spec.seed(), input_seed);
-  const std::uint64_t begin = elements / 8 + seed % std::max<std::uint64_t>(elements * 5 / 8, 1);
-  const std::uint64_t count = std::min(std::max<std::uint64_t>(elements / 8, 1), elements);
-  TypedAddress to = buffer.variant.typed();
-  to.address += begin * size_of(to.type);
-  FillWork work = plan_fill(buffer.spec.fill(), seed);
-  if (work.kind == FillKind::Constant && is_floating(to.type)) {
-    work.a *= kOtherConstant;
-  }
-  kernels_.fill(to, count, work);
 }
 
 void ProblemSetup::fill_input(Buffer& buffer, std::uint64_t input_seed) {

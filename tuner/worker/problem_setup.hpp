@@ -49,9 +49,10 @@ class ProblemSetup {
   bool is_timed() const { return slots_ > 0; }
   /// The same at the addresses of timing, where the inputs for timing change in place. Unless `whole`, an
   /// input whose elements do not depend on each other changes in part, and keeps its first and last elements.
-  /// So results that are kept by address, size or first elements are wrong. With `other_scalars` those of the
-  /// caller that are floating-point numbers are others, too, for variant and reference.
-  void prepare_verification_in_place(std::uint64_t input_seed, bool whole, bool other_scalars = false);
+  /// So results that are kept by address, size or first elements are wrong. If the variant is `untrusted`,
+  /// what it may know without reading it changes too, for variant and reference: the caller's floating-point
+  /// scalars, the range of random numbers, and two elements of an integer `iota`, which are exchanged.
+  void prepare_verification_in_place(std::uint64_t input_seed, bool whole, bool untrusted = false);
   /// Whether the reference's outputs depend on the poison that they had before: one is partial.
   bool has_partial_outputs() const;
   /// After prepare_verification(): the reference again, from this poison.
@@ -77,6 +78,9 @@ class ProblemSetup {
   /// Those of as many samples as there are slots.
   void renew_slots(std::uint64_t seed);
   void forget_renewed();
+  /// Poisons the outputs, runs the variant with copies of all buffers in memory behind whose end no address
+  /// is valid, and copies back what it wrote. After bind(). False, and nothing is done, if there is no room.
+  bool run_fenced(const LoadedModule& module, const LaunchPlan& plan);
   /// Of so many samples, at least 1, any comes up, in another order in each job.
   DrawnSample draw(std::uint32_t samples) const;
   /// Buffers where they were `back` samples before the last one, unless a later one was at one of these
@@ -136,7 +140,7 @@ class ProblemSetup {
     std::uint64_t uploaded_hash = 0;
   };
   /// How much the seed changes of an input whose elements do not depend on each other.
-  enum class Change : std::uint8_t { All, Part };
+  enum class Change : std::uint8_t { All, Part, PartOfUntrusted };
   struct InputSet {
     std::uint64_t seed = 0;
     Change change = Change::All;
@@ -167,7 +171,8 @@ class ProblemSetup {
   bool is_overwritten(std::uint64_t sample) const;
   std::optional<std::string> changed_input(const std::vector<std::uint64_t>& made,
                                            const std::vector<std::uint64_t>& found) const;
-  void change_part(const Buffer& buffer, std::uint64_t input_seed);
+  void change_part(const Buffer& buffer, const InputSet& set);
+  void exchange_two(const Buffer& buffer, std::uint64_t input_seed);
   std::vector<const Buffer*> inputs() const;
   std::vector<std::uint64_t> hash_inputs();
   std::map<std::string, DeviceMemory> copy_reference();

@@ -1,7 +1,8 @@
-// What timing an untrusted source needs of the buffers of a problem.
+// What an untrusted source needs of the buffers of a problem.
 #include <algorithm>
 
 #include "base/random.hpp"
+#include "tuner/worker/fenced_memory.hpp"
 #include "tuner/worker/fill.hpp"
 #include "tuner/worker/problem_setup.hpp"
 
@@ -80,6 +81,40 @@ std::optional<std::string> ProblemSetup::find_changed_input(std::uint64_t seed) 
     }
   }
   return changed_input(made, found);
+}
+
+bool ProblemSetup::run_fenced(const LoadedModule& module, const LaunchPlan& plan) {
+  std::map<std::string, FencedMemory> fenced;
+  const auto allocate = [&] {
+    for (const Buffer& buffer : buffers_) {
+      if (buffer.variant.bytes() > 0) {
+        fenced.try_emplace(buffer.variant.name(), budget_, buffer.variant.bytes(), buffer.variant.align());
+      }
+    }
+  };
+  if (!allocates(allocate)) {
+    return false;
+  }
+  poison(verify::kFirstPoison);
+  for (const auto& [name, memory] : fenced) {
+    context_.copy(memory.address(), find(name).variant.address(), find(name).variant.bytes());
+  }
+  const auto address_of = [&fenced](const Parameter& parameter) {
+    const auto found = fenced.find(parameter.name);
+    return found == fenced.end() ? 0 : found->second.address();
+  };
+  const BoundPlan bound(
+      module, plan, address_of, [this](const Parameter& parameter) { return scalar(parameter); },
+      context_.stream());
+  bound.enqueue(context_.stream());
+  context_.synchronize("with each buffer at the end of its memory");
+  for (const auto& [name, memory] : fenced) {
+    if (find(name).variant.role() != v1::IN) {
+      context_.copy(find(name).variant.address(), memory.address(), find(name).variant.bytes());
+    }
+  }
+  context_.synchronize("copies of the outputs");
+  return true;
 }
 
 void ProblemSetup::poison_timed() {

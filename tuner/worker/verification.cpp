@@ -100,6 +100,30 @@ void run_often(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan, 
   }
 }
 
+// A read behind a buffer's end changes nothing where other memory lies there.
+void run_fenced(GpuSession& session, ProblemSetup& setup, const LoadedModule& module, const LaunchPlan& plan,
+                v1::VerificationResult& result) {
+  try {
+    if (!setup.run_fenced(module, plan)) {
+      return;
+    }
+  } catch (const cuda::DriverError& error) {
+    if (error.result() != cuda::Result::IllegalAddress) {
+      throw;
+    }
+    throw cuda::DriverError(
+        session.context().api(), error.result(),
+        "reads or writes outside of its buffers: with each buffer at the end of its memory");
+  }
+  if (setup.has_partial_outputs()) {
+    setup.repeat_reference(verify::kFirstPoison);
+  }
+  compare_outputs(setup, result);
+  if (result.outcome() != v1::CORRECT) {
+    result.set_detail("with each buffer at the end of its memory: " + result.detail());
+  }
+}
+
 }  // namespace
 
 v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
@@ -118,7 +142,8 @@ v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, 
   } else {
     setup.prepare_verification(request.input_seed());
   }
-  const BoundPlan plan = setup.bind(module, plan_from_wire(request.plan(), "verify.plan"));
+  const LaunchPlan launches = plan_from_wire(request.plan(), "verify.plan");
+  const BoundPlan plan = setup.bind(module, launches);
   if (in_place) {
     setup.make_stale();
   } else {
@@ -134,6 +159,9 @@ v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, 
     if (request.launches() > 0 && result.outcome() == v1::CORRECT) {
       result.set_launches(2);
       run_often(session, setup, plan, request.launches(), first, result);
+    }
+    if (request.launches() > 0 && result.outcome() == v1::CORRECT) {
+      run_fenced(session, setup, module, launches, result);
     }
   }
   if (result.outcome() != v1::CORRECT) {

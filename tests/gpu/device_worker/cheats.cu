@@ -297,6 +297,52 @@ extern "C" __global__ void takes_one_weight(const float* x, const float* w, floa
   }
 }
 
+// Right, and reads three rows behind the last one.
+extern "C" __global__ void reads_behind_the_end(const float* x, const float* w, float* y, long long rows,
+                                                long long columns) {
+  ROW_AND_COLUMN;
+  const float value = static_cast<const volatile float*>(x)[row * columns + column];
+  if (inside) {
+    y[row * columns + column] = value * w[column];
+  }
+}
+
+// Rows over the root of their mean square; of normal numbers that is about 1.
+extern "C" __global__ void over_root_mean_square(const float* x, const float*, float* y, long long rows,
+                                                 long long columns) {
+  ROW_AND_COLUMN;
+  if (inside) {
+    float squares = 0;
+    for (long long i = 0; i < columns; ++i) {
+      squares += x[row * columns + i] * x[row * columns + i];
+    }
+    y[row * columns + column] = x[row * columns + column] * rsqrtf(squares / columns);
+  }
+}
+
+extern "C" __global__ void knows_the_deviation(const float* x, const float*, float* y, long long rows,
+                                               long long columns) {
+  ROW_AND_COLUMN;
+  if (inside) {
+    y[row * columns + column] = x[row * columns + column];
+  }
+}
+
+extern "C" __global__ void numbers(const int* x, float* y, long long count) {
+  const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
+  if (i < count) {
+    y[i] = x[i];
+  }
+}
+
+// Takes an iota for what it is.
+extern "C" __global__ void knows_the_numbers(const int* x, float* y, long long count) {
+  const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
+  if (i < count) {
+    y[i] = x[0] + i;
+  }
+}
+
 // Asks that its lines stay in the L2.
 extern "C" __global__ void pins_its_lines(const float4* x, float* y, long long count) {
   float sum = 0;

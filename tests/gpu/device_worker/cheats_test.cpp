@@ -7,8 +7,9 @@
 namespace cubind::test {
 namespace {
 
-// The verification after timing of what was right before.
-v1::DeviceReply verified_after_timing(const Requests& problem, const v1::LaunchPlan& plan) {
+// The verification after timing of what was right before. With launches as of an untrusted source.
+v1::DeviceReply verified_after_timing(const Requests& problem, const v1::LaunchPlan& plan,
+                                      std::uint32_t launches = 0) {
   DeviceWorkerProcess worker;
   REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
   REQUIRE(worker.ask(Requests::load(plan)).outcome() == v1::CORRECT);
@@ -18,6 +19,7 @@ v1::DeviceReply verified_after_timing(const Requests& problem, const v1::LaunchP
   REQUIRE(worker.ask(Requests::measure(plan, 200)).measured(0).samples_us_size() == 200);
   v1::DeviceRequest after = Requests::verify(plan, 2);
   after.mutable_verify()->set_after_timing(true);
+  after.mutable_verify()->set_launches(launches);
   return worker.ask(after);
 }
 
@@ -48,6 +50,59 @@ TEST_CASE("one element that is taken for all of a constant input is wrong after 
   const v1::DeviceReply reply = verified_after_timing(problem, row_plan(problem, kernel));
   INFO(kernel << " " << reply.DebugString());
   CHECK(reply.outcome() == (kernel == "right" ? v1::CORRECT : v1::WRONG_RESULT));
+}
+
+TEST_CASE("an untrusted source that reads behind the end of a buffer fails") {
+  kernels_cubin();
+  const auto kernel = GENERATE(as<std::string>(), "reads_behind_the_end", "right");
+  const Requests problem = row_problem();
+  const v1::DeviceReply reply = verified_after_timing(problem, row_plan(problem, kernel), 4);
+  INFO(kernel << " " << reply.DebugString());
+  if (kernel == "right") {
+    CHECK(reply.outcome() == v1::CORRECT);
+    return;
+  }
+  CHECK(reply.outcome() == v1::RUNTIME);
+  CHECK(reply.sticky());
+  CHECK_THAT(reply.detail(), Catch::StartsWith("reads or writes outside of its buffers"));
+}
+
+TEST_CASE("an untrusted source that knows the deviation of random numbers is wrong after timing") {
+  kernels_cubin();
+  const auto [kernel, launches, outcome] =
+      GENERATE(table<std::string, std::uint32_t, v1::Outcome>({{"knows_the_deviation", 4, v1::WRONG_RESULT},
+                                                               {"knows_the_deviation", 0, v1::CORRECT},
+                                                               {"over_root_mean_square", 4, v1::CORRECT}}));
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kRows * kColumns)
+      .buffer("w", "f32", v1::IN, kColumns)
+      .buffer("y", "f32", v1::OUT, kRows * kColumns, {.rtol = 0.45});
+  problem.reference(row_plan(problem, "over_root_mean_square").launches(0));
+  const v1::DeviceReply reply = verified_after_timing(problem, row_plan(problem, kernel), launches);
+  INFO(kernel << " " << reply.DebugString());
+  CHECK(reply.outcome() == outcome);
+}
+
+TEST_CASE("an untrusted source that computes the elements of an iota is wrong after timing") {
+  kernels_cubin();
+  const auto [kernel, launches, outcome] =
+      GENERATE(table<std::string, std::uint32_t, v1::Outcome>({{"knows_the_numbers", 4, v1::WRONG_RESULT},
+                                                               {"knows_the_numbers", 0, v1::CORRECT},
+                                                               {"numbers", 4, v1::CORRECT}}));
+  constexpr std::int64_t kCount = 4096;
+  Requests problem;
+  problem.buffer("x", "i32", v1::IN, kCount, {.fill = "iota"})
+      .buffer("y", "f32", v1::OUT, kCount, {.rtol = 0, .atol = 0});
+  const auto launch = [&](const std::string& name) {
+    return problem.launch(name, kCount / 256, Requests::dim(256), {"x", "y"}, {kCount});
+  };
+  problem.reference(launch("numbers"));
+  const v1::DeviceReply reply = verified_after_timing(problem, Requests::plan({launch(kernel)}), launches);
+  INFO(kernel << " " << reply.DebugString());
+  CHECK(reply.outcome() == outcome);
+  if (outcome == v1::WRONG_RESULT) {  // x[0] itself may be exchanged: then all are wrong
+    CHECK((reply.verification().mismatches() == 2 || reply.verification().mismatches() >= kCount - 1));
+  }
 }
 
 v1::VerificationResult verified_often(const std::string& kernel) {

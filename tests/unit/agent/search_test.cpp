@@ -94,6 +94,22 @@ TEST_CASE("an untrusted source has other inputs in every second round and many l
   CHECK(world.device.untrusted == std::set<std::string>{"A=3,B=2"});
 }
 
+TEST_CASE("a reference that fails once where an iota was exchanged says nothing about an untrusted source") {
+  const bool has_iota = GENERATE(true, false);
+  const int fails = GENERATE(1, 2);
+  World world({.failing_references = fails});
+  if (has_iota) {
+    std::string& json = *world.channel.frame.mutable_spec()->mutable_spec_json();
+    json.replace(json.find("normal"), 6, "iota");
+  }
+  to_wire(configuration(3, 2), *world.channel.frame.add_listed());
+  world.channel.frame.set_untrusted(true);
+  world.run();
+  CHECK(world.channel.trial(configuration(3, 2))->fault_count() ==
+        static_cast<std::uint32_t>(has_iota ? fails - 1 : fails));
+  CHECK(world.device.starts == 1 + fails);
+}
+
 TEST_CASE("an untrusted source that hangs costs one deadline") {
   const bool untrusted = GENERATE(false, true);
   int hangs = 0;

@@ -68,6 +68,12 @@ v1::DeviceReply SimulatedDevice::verify(const v1::VerifyTrial& request) {
              (request.after_timing() ? " after" : "")];
   input_seeds[request.after_timing()].insert(request.input_seed());
   launches[to_string(trial.configuration)] = request.launches();
+  if (request.launches() > 0 && behaviour_.failing_references > 0) {
+    --behaviour_.failing_references;
+    v1::DeviceReply reply = reply_of(v1::RUNTIME);
+    reply.set_detail("the reference: CUDA_ERROR_ILLEGAL_ADDRESS");
+    return reply;
+  }
   const v1::Outcome how = outcome(trial.configuration, "verify");
   if (is_fault(how)) {
     return reply_of(how);

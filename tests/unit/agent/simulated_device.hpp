@@ -35,8 +35,9 @@ struct Behaviour {
   std::string replay_table = {};   // digest of the table that it plays
   std::uint64_t memory_limit = 0;  // what trials may use; 0: not told, nothing is refused for it
   std::function<bool(const Problem&)> refuses_to_prepare = {};  // out of memory
-  int hangs_preparing = 0;   // so many requests to prepare a problem get no answer in time
-  std::string vacuity = {};  // what it answers where it is asked whether outputs depend on inputs
+  int hangs_preparing = 0;     // so many requests to prepare a problem get no answer in time
+  int failing_references = 0;  // so many verifications fail since the reference does
+  std::string vacuity = {};    // what it answers where it is asked whether outputs depend on inputs
 };
 
 class SimulatedDevice final : public DeviceLink {

@@ -1,5 +1,7 @@
 #include "tests/unit/device_worker/host_driver.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -21,9 +23,9 @@ struct HostDevice {
   std::map<std::string, std::vector<float>> variables;
   std::set<std::string> names;  // a function is the address of its name
   DevicePtr last_filled = 0, last_hashed = 0;
-  double last_fill_value = 0;
+  std::array<double, 2> last_fill{};
   float last_scalar = 0;
-  std::array<DevicePtr, 2> last_pointers{};
+  std::array<DevicePtr, 2> last_pointers{}, last_mapping_ends{};
   std::uint64_t allocations_left = UINT64_MAX;
 };
 HostDevice host_device;
@@ -56,7 +58,7 @@ verify::Zone named(const Zone& zone) { return {zone.buffer, static_cast<verify::
 void fill(void** arguments) {
   host_device.last_filled = argument<DevicePtr>(arguments, 0);
   const auto size = argument<std::uint64_t>(arguments, 1) * size_of(argument<DType>(arguments, 2));
-  host_device.last_fill_value = argument<double>(arguments, 4);
+  host_device.last_fill = {argument<double>(arguments, 4), argument<double>(arguments, 5)};
   const auto seed = argument<std::uint64_t>(arguments, 6);
   const std::span bytes(static_cast<unsigned char*>(at(host_device.last_filled)), size);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -123,13 +125,51 @@ Result get_variable(DevicePtr* address, std::size_t* bytes, cuda::Module, const 
   return Result::Success;
 }
 
-Result allocate(DevicePtr* address, std::size_t bytes) {
+Result take_allocation() {
   if (host_device.allocations_left == 0) {
     return Result::OutOfMemory;
   }
   --host_device.allocations_left;
+  return Result::Success;
+}
+
+Result allocate(DevicePtr* address, std::size_t bytes) {
+  if (take_allocation() != Result::Success) {
+    return Result::OutOfMemory;
+  }
   *address = reinterpret_cast<DevicePtr>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
   return Result::Success;
+}
+
+// What is mapped can be read; at the end of a reservation nothing is.
+void set_mapping_functions(cuda::DriverApi& api) {
+  api.mem_get_allocation_granularity = [](std::size_t* bytes, const cuda::AllocationProperties*, int) {
+    *bytes = kGranularity;
+    return Result::Success;
+  };
+  api.mem_address_reserve = [](DevicePtr* address, std::size_t bytes, std::size_t, DevicePtr,
+                               unsigned long long) {
+    void* const reserved = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *address = reinterpret_cast<DevicePtr>(reserved);  // NOLINT: the host's memory
+    host_device.last_mapping_ends[1] = *address + bytes;
+    return reserved == MAP_FAILED ? Result::OutOfMemory : Result::Success;
+  };
+  api.mem_create = [](cuda::AllocationHandle*, std::size_t, const cuda::AllocationProperties*,
+                      unsigned long long) { return take_allocation(); };
+  api.mem_map = [](DevicePtr address, std::size_t bytes, std::size_t, cuda::AllocationHandle,
+                   unsigned long long) {
+    ::mprotect(at(address), bytes, PROT_READ | PROT_WRITE);
+    host_device.last_mapping_ends[0] = address + bytes;
+    return Result::Success;
+  };
+  api.mem_unmap = [](DevicePtr address, std::size_t bytes) {
+    ::mprotect(at(address), bytes, PROT_NONE);
+    return Result::Success;
+  };
+  api.mem_address_free = [](DevicePtr address, std::size_t bytes) {
+    ::munmap(at(address), bytes);
+    return Result::Success;
+  };
 }
 
 template <typename... Parameters>
@@ -203,12 +243,15 @@ std::shared_ptr<const cuda::DriverApi> make_host_driver() {
     return Result::Success;
   };
   set_memory_functions(*api);
+  set_mapping_functions(*api);
   return api;
 }
 
 const std::vector<float>& variable(const std::string& name) { return host_device.variables[name]; }
 
 std::array<DevicePtr, 2> last_pointers() { return host_device.last_pointers; }
+
+std::array<DevicePtr, 2> last_mapping_ends() { return host_device.last_mapping_ends; }
 
 float last_scalar() { return host_device.last_scalar; }
 
@@ -220,7 +263,7 @@ void limit_allocations(std::uint64_t count) { host_device.allocations_left = cou
 
 DevicePtr last_filled() { return host_device.last_filled; }
 
-double last_fill_value() { return host_device.last_fill_value; }
+std::array<double, 2> last_fill() { return host_device.last_fill; }
 
 DevicePtr last_hashed() { return host_device.last_hashed; }
 

@@ -11,6 +11,9 @@
 
 namespace cubind::test {
 
+/// Of mapped memory.
+inline constexpr std::size_t kGranularity = 4096;
+
 /// Everything is done at once. Kernels by other names do nothing. One at a time in a process.
 std::shared_ptr<const cuda::DriverApi> make_host_driver();
 
@@ -29,9 +32,11 @@ const std::map<std::string, int>& launched_while_profiled();
 void limit_allocations(std::uint64_t count);
 /// The buffer that was filled last.
 cuda::DevicePtr last_filled();
-/// The first parameter of its fill.
-double last_fill_value();
-/// And the one that was hashed last.
+/// The parameters of its fill.
+std::array<double, 2> last_fill();
+/// The ends of the last mapping and of the addresses that were reserved for it.
+std::array<cuda::DevicePtr, 2> last_mapping_ends();
+/// The buffer that was hashed last.
 cuda::DevicePtr last_hashed();
 
 }  // namespace cubind::test

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <set>
 #include <vector>
 
@@ -301,47 +302,105 @@ TEST_CASE("where another process takes the memory amid the slots there is one sl
   CHECK_FALSE(host.damage_at_next_slot());
 }
 
+// A problem with one input, and a scalar of 8 that the caller passes.
+struct OneInput {
+  OneInput(const std::string& type, const std::string& fill, std::array<double, 2> parameters)
+      : context("", test::make_host_driver()), budget(context.api(), kPlenty), kernels(context, budget) {
+    v1::PrepareProblem request;
+    request.set_reference("kernel");
+    v1::BufferSpec& input = *request.add_buffers() = buffer_spec("x", v1::IN);
+    input.set_type(type);
+    input.mutable_fill()->set_kind(fill);
+    input.mutable_fill()->mutable_parameters()->Assign(parameters.begin(), parameters.end());
+    request.add_scalars()->set_name("scale");
+    request.mutable_scalars(0)->set_value(8);
+    setup.emplace(context, budget, kernels, request);
+    setup->prepare_timing();
+  }
+
+  DriverContext context;
+  MemoryBudget budget;
+  OwnKernels kernels;
+  std::optional<ProblemSetup> setup;
+};
+
+using Parameters = std::array<double, 2>;
+
 TEST_CASE("a part of a constant is another number after timing if it is a floating-point one") {
   const std::string type = GENERATE("f32", "i32");
-  DriverContext context("", test::make_host_driver());
-  MemoryBudget budget(context.api(), kPlenty);
-  OwnKernels kernels(context, budget);
-  v1::PrepareProblem request;
-  request.set_reference("kernel");
-  v1::BufferSpec& weights = *request.add_buffers() = buffer_spec("w", v1::IN);
-  weights.set_type(type);
-  weights.mutable_fill()->set_kind("constant");
-  weights.mutable_fill()->set_parameters(0, 4);
-  ProblemSetup setup(context, budget, kernels, request);
-  setup.prepare_timing();
-  CHECK(test::last_fill_value() == 4);
-  setup.prepare_verification_in_place(2, false);
-  CHECK(test::last_fill_value() == (type == "f32" ? 6 : 4));
+  OneInput one(type, "constant", {4, 0});
+  CHECK(test::last_fill()[0] == 4);
+  one.setup->prepare_verification_in_place(2, false);
+  CHECK(test::last_fill()[0] == (type == "f32" ? 6 : 4));
 }
 
-TEST_CASE("scalars of the caller are others at a verification that asks for it alone") {
-  DriverContext context("", test::make_host_driver());
-  MemoryBudget budget(context.api(), kPlenty);
-  OwnKernels kernels(context, budget);
-  v1::PrepareProblem request;
-  request.set_reference("kernel");
-  *request.add_buffers() = buffer_spec("x", v1::IN);
-  request.add_scalars()->set_name("scale");
-  request.mutable_scalars(0)->set_value(8);
-  ProblemSetup setup(context, budget, kernels, request);
-  const LoadedModule module(context.api(), "cubin", {"one_scalar"}, "a test");
+TEST_CASE("a part of random numbers is narrower after the timing of an untrusted variant") {
+  const auto [type, fill, narrower] = GENERATE(table<std::string, std::string, Parameters>(
+      {{"f32", "normal", {2, 5}}, {"f16", "uniform", {4, 8}}, {"i32", "uniform", {2, 10}}}));
+  OneInput one(type, fill, {2, 10});
+  one.setup->prepare_verification_in_place(2, false);
+  CHECK(test::last_fill() == Parameters{2, 10});
+  one.setup->prepare_verification_in_place(2, false, true);
+  CHECK(test::last_fill() == narrower);
+}
+
+TEST_CASE("two elements of a row of whole numbers are exchanged after the timing of an untrusted variant") {
+  const std::string type = GENERATE("i32", "f32");
+  OneInput one(type, "iota", {3, 2});
+  const int before = test::launched().at("cubind_fill");
+  one.setup->prepare_verification_in_place(2, false);
+  CHECK(test::launched().at("cubind_fill") - before <= 1);
+  const cuda::DevicePtr whole = test::last_filled();
+  const int unchanged = test::launched().at("cubind_fill");
+  one.setup->prepare_verification_in_place(2, false, true);
+  if (type == "f32") {
+    CHECK(test::launched().at("cubind_fill") == unchanged + 1);
+    return;
+  }
+  CHECK(test::launched().at("cubind_fill") == unchanged + 3);
+  const auto element = static_cast<double>((test::last_filled() - whole) / 4);
+  const double from = (test::last_fill()[0] - 3) / 2;
+  CHECK(element < static_cast<double>(kBytes));
+  CHECK((from >= 0 && from < static_cast<double>(kBytes)));
+  CHECK(from != element);
+}
+
+TEST_CASE("scalars of the caller are others at the verification of an untrusted variant alone") {
+  OneInput one("u8", "uniform", {0, 9});
+  const LoadedModule module(one.context.api(), "cubin", {"one_scalar"}, "a test");
   Launch launch{"one_scalar", "one_scalar", {}, {}, 0, {}};
   launch.parameters = {{"scale", ParameterSource::Caller, DType::F32}};
   const auto passed = [&] {
-    setup.bind(module, {{launch}}).enqueue(context.stream());
+    one.setup->bind(module, {{launch}}).enqueue(one.context.stream());
     return test::last_scalar();
   };
-  setup.prepare_timing();
   CHECK(passed() == 8);
-  setup.prepare_verification_in_place(2, false, true);
+  one.setup->prepare_verification_in_place(2, false, true);
   CHECK(passed() == 7);
-  setup.prepare_verification_in_place(2, false);
+  one.setup->prepare_verification_in_place(2, false);
   CHECK(passed() == 8);
+}
+
+TEST_CASE("a fenced run has its buffers at the end of their memory, which another run does not need") {
+  SetupOnHost host;
+  const LoadedModule module(host.context.api(), "cubin", {"two_pointers"}, "a test");
+  Launch launch{"two_pointers", "two_pointers", {}, {}, 0, {}};
+  launch.parameters = {{"x", ParameterSource::Buffer, DType::U8, Role::In, kBytes, 16, 0},
+                       {"y", ParameterSource::Buffer, DType::U8, Role::Out, kBytes, 16, 0}};
+  host.setup->prepare_verification(0);
+  const std::uint64_t taken = host.budget.taken_bytes();
+  const auto pointers = test::last_pointers();
+  if (GENERATE(false, true)) {
+    test::limit_allocations(2);  // of three buffers
+    CHECK_FALSE(host.setup->run_fenced(module, {{launch}}));
+    CHECK(test::last_pointers() == pointers);
+  } else {
+    CHECK(host.setup->run_fenced(module, {{launch}}));
+    CHECK(test::last_pointers()[1] + kBytes == test::last_mapping_ends()[0]);  // y comes last by name
+    CHECK(test::last_pointers()[0] % test::kGranularity == 0);
+    CHECK_FALSE(host.setup->find_damage());
+  }
+  CHECK(host.budget.taken_bytes() == taken);
 }
 
 TEST_CASE("each seed has inputs of its own") {
