@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "schemas/agent.grpc.pb.h"
 #include "server/access/caller.hpp"
 #include "tests/service/server/any_call.hpp"
@@ -252,10 +253,13 @@ TEST_CASE("records are listed to callers of their namespace alone") {
   const std::string admin = daemon.issue({.name = "admin", .roles = {CallerRole::Admin}});
   v1::TableChunk table;
   table.set_json(read_file(source_dir() / "variants" / "tables" / "nvidia-h200.json"));
-  for (const char* name_space : {"team", "other", "third"}) {
-    table.set_namespace_(name_space);
-    CHECK(call(daemon.channel, method_of("ImportTable"), admin, table.SerializeAsString()).ok());
-  }
+  const auto import_all = [&] {
+    for (const char* name_space : {"other", "team", "third"}) {
+      table.set_namespace_(name_space);
+      CHECK(call(daemon.channel, method_of("ImportTable"), admin, table.SerializeAsString()).ok());
+    }
+  };
+  import_all();
   const std::string member =
       daemon.issue({.name = "member", .roles = {CallerRole::Reader}, .namespaces = {"team", "third"}});
   const auto total = static_cast<int>(2 * read_table(table.json(), "table").records.size());
@@ -277,6 +281,13 @@ TEST_CASE("records are listed to callers of their namespace alone") {
   request = {};
   request.set_superseded(true);
   CHECK(list().records().empty());
+  table.set_json(replaced(table.json(), "\"time_us\":15.776", "\"time_us\":15.777"));
+  import_all();
+  request.set_after(0);
+  const v1::ListRecordsReply superseded = list();
+  REQUIRE(superseded.records_size() == 2);
+  CHECK(superseded.records(0).namespace_() == "team");
+  CHECK(superseded.records(1).namespace_() == "third");
 }
 
 TEST_CASE("a reader's miss is wanted and starts no job") {
