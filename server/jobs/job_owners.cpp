@@ -26,6 +26,13 @@ bool JobOwners::is_elsewhere(const OpenJob& job) const {
   return !job.owner.empty() && job.owner != self() && !store_.peers()->is_gone(job.owner);
 }
 
+bool JobOwners::any_elsewhere(const OpenJobs& jobs,
+                              const std::function<bool(const OpenJob&)>& is_such) const {
+  return is_shared() && std::ranges::any_of(jobs.all(), [&](const OpenJob& job) {
+           return is_elsewhere(job) && is_such(job);
+         });
+}
+
 bool JobOwners::may_run_here(const OpenJob& job) const {
   if (!is_shared()) {
     return true;

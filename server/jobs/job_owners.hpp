@@ -32,6 +32,8 @@ class JobOwners {
   std::string resting_owner(const JobRow& row) const;
   /// Whether another living daemon has leased the job.
   bool is_elsewhere(const OpenJob& job) const;
+  /// Whether another living daemon has leased such a job.
+  bool any_elsewhere(const OpenJobs& jobs, const std::function<bool(const OpenJob&)>& is_such) const;
   /// Whether no other daemon has the job, and this one knows the kernel or has to report that it is gone.
   bool may_run_here(const OpenJob& job) const;
   /// Whether the job fails if its kernel no longer exists here. Another daemon's job waits for one that knows

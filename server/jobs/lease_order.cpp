@@ -25,10 +25,8 @@ int LeaseOrder::rank(const OpenJob& job) const {
 
 std::vector<std::string> LeaseOrder::ranked_jobs() const {
   std::map<std::string, std::uint32_t> turns;  // by caller
-  for (const OpenJob& job : jobs_.all()) {
-    if (job.lease && !measures(job.row)) {
-      ++turns[job.caller];
-    }
+  for (const auto& [lease, job] : leases_.held()) {
+    turns[job->caller] += measures(job->row) ? 0 : 1;
   }
   std::vector<std::tuple<int, std::uint32_t, std::string>> ranked;
   for (const OpenJob& job : jobs_.all()) {
@@ -55,15 +53,17 @@ bool LeaseOrder::is_measured_by_another(const OpenJob& job) const {
     return false;
   }
   const RecordQuestion asked = job.measured();
-  return std::ranges::any_of(jobs_.all(), [&](const OpenJob& other) {
-    if (&other == &job || !measures(other.row) || !(other.lease || owners_.is_elsewhere(other))) {
+  const auto shares = [&](const OpenJob& other) {
+    if (&other == &job || !measures(other.row)) {
       return false;
     }
     const RecordQuestion measured = other.measured();
     return measured.problem == asked.problem && measured.device_class == asked.device_class &&
            measured.policy == asked.policy &&
            (measured.kernel == asked.kernel || source_of(measured.kernel) == source_of(asked.kernel));
-  });
+  };
+  return std::ranges::any_of(leases_.held(), [&](const auto& held) { return shares(*held.second); }) ||
+         owners_.any_elsewhere(jobs_, shares);
 }
 
 OpenJob* LeaseOrder::next_behind(const OpenJob& leased, const JoinedAgent& agent,

@@ -16,9 +16,9 @@ class StoreReader;
 /// Used on the job thread.
 class LeaseOrder {
  public:
-  LeaseOrder(OpenJobs& jobs, const JobOwners& owners, const Index& index, KernelLibrary& kernels,
-             const Clock& clock)
-      : jobs_(jobs), owners_(owners), index_(index), kernels_(kernels), clock_(clock) {}
+  LeaseOrder(const OpenJobs& jobs, const Leases& leases, const JobOwners& owners, const Index& index,
+             KernelLibrary& kernels, const Clock& clock)
+      : jobs_(jobs), leases_(leases), owners_(owners), index_(index), kernels_(kernels), clock_(clock) {}
 
   /// The jobs without a lease by rank and age; callers take turns with their compiles.
   std::vector<std::string> ranked_jobs() const;
@@ -43,7 +43,8 @@ class LeaseOrder {
   /// a caller waits for come first.
   int rank(const OpenJob& job) const;
 
-  OpenJobs& jobs_;
+  const OpenJobs& jobs_;
+  const Leases& leases_;
   const JobOwners& owners_;
   const Index& index_;
   KernelLibrary& kernels_;

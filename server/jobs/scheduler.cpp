@@ -19,7 +19,7 @@ Scheduler::Scheduler(Store& store, Index& index, KernelLibrary& kernels, const C
       jobs_(clock),
       leases_(clock, context_.options.lease),
       owners_(store, kernels, leases_),
-      order_(jobs_, owners_, index, kernels, clock),
+      order_(jobs_, leases_, owners_, index, kernels, clock),
       lent_(agents_.joined()),
       failures_(kernels, agents_.joined(), clock, context_.options.failure_pause),
       placement_(agents_.joined(), leases_, failures_, lent_, context_.options.compile_leases),

@@ -39,7 +39,7 @@ std::string Submissions::tune(const TuneOrder& order, bool retune) {
     row.budget = open->row.budget;
     row.listed = open->row.listed;
   }
-  const std::string id = submit(row, order.device, order.caller);
+  std::string id = submit(row, order.device, order.caller);
   if (OpenJob* job = order.awaited ? jobs_.find(id) : nullptr) {
     job->await();
   }

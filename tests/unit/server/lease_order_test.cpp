@@ -20,7 +20,7 @@ struct LeaseOrderFixture : StoreFixture {
   OpenJobs jobs{clock};
   Leases leases{clock, 15s};
   JobOwners owners{*store, kernels, leases};
-  LeaseOrder order{jobs, owners, index, kernels, clock};
+  LeaseOrder order{jobs, leases, owners, index, kernels, clock};
 
   OpenJob& add(const std::string& id, JobKind kind, std::int64_t n, const std::string& caller = "") {
     JobRow row;

@@ -16,7 +16,7 @@ struct QueueFixture {
   OpenJobs jobs{clock};
   Leases leases{clock, context.options.lease};
   JobOwners owners{*store, kernels, leases};
-  LeaseOrder order{jobs, owners, index, kernels, clock};
+  LeaseOrder order{jobs, leases, owners, index, kernels, clock};
   LentGpus lent{agents.joined()};
   Failures failures{kernels, agents.joined(), clock, context.options.failure_pause};
   Placement placement{agents.joined(), leases, failures, lent, context.options.compile_leases};
