@@ -155,7 +155,7 @@ v1::MeasuredItem timed_on(DeviceWorkerProcess& worker, const v1::LaunchPlan& pla
 v1::LaunchPlan verified_plan(DeviceWorkerProcess& worker, const std::string& kernel, bool as_graph = false) {
   Requests problem = row_problem();
   problem.problem().mutable_policy()->set_graph_launch(as_graph);
-  const v1::LaunchPlan plan = row_plan(problem, kernel);
+  v1::LaunchPlan plan = row_plan(problem, kernel);
   REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
   v1::DeviceRequest load = Requests::load(plan);
   load.mutable_load()->set_untrusted(true);

@@ -358,7 +358,7 @@ TEST_CASE("two elements of a row of whole numbers are exchanged after the timing
     return;
   }
   CHECK(test::launched().at("cubind_fill") == unchanged + 3);
-  const auto element = static_cast<double>((test::last_filled() - whole) / 4);
+  const double element = static_cast<double>(test::last_filled() - whole) / 4;
   const double from = (test::last_fill()[0] - 3) / 2;
   CHECK(element < static_cast<double>(kBytes));
   CHECK((from >= 0 && from < static_cast<double>(kBytes)));
