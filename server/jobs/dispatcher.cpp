@@ -80,7 +80,7 @@ void Dispatcher::try_to_grant(OpenJob& job, const JobTarget& target) {
       return;
     }
     log_warning("job " + job.row.id + " cannot be granted: " + fault.what());
-    if (error && JobQueue::is_passing(*error)) {
+    if (error && JobQueue::is_transient(*error)) {
       queue_.try_later(job);
     } else {
       queue_.fail(job, fault.what());
@@ -143,8 +143,15 @@ void Dispatcher::grant(OpenJob& job, const JobTarget& target) {
   agent.link->grant(lease);
 
   job.row = std::move(row);
-  leases_.begin(job, {lease.id, target.agent, lease.gpu_uuid, driver, now, now, kernel->spec, lease.facts,
-                      now, agent.link, agent.profile.key()});
+  leases_.begin(job, {.id = lease.id,
+                      .agent = target.agent,
+                      .gpu_uuid = lease.gpu_uuid,
+                      .driver = driver,
+                      .since = now,
+                      .spec = kernel->spec,
+                      .facts = lease.facts,
+                      .link = agent.link,
+                      .agent_key = agent.profile.key()});
   jobs_.tell(job);
 }
 

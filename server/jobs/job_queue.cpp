@@ -205,7 +205,7 @@ void JobQueue::wait_for_idle_gpu(OpenJob& job) {
 }
 
 void JobQueue::give_up(OpenJob& job, const Error& error) {
-  if (!is_passing(error)) {
+  if (!is_transient(error)) {
     fail(job, error.what());
     return;
   }
@@ -224,7 +224,7 @@ void JobQueue::try_later(OpenJob& job) const {
   job.not_before = context_.clock.steady_now() + context_.options.retry_step * 4;
 }
 
-bool JobQueue::is_passing(const Error& error) {
+bool JobQueue::is_transient(const Error& error) {
   return error.code() == ErrorCode::ResourceExhausted || error.code() == ErrorCode::Unavailable;
 }
 

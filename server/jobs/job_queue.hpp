@@ -71,7 +71,7 @@ class JobQueue {
   /// Delays the job's next grant by at least a second.
   void try_later(OpenJob& job) const;
   /// Whether the error is transient: a full or read-only store may accept the same write later.
-  static bool is_passing(const Error& error);
+  static bool is_transient(const Error& error);
 
   /// No job is opened for a caller or leased any more.
   void drain() { draining_ = true; }

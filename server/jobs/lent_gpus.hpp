@@ -28,7 +28,7 @@ class LentGpus {
   /// for a GPU that has been so for ten seconds; until then other processes of a job may reach the same call
   /// and lend it too. For the next minute it does at once.
   void note_use(OpenJob& job, bool in_use_lent, std::chrono::steady_clock::time_point now);
-  /// The jobs that wait in vain since now.
+  /// The jobs that begin to wait in vain now; each is returned once.
   std::vector<OpenJob*> vain_waits(const Leases& leases, std::chrono::steady_clock::time_point now);
   /// Whether an agent accepts the lend and measures for this device class on the GPU.
   bool serves(std::uint64_t lend, const Digest& device_class) const;

@@ -80,8 +80,8 @@ void put_artifacts(const std::vector<ArtifactUpload>& uploads, StoreWriter& writ
   }
 }
 
-/// Trials with their blocks and verifications. Trials that ran out of memory are not stored, nor are their
-/// blocks and verifications. True: a block was not stored before.
+/// Stores trials with their blocks and verifications, but nothing of trials that ran out of memory. Returns
+/// true if a block was not stored before.
 bool put_trials(const WorkBatch& batch, StoreWriter& writer) {
   std::vector<Digest> passing;
   for (const TrialRow& trial : batch.trials) {
@@ -233,9 +233,8 @@ bool Outcomes::finish(OpenJob& job, const JoinedAgent& agent, WorkResult& result
   const v1::Job before = job.row.shown();
   *job.row.shown().mutable_outcomes() = told.outcomes();
   add_stages(told.stages(), *job.row.shown().mutable_stages());
-  const bool is_smaller = told.status() == v1::JobResult::SMALLER,
-             is_back = told.status() == v1::JobResult::INTERRUPTED;
-  if (is_back) {
+  const bool is_smaller = told.status() == v1::JobResult::SMALLER;
+  if (told.status() == v1::JobResult::INTERRUPTED) {
     queue_.hand_back(job, agent.is_leaving, told.error().empty() ? "the agent handed it back" : told.error());
   } else if (told.needs_bytes() > 0 && move_to_more_room(job, told)) {
     // It goes on there.
@@ -293,7 +292,7 @@ void Outcomes::complete(OpenJob& job, WorkResult& result) {
   job.row = std::move(row);
   queue_.end(job, v1::Job::DONE, "", std::move(published));
   if (has_record) {
-    again_.measure_again(record.question, device);
+    submissions_.measure_again(record.question, device);
   }
 }
 

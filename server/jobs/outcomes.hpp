@@ -1,4 +1,4 @@
-// What comes of the jobs that are leased: their results are stored, and decide how the jobs go on.
+// The results of leased jobs: stored here, they decide how the jobs go on.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace cubind {
 class Outcomes {
  public:
   Outcomes(const JobContext& context, Leases& leases, JobOwners& owners, const Placement& placement,
-           JobQueue& queue, Submissions& again)
+           JobQueue& queue, Submissions& submissions)
       : context_(context),
         leases_(leases),
         owners_(owners),
         placement_(placement),
         queue_(queue),
-        again_(again) {}
+        submissions_(submissions) {}
 
   /// The job is leased to the agent. If this returns true, the batch is stored, in one transaction; else the
   /// lease is over.
@@ -59,7 +59,7 @@ class Outcomes {
   JobOwners& owners_;
   const Placement& placement_;
   JobQueue& queue_;
-  Submissions& again_;  // for provisional records
+  Submissions& submissions_;
   std::uint64_t winner_changes_ = 0;
   std::map<std::string, v1::Conditions> conditions_;  // by GPU
   std::vector<std::function<void(const ArtifactRow&)>> listeners_;

@@ -162,7 +162,7 @@ RecordPtr PeerChanges::record_of(const JobRow& ended) const {
       return *made;
     }
   }
-  return latest_measurement(ended.question, *index);  // a better one was there
+  return latest_measurement(ended.question, *index);  // its own lost to a better one
 }
 
 }  // namespace cubind

@@ -15,7 +15,7 @@
 
 namespace cubind {
 
-/// Only orders the parts: what each does is said there.
+/// Calls the parts of the queue in order; their headers say what each does.
 class Scheduler {
  public:
   Scheduler(Store& store, Index& index, KernelLibrary& kernels, const Clock& clock,

@@ -167,7 +167,7 @@ void Submissions::ask_again(OpenJob& job, const JobRow& asked) {
   const bool searches = asked.listed.empty() && !job.row.listed.empty();
   const bool searches_on = searches || !allows_as_much(job.row.budget, asked.budget);
   if ((asked.fact.retune() && !job.row.fact.retune()) || (only_exactly && job.smaller) || searches_on) {
-    begin_anew(job, asked);
+    restart(job, asked);
   } else if (only_exactly) {
     JobRow exact = job.row;
     exact.fact.set_for_bucket(false);
@@ -175,7 +175,7 @@ void Submissions::ask_again(OpenJob& job, const JobRow& asked) {
   }
 }
 
-void Submissions::begin_anew(OpenJob& job, const JobRow& asked) {
+void Submissions::restart(OpenJob& job, const JobRow& asked) {
   JobRow row = job.row;
   row.fact.set_retune(row.fact.retune() || asked.fact.retune());
   row.fact.set_for_bucket(row.fact.for_bucket() && asked.fact.for_bucket());

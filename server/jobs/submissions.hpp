@@ -39,7 +39,7 @@ class Submissions {
   /// Handles another request for an open job, perhaps with other options.
   void ask_again(OpenJob& job, const JobRow& asked);
   /// Restarts the job as `asked`. Its measurements so far count only if it continues the same search.
-  void begin_anew(OpenJob& job, const JobRow& asked);
+  void restart(OpenJob& job, const JobRow& asked);
   /// Whether agents offer the device class only under other power limits than that of the latest measurement.
   /// Then its samples, although their keys still match, say nothing about the current clocks.
   bool power_limit_has_changed(const RecordQuestion& question) const;

@@ -9,23 +9,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE_METHOD(QueueFixture, "a job that an agent hands back pauses as an interrupted one") {
-  OpenJob& job = leased();
-  queue.hand_back(job, false, "the GPU is hot");
-  CHECK(job.row.state == v1::Job::QUEUED);
-  CHECK(job.row.fact.interruptions() == 1);
-  CHECK(job.not_before > clock.steady_now());
-  CHECK(leases.held().empty());
-}
-
-TEST_CASE_METHOD(QueueFixture, "a job that a leaving agent hands back pauses not at all") {
-  OpenJob& job = leased();
-  queue.hand_back(job, true, "");
-  CHECK(job.row.state == v1::Job::QUEUED);
-  CHECK(job.row.fact.interruptions() == 0);
-  CHECK(job.not_before <= clock.steady_now());
-}
-
 TEST_CASE_METHOD(QueueFixture,
                  "a job whose GPU is in use waits and those that need an idle one wait with it") {
   OpenJob &job = leased(), &other = submit(1024), &asked = submit(2048);

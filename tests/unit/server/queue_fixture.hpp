@@ -1,4 +1,4 @@
-// The parts of the job queue without the facade that orders them.
+// The parts of the job queue without the scheduler, which calls them.
 #pragma once
 
 #include "tests/unit/server/scheduler_fixture.hpp"

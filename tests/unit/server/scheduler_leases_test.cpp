@@ -11,22 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("a lease expires by the daemon's clock unless a message that names it renews it") {
-  SchedulerFixture f;
-  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
-  f.submit();
-  const Lease lease = f.link.leases.at(0);
-  f.clock.advance(10s);
-  CHECK(f.scheduler->heartbeat(agent, lease.id, lease.fence));
-  f.clock.advance(10s);
-  f.scheduler->tick();
-  CHECK(f.state() == v1::Job::RUNNING);
-  f.clock.advance(16s);
-  f.scheduler->tick();
-  CHECK(f.state() == v1::Job::QUEUED);
-  CHECK(f.link.ended == std::vector{lease.id});
-}
-
 TEST_CASE("a stale fence is refused and ends the lease at the agent") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);

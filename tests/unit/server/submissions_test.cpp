@@ -16,20 +16,6 @@ TEST_CASE_METHOD(QueueFixture, "an order whose key has an open job gets that one
 }
 
 TEST_CASE_METHOD(QueueFixture,
-                 "a request for exactly the problem of a bucket's job keeps its lease and its results") {
-  TuneOrder asked = order_of(4096);
-  asked.for_bucket = true;
-  OpenJob& job = *jobs.find(submissions.tune(asked, false));
-  agents.join(agent_with(), link);
-  dispatcher.dispatch();
-  REQUIRE(job.lease);
-  submissions.tune(order_of(4096), false);
-  CHECK_FALSE(job.row.fact.for_bucket());
-  CHECK_FALSE(stored(job.row.id).fact.for_bucket());
-  CHECK(job.lease);
-}
-
-TEST_CASE_METHOD(QueueFixture,
                  "a retune of a leased job takes its lease and begins a series with a fence of its own") {
   OpenJob& job = leased();
   submissions.tune(order_of(4096), true);
@@ -38,16 +24,6 @@ TEST_CASE_METHOD(QueueFixture,
   CHECK(job.row.state == v1::Job::QUEUED);
   CHECK(job.row.fact.series() == 1);
   CHECK(stored(job.row.id).fact.fence() == 2);
-}
-
-TEST_CASE_METHOD(QueueFixture, "an order that a caller waits for is awaited and its agent is notified once") {
-  TuneOrder asked = order_of(4096);
-  OpenJob& job = leased();
-  asked.awaited = true;
-  submissions.tune(asked, false);
-  submissions.tune(asked, false);
-  CHECK(job.is_awaited);
-  CHECK(link.told_awaited == std::vector<std::string>{job.lease->id});
 }
 
 TEST_CASE_METHOD(QueueFixture, "a record that is not provisional is not measured again") {
