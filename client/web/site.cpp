@@ -12,6 +12,7 @@
 #include "client/web/live.hpp"
 #include "client/web/page.hpp"
 #include "client/web/pages.hpp"
+#include "client/web/record_pages.hpp"
 #include "client/web/terms.hpp"
 
 namespace cubind::web {

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "client/connection.hpp"
-#include "client/web/pages.hpp"
+#include "client/web/record_columns.hpp"
 
 namespace cubind::web {
 namespace {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "client/cubindctl/terminal/json_output.hpp"
 
 namespace cubind::web {
 namespace {
@@ -33,7 +34,7 @@ std::string prose(const std::string& text) {
 class AskedRows {
  public:
   AskedRows(const Grid& table, const Request& request) : table_(table), request_(request) {
-    std::istringstream words(lower(value("words")));
+    std::istringstream words(ctl::lower_case(value("words")));
     for (std::string word; words >> word;) {
       words_.push_back(word);
     }
@@ -124,7 +125,7 @@ class AskedRows {
   std::string text_of(std::size_t row) const {
     std::string text;
     for (std::size_t column = 0; column < table_.columns.size(); ++column) {
-      text += lower(cell(row, column).text) + " ";
+      text += ctl::lower_case(cell(row, column).text) + " ";
     }
     return text;
   }
@@ -249,12 +250,6 @@ struct Renderer {
 };
 
 }  // namespace
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return text;
-}
 
 std::string escaped(const std::string& text) {
   std::string html;

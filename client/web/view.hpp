@@ -63,7 +63,6 @@ inline constexpr std::size_t kRowsOfPage = 100;
 /// The page's content. `request` has the address that sorting, filtering and paging lead from: `sort` (a
 /// column's number), `down`, `words`, `page`. Works without scripts.
 std::string html_of(const View& view, const Request& request);
-std::string lower(std::string text);
 /// Text in which no tag and no attribute's end can begin.
 std::string escaped(const std::string& text);
 

@@ -1,0 +1,89 @@
+#include "client/web/record_columns.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.hpp"
+#include "client/cubindctl/answers/own_terms.hpp"
+#include "client/cubindctl/terminal/json_output.hpp"
+#include "client/cubindctl/terminal/text_table.hpp"
+#include "client/web/terms.hpp"
+#include "plan/answer_wire.hpp"
+#include "plan/wire.hpp"
+
+namespace cubind::web {
+namespace {
+
+// Over the library that it was compared with last.
+Cell library_gain(const v1::ListedRecord& record) {
+  if (record.provenance().over_library().empty()) {
+    return {"-"};
+  }
+  const v1::LibraryComparison& last = *record.provenance().over_library().rbegin();
+  return {ctl::fixed(last.gain(), 2) + " (" + ctl::fixed(last.gain_low(), 2) + " to " +
+              ctl::fixed(last.gain_high(), 2) + ") " + last.library(),
+          last.gain()};
+}
+
+Cell default_gain(const v1::ListedRecord& record) {
+  const v1::Timing& timing = record.provenance().timing();
+  return timing.has_gain_over_default() ? number_cell(timing.gain_over_default(), 2) : Cell{"-"};
+}
+
+Cell interval_width(const v1::ListedRecord& record) {
+  const v1::Timing& timing = record.provenance().timing();
+  const double width = (timing.high_us() - timing.low_us()) / std::max(1e-9, timing.median_us());
+  return {ctl::fixed(100 * width, 2) + " %", width};
+}
+
+}  // namespace
+
+std::string marks_of(const v1::ListedRecord& record) {
+  std::vector<std::string> marks = ctl::own_terms(record.policy(), record.numerics(), record.namespace_());
+  const v1::Timing& timing = record.provenance().timing();
+  for (const auto& [name, is_set] :
+       {std::pair{"provisional", record.provenance().provisional()},
+        std::pair{"throttled", timing.throttled()}, std::pair{"contended", timing.contended()}}) {
+    if (is_set) {
+      marks.emplace_back(name);
+    }
+  }
+  return join(marks, ", ");
+}
+
+std::string configuration_text(const v1::ListedRecord& record) {
+  return to_string(configuration_from_wire(record.configuration(), "configuration"));
+}
+
+const std::vector<RecordColumn>& record_columns() {
+  static const std::vector<RecordColumn> kColumns{
+      {{"kernel"}, [](const auto& one) { return kernel_cell(one.kernel()); }},
+      {{"problem"}, [](const auto& one) { return Cell{problem_text(one.provenance().measured_problem())}; }},
+      {{"time, µs", true},
+       [](const auto& one) { return number_cell(one.provenance().timing().median_us(), 2); }},
+      {{"times as fast as the default", true}, default_gain},
+      {{"times as fast as the library", true}, library_gain},
+      {{"evidence"},
+       [](const auto& one) {
+         const std::string marks = marks_of(one);
+         return Cell{std::string(to_string(evidence_from_wire(one.provenance().evidence(), "evidence"))) +
+                     (marks.empty() ? "" : ", " + marks)};
+       }},
+      {{"measured"},
+       [](const auto& one) { return Cell{one.provenance().timing().measured_at().substr(0, 10)}; }},
+      {{"device"}, [](const auto& one) { return Cell{one.provenance().measured_device()}; }},
+      {{"95 % interval, width", true}, interval_width},
+      {{"toolchain"}, [](const auto& one) { return Cell{one.provenance().toolchain()}; }},
+      {{"winner"}, [](const auto& one) { return Cell{configuration_text(one)}; }}};
+  return kColumns;
+}
+
+std::string text_of(const v1::ListedRecord& record) {
+  std::string text;
+  for (const RecordColumn& column : record_columns()) {
+    text += column.cell_of(record).text + " ";
+  }
+  return ctl::lower_case(std::move(text));
+}
+
+}  // namespace cubind::web
