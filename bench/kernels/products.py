@@ -290,17 +290,15 @@ class ScaledMm:
 
 
 class ScaledGroupedMm(ScaledMm):
-    checked = (
-        *(
-            {**scaled_problem(*sizes, SCALES, T), "E": E}
-            for SCALES in (1, 2, 4)
-            for *sizes, E, T in (
-                (777, 264, 272, 5, "bf16"),
-                (300, 131, 144, 9, "f16"),
-                (4096, 512, 1024, 64, "bf16"),
-                (5, 256, 272, 300, "bf16"),  # most groups are empty
-            )
-        ),
+    checked = tuple(
+        {**scaled_problem(*sizes, SCALES, T), "E": E}
+        for SCALES in (1, 2, 4)
+        for *sizes, E, T in (
+            (777, 264, 272, 5, "bf16"),
+            (300, 131, 144, 9, "f16"),
+            (4096, 512, 1024, 64, "bf16"),
+            (5, 256, 272, 300, "bf16"),  # most groups are empty
+        )
     )
     timed = tuple(
         {**scaled_problem(*sizes, SCALES), "E": E}

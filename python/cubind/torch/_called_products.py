@@ -1,4 +1,5 @@
-"""Modules whose own code calls torch's products of groups or of FP8: these are cubind's, but for graphs."""
+"""Modules whose own code calls torch's products of groups or of FP8: except in compiled graphs, these are
+cubind's."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def _grouped_mm(input: Any, mat2: Any, offs: Any = None, bias: Any = None, out_d
     return grouped_mm(input, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
 
 
-# For what torch's function of that name calls, with lists and the numbers of recipes, then `names`.
+# Torch's public function calls `theirs` with lists of scales and of recipe numbers, then with `names`.
 def _listed(ours: Callable[..., Any], theirs: Callable[..., Any], *names: str) -> Callable[..., Any]:
     def call(input: Any, mat2: Any, *given: Any, **named: Any) -> Any:
         if named:  # as torch's function does not call it
@@ -39,7 +40,7 @@ def _listed(ours: Callable[..., Any], theirs: Callable[..., Any], *names: str) -
     return call
 
 
-# Which recipe it is follows from the shapes of the scales.
+# The shapes of the scales tell the recipe.
 def _scaled_mm(
     input: Any,
     mat2: Any,

@@ -21,7 +21,6 @@ _RECIPES = {
 EXACT = 3  # added to the first two: sums as by block, without use_fast_accum
 # As the scales lie in memory.
 _SCALES = {BY_TENSOR: ("1", "1"), BY_ROW: ("M 1", "1 N"), BY_BLOCK: ("K/128 M", "N/128 K/128")}
-_KINDS = range(5)
 _calls = {
     kind: _kernel.call(
         {"a": "M K e4m3", "b": "N K e4m3", "scale_a": f"{of_a} f32", "scale_b": f"{of_b} f32"},
@@ -29,7 +28,7 @@ _calls = {
         flags=(kind,),
         constants=(kind,),
     )
-    for kind in _KINDS
+    for kind in range(5)
     for of_a, of_b in [_SCALES[kind % EXACT]]
 }
 

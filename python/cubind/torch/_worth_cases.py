@@ -14,7 +14,7 @@ from ._grouped_mm import grouped_mm
 from ._linear_cross_entropy import judge_cuda
 from ._rotary import rotary
 from ._scaled_grouped_mm import scaled_grouped_mm
-from ._scaled_mm import scaled_mm
+from ._scaled_mm import BY_BLOCK, BY_ROW, EXACT, scaled_mm
 from ._variants import Need
 
 _EPS = 1e-6
@@ -34,13 +34,13 @@ class Case:
 
 
 def has_case(need: Need) -> bool:
-    """Whether torch has a function of its own: for attention with windows, a soft-cap or packed sequences it
-    has none that any version has, and for FP8 with scales by block none on the CPU, or for groups."""
+    """Whether each version of torch has a function of its own. None has one for attention with windows, a
+    soft-cap or packed sequences, for groups of FP8 with scales by block, or for those scales on the CPU."""
     operator, key, _ = need
     if operator.name == "scaled_grouped_mm":
-        return key[1] >= 0 and key[2] != (2,)
+        return key[1] >= 0 and key[2] != (BY_BLOCK,)
     if operator.name == "scaled_mm":
-        return key[1] >= 0 or key[2] != (2,)
+        return key[1] >= 0 or key[2] != (BY_BLOCK,)
     return not operator.name.startswith("flash_attention") or (
         "packed" not in operator.name and not any(key[2][1:])
     )
@@ -133,9 +133,9 @@ def _scaled_mm(inputs: _Inputs, flags: Dims, dims: Dims) -> Case:
             ),
             (kinds.BlockWise1x128, kinds.BlockWise128x128),
         ),
-    )[flags[0] % 3]
+    )[flags[0] % EXACT]
     given = a, b.t(), scales[0], recipes[0], scales[1], recipes[1]
-    fast = flags[0] < 2
+    fast = flags[0] < BY_BLOCK
     return Case(
         lambda: scaled_mm(*given, use_fast_accum=fast),
         lambda: functional.scaled_mm(*given, use_fast_accum=fast),
@@ -147,7 +147,7 @@ def _scaled_grouped_mm(inputs: _Inputs, flags: Dims, dims: Dims) -> Case:
     a, b = (inputs(*shape).to(torch.float8_e4m3fn) for shape in ((M, K), (E, N, K)))
     recipe = functional.ScalingType.RowWise
     given = a, b.mT, inputs.rows(M), recipe, inputs.rows(E * N).view(E, N), recipe
-    named = {"offs": inputs.ends(M, E), "use_fast_accum": flags[0] == 1}
+    named = {"offs": inputs.ends(M, E), "use_fast_accum": flags[0] == BY_ROW}
     return Case(
         lambda: scaled_grouped_mm(*given, **named),
         lambda: functional.scaled_grouped_mm(*given, **named),
