@@ -10,12 +10,13 @@ from typing import Any, cast
 import torch
 
 from .._switch import IS_OFF, WHY_OFF
+from ._called_products import products_forward
 from ._choices import forget, of_layers
 from ._layer_norm import LayerNorm
 from ._linear import Linear
 from ._operator import operators
 from ._rms_norm import RMSNorm
-from ._transformers import class_for, class_in_graphs, in_place_of_base
+from ._transformers import class_for, class_in_graphs, in_place_of_base, with_forward
 
 
 @dataclasses.dataclass
@@ -69,7 +70,7 @@ def replace(
     RMSNorms, gated layers (SwiGLU, GEGLU), rotary embedding, causal loss and GELU by tanh of GPT-2, Llama,
     Qwen, Mistral and Gemma, the experts "grouped_mm" of all models, and the attention "sdpa": a call with a
     mask that is not plainly causal, or with dropout, stays transformers' own. In modules that call torch's
-    grouped_mm or scaled_mm these calls are cubind's, except in compiled graphs.
+    grouped_mm, scaled_mm or scaled_grouped_mm these calls are cubind's, except in compiled graphs.
     Parameters, buffers, hooks and state dicts stay as they are: a module gets another class. With CUBIND=0
     nothing is replaced.
 
@@ -115,6 +116,8 @@ def _class_for(
     theirs, why = class_for(module, chunked_loss, detached_logits)
     if theirs is not None or why:
         return theirs, why
+    if (products := products_forward(cls)) is not None:
+        return with_forward(cls, products, "products"), ""
     if not issubclass(cls, RMSNorm) and "RMSNorm" in cls.__name__:
         return None, "its formula is not known"
     return None, ""

@@ -12,7 +12,6 @@ import torch
 from torch.nn import functional
 
 from ._activation import geglu, gelu, swiglu
-from ._called_products import products_forward
 from ._choices import IN_GRAPH, is_torchs, members
 from ._decoder import attention_forward, is_decoders, loss_members, turns
 from ._embedding import EMBEDDING, is_large
@@ -81,20 +80,8 @@ def class_for(module: torch.nn.Module, chunked_loss: bool, detached_logits: bool
     """The class that computes the same by cubind's functions; chunked_loss, detached_logits: as replace() has
     them. None: there is none. With the reason for a module that one might expect it, or more of it, for."""
     cls = type(module)
-    if hasattr(cls, _MARK):
-        return None, _REPLACED
-    found, why = (
-        _class_for(module, chunked_loss, detached_logits)
-        if cls.__module__.startswith("transformers.")
-        else (None, "")
-    )
-    if found is None and not why and (products := products_forward(cls)) is not None:
-        found = _with_forward(cls, products, "products")
-    return found, why
-
-
-def _class_for(module: torch.nn.Module, chunked_loss: bool, detached_logits: bool) -> tuple[type | None, str]:
-    cls = type(module)
+    if not cls.__module__.startswith("transformers.") or hasattr(cls, _MARK):
+        return None, _REPLACED if hasattr(cls, _MARK) else ""
     forward: Callable[..., Any] | None = _OF_CLASS.get(cls.__name__)
     if cls.__name__ in _GATED:
         gate = type(module.act_fn).__name__
@@ -102,7 +89,7 @@ def _class_for(module: torch.nn.Module, chunked_loss: bool, detached_logits: boo
         if forward is None:
             return None, f"its gate is {gate}"
     if forward is not None:
-        return _with_forward(cls, forward, "norm" if forward is _rms_norm else "activation"), ""
+        return with_forward(cls, forward, "norm" if forward is _rms_norm else "activation"), ""
     found, why = _class_by_name(module)
     if found is None and not why:
         own = loss_members(module, chunked_loss, detached_logits)
@@ -116,7 +103,7 @@ def _class_by_name(module: torch.nn.Module) -> tuple[type | None, str]:
     experts = experts_forward(cls)
     if experts is not None:
         why = other_experts(module)
-        return (None if why else _with_forward(cls, experts, "experts")), why
+        return (None if why else with_forward(cls, experts, "experts")), why
     forward, why = attention_forward(cls)
     if forward is None:
         return None, why
@@ -152,10 +139,10 @@ def has_own_loss(model: Any) -> bool:
     return hasattr(type(model), _MARK) and "loss_function" in vars(type(model))
 
 
-# One class for all modules of a class: torch.compile guards on it. In a compiled graph the module is what it
-# was, which the compiler fuses with its neighbours, unless another choice was made.
 @functools.cache
-def _with_forward(cls: type, forward: Callable[..., Any], kind: str) -> type:
+def with_forward(cls: type, forward: Callable[..., Any], kind: str) -> type:
+    """One class for all modules of a class: torch.compile guards on it. In a compiled graph the module is what
+    it was, which the compiler fuses with its neighbours, unless another choice was made."""
     theirs = cast(Any, cls).forward
 
     @functools.wraps(theirs)
