@@ -141,8 +141,8 @@ def has_own_loss(model: Any) -> bool:
 
 @functools.cache
 def with_forward(cls: type, forward: Callable[..., Any], kind: str) -> type:
-    """One class for all modules of a class: torch.compile guards on it. In a compiled graph the module is what
-    it was, which the compiler fuses with its neighbours, unless another choice was made."""
+    """One class for all modules of a class: torch.compile guards on it. In a compiled graph the module is
+    what it was, which the compiler fuses with its neighbours, unless another choice was made."""
     theirs = cast(Any, cls).forward
 
     @functools.wraps(theirs)
