@@ -79,6 +79,7 @@ std::vector<RecordPtr> replaced_after(Store& store, std::int64_t after, const st
   }
   return records;
 }
+
 void add_kernels(ServiceContext& context, v1::GetStatusReply& reply) {
   for (const auto& entry : *context.kernels.kernels()) {
     reply.set_kernels(reply.kernels() + (entry->spec ? 1 : 0));

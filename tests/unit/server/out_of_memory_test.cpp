@@ -172,7 +172,7 @@ TEST_CASE("a GPU that does not say how much is free is tried again after the pau
   CHECK_FALSE(f.blocked());
 }
 
-TEST_CASE("that exactly the problem did not fit keeps no miss from trying its bucket") {
+TEST_CASE("a miss tries the bucket of a problem that alone did not fit") {
   BucketJob f;
   f.submit(4096);
   f.fail_for_memory();
