@@ -51,8 +51,8 @@ def with_caller(address: str, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _token(address: str) -> list[tuple[str, str]]:
-    """That of CUBIND_TOKEN_FILE; on a Unix socket the daemon asks for none. Without TLS it needs
-    CUBIND_INSECURE_TOKEN=1."""
+    """The header with the token of CUBIND_TOKEN_FILE; on a Unix socket the daemon asks for none. Without TLS
+    it needs CUBIND_INSECURE_TOKEN=1."""
     file = os.environ.get("CUBIND_TOKEN_FILE")
     if not file or address.startswith("unix:"):
         return []
