@@ -11,15 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("a stale fence is refused and ends the lease at the agent") {
-  SchedulerFixture f;
-  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
-  f.submit();
-  const Lease lease = f.link.leases.at(0);
-  CHECK_FALSE(f.scheduler->store_batch(agent, lease.id, lease.fence - 1, f.batch("a")));
-  CHECK(f.link.ended == std::vector{lease.id});
-}
-
 TEST_CASE("another agent's lease is refused though lease and fence are right") {
   SchedulerFixture f;
   RecordingLink other_link;

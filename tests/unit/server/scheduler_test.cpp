@@ -8,22 +8,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("a GPU is measured on only with consent") {
-  SchedulerFixture f;
-  f.scheduler->agent_joined(agent_with("never"), f.link);
-  CHECK(f.submit().job.state == v1::Job::NO_DEVICE);
-  CHECK(f.link.leases.empty());
-}
-
-TEST_CASE("one GPU has one job at a time") {
-  SchedulerFixture f;
-  f.scheduler->agent_joined(agent_with(), f.link);
-  f.submit(4096);
-  f.submit(1024);
-  CHECK(f.link.leases.size() == 1);
-  CHECK(f.scheduler->queue().queued() == 1);
-}
-
 TEST_CASE("of jobs whose trials are the same one is measured at a time") {
   SchedulerFixture f;
   AgentProfile two = agent_with();

@@ -26,11 +26,6 @@ TEST_CASE_METHOD(QueueFixture,
   CHECK(stored(job.row.id).fact.fence() == 2);
 }
 
-TEST_CASE_METHOD(QueueFixture, "a record that is not provisional is not measured again") {
-  submissions.measure_again(order_of(4096).question, h200_class());
-  CHECK(jobs.all().empty());
-}
-
 TEST_CASE_METHOD(QueueFixture,
                  "a daemon alone on its store reads no changes of others and knows how its jobs ended") {
   OpenJob& job = submit();
