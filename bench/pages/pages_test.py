@@ -76,16 +76,26 @@ class States(unittest.TestCase):
         """Each page has its answer, no error and no request elsewhere."""
         for path, answer in answers.items():
             with self.subTest(path=path):
-                page = self.chromium.page(self.site + path)
+                page = self.open_until(path, answer)
                 self.assertIn(answer, page.text())
                 self.assertEqual((page.faults, page.elsewhere), ([], []))
                 page.close()
+
+    def open_until(self, path, answer):
+        """Pages show a state for a second, and records until the background has read the next ones."""
+        until = time.monotonic() + running.PATIENCE
+        while answer not in (page := self.chromium.page(self.site + path)).text():
+            if time.monotonic() > until:
+                break
+            page.close()
+            time.sleep(0.5)
+        return page
 
     def look_at_a_job(self):
         (job,) = json.loads(self.daemon.call("jobs", "--all", "--json"))["jobs"]
         self.look(
             {
-                f"/job?id={job['id']}": "1 of 1 configuration,",
+                f"/job?id={job['id']}": "1 of 1 configuration (as many trials as were asked for)",
                 f"/report?job={job['id']}": "Of 1 configuration, none failed",
             }
         )

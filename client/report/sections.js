@@ -94,17 +94,19 @@ function gainCurve(order) {
   }));
 }
 
+const hasEnded = (job) => ['done', 'failed', 'cancelled'].includes(job.state);
+
 function stageTimes(job) {
   const stages = Object.entries(job.stages_ms || {});
   const told = stages.reduce((sum, [, ms]) => sum + ms, 0);
-  const rest = job.state === 'running' ? 'running' : 'other';  // a job tells its stages when it ends
-  return job.elapsed_ms - told > 1 ? [...stages, [rest, job.elapsed_ms - told]] : stages;
+  return job.elapsed_ms - told > 1 ? [...stages, ['other', job.elapsed_ms - told]] : stages;
 }
 
 function timeSpent() {
   const question = 'Where did the time go?';
-  const jobs = report.jobs.filter((job) => job.elapsed_ms > 0).sort((a, b) => b.elapsed_ms - a.elapsed_ms);
-  if (jobs.length === 0) return section('time', question, absent('The daemon lists no job that has run: it keeps jobs for 30 days, and those of records in force.'));
+  const jobs = report.jobs.filter((job) => job.elapsed_ms > 0 && hasEnded(job)).sort((a, b) => b.elapsed_ms - a.elapsed_ms);
+  if (jobs.length === 0) return section('time', question, absent(report.jobs.length > 0 ? 'A job tells its stages when it ends.' :
+    'The daemon lists no job that has run: it keeps jobs for 30 days, and those of records in force.'));
   const totals = new Map();
   for (const [stage, ms] of jobs.flatMap(stageTimes)) totals.set(stage, (totals.get(stage) || 0) + ms);
   const stages = [...totals].sort((a, b) => b[1] - a[1]).map(([stage]) => stage);

@@ -15,7 +15,7 @@ function bestSoFar(tuning) {
   const last = best[best.length - 1];
   const near = best.findIndex((us) => us <= 1.01 * last) + 1;
   return [
-    html('p', {}, `After ${near} of ${count(best.length, 'timed trial')} the best screened time was within 1 % of where it ended, ` +
+    html('p', {}, `After ${near} of ${count(tuning.best.length, 'timed trial')} the best screened time was within 1 % of where it ended, ` +
       `${duration(last)}. Screening takes a few samples of each trial; only the finalists are measured at length, and the winner's time is theirs. ` +
       'Trials that met the same best are in no certain order.'),
     chart('the best screened time so far, in microseconds, by timed trials', 220, () => ({

@@ -24,7 +24,7 @@ struct Cause {
   std::uint64_t count = 0;
   std::string unit;  // "question", "job"
   std::string why;
-  std::string command;
+  std::string remedy;
 };
 
 using Causes = std::vector<Cause>;
@@ -49,8 +49,9 @@ void add_wants(Causes& causes, const Snapshot& snapshot) {
                       cut_utf8(join(group.kernels, ", "), kMostCauseBytes) + " on " + device + ": " +
                           counted(group.problems, "problem") + " asked for and not measured; " +
                           (obstacle.empty() ? "no job was started" : obstacle),
-                      has_gpu ? "cubindctl tune --wanted"
-                              : "cubind-agent --address " + ctl::shell_word(snapshot.address)});
+                      has_gpu ? "`cubindctl tune --wanted`"
+                              : "Start an agent on a machine that has one: `cubind-agent --address " +
+                                    ctl::shell_word(snapshot.address) + "`"});
   }
 }
 
@@ -73,8 +74,9 @@ void add_failures(Causes& causes, const Snapshot& snapshot) {
     Cause& cause = groups[{job->kernel(), error}];
     ++cause.count;
     cause.unit = "failed job";
-    cause.why = job->kernel() + ": " + cut_utf8(error, kMostCauseBytes) + ". When that is mended, tune again";
-    cause.command = ctl::tune_command(ctl::question_of(*job), job->device(), false);
+    cause.why = job->kernel() + ": " + cut_utf8(error, kMostCauseBytes);
+    cause.remedy = "Mend what the error says, then tune again: `" +
+                   ctl::tune_command(ctl::question_of(*job), job->device(), false) + "`";
   }
   for (auto& [group, cause] : groups) {
     causes.push_back(std::move(cause));
@@ -94,8 +96,8 @@ void add_losses(Causes& causes, const Snapshot& snapshot) {
     cause.unit = "record";
     cause.why =
         record.kernel() + ": slower than " + compared.rbegin()->library() + ", which is called instead";
-    cause.command = "cubindctl tune " + ctl::shell_word(record.kernel()) + " --problem " +
-                    ctl::shell_word(problem_text(record.provenance().measured_problem())) + " --retune";
+    cause.remedy = "`cubindctl tune " + ctl::shell_word(record.kernel()) + " --problem " +
+                   ctl::shell_word(problem_text(record.provenance().measured_problem())) + " --retune`";
   }
   for (auto& [kernel, cause] : groups) {
     causes.push_back(std::move(cause));
@@ -104,18 +106,19 @@ void add_losses(Causes& causes, const Snapshot& snapshot) {
 
 void add_states(Causes& causes, const v1::GetStatusReply& status) {
   for (const std::string& reason : status.no_device_because()) {
-    causes.push_back({1, "agent", "An agent offers no GPU: " + reason, "cubindctl status"});
+    causes.push_back({1, "agent", "An agent offers no GPU: " + reason, "`cubindctl status`"});
   }
   for (const std::string& error : status.kernel_errors()) {
     causes.push_back(
         {1, "kernel spec", cut_utf8(error, kMostCauseBytes),
-         "cubindctl kernels check " + ctl::shell_word(error.substr(0, error.find_first_of(" :")))});
+         "`cubindctl kernels check " + ctl::shell_word(error.substr(0, error.find_first_of(" :"))) + "`"});
   }
   if (status.read_only()) {
-    causes.push_back({1, "store", "Nothing new is stored: " + status.read_only_reason(), "cubindctl status"});
+    causes.push_back(
+        {1, "store", "Nothing new is stored: " + status.read_only_reason(), "`cubindctl status`"});
   }
   if (std::ranges::none_of(status.devices(), &v1::DeviceClass::offered)) {
-    causes.push_back({1, "daemon", "No agent offers a GPU: nothing is measured", "cubindctl devices"});
+    causes.push_back({1, "daemon", "No agent offers a GPU: nothing is measured", "`cubindctl devices`"});
   }
 }
 
@@ -133,9 +136,8 @@ Grid causes_table(const Snapshot& snapshot) {
     if (table.rows.size() == kShortList) {
       break;
     }
-    table.rows.push_back({{replaced(counted(cause.count, cause.unit), " ", "\u00a0")},
-                          {cause.why},
-                          command_cell(cause.command)});
+    table.rows.push_back(
+        {{replaced(counted(cause.count, cause.unit), " ", "\u00a0")}, {cause.why}, {cause.remedy}});
   }
   return table;
 }
@@ -209,12 +211,15 @@ std::string saved_text(const v1::Savings& saved) {
   if (saved.answers() == 0) {
     return "No process has been given a cubin without waiting for its work yet.";
   }
-  return "Since " + saved.since().substr(0, 10) + ", processes were spared " +
+  return "Since " + replaced(saved.since().substr(0, 16), "T", " ") + " UTC, processes were spared " +
          duration_text(saved.compile_ms() / 1000) + " of compiling and " +
          duration_text(saved.tuning_ms() / 1000) +
-         " of tuning. These are the measured times of the same work where it was done, for " +
+         " of tuning, summed over each process that would have waited. These are the measured times of the "
+         "same work where it was done, for " +
          std::to_string(saved.timed()) + " of " + counted(saved.answers(), "answer") +
-         " that gave a process a cubin that it did not have. Work whose time is not known counts as 0.";
+         ". An answer counts if it gave a process a cubin that it lacked, with a record or without. Work "
+         "whose time "
+         "is not known counts as 0.";
 }
 
 Grid pinned_table(const Snapshot& snapshot) {
@@ -223,7 +228,7 @@ Grid pinned_table(const Snapshot& snapshot) {
               {"processes that asked", true},
               {"generation", true},
               {"generations behind", true},
-              {"since", true}},
+              {"pinned", true}},
              {},
              "No training job has pinned a generation: a question with a job's name does."};
   const std::uint64_t newest = snapshot.status.generation().number();
@@ -269,7 +274,8 @@ View overview(const Snapshot& snapshot) {
        Sentence{"Each change of the records makes a new generation; the newest is " +
                 std::to_string(status.generation().number()) +
                 ". A training job stays at the one in which it asked first, so that all its ranks launch the "
-                "same kernels."},
+                "same kernels: records that are newer are left to its next run on purpose, and are not "
+                "listed above."},
        pinned_table(snapshot), Heading{"What do the GPUs do?"}, devices_table(snapshot),
        Sentence{counted(status.jobs_running(), "job") + " running, " + std::to_string(status.jobs_queued()) +
                 " queued, " + counted(status.agents(), "agent") +

@@ -6,17 +6,21 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "client/cubindctl/answers/own_terms.hpp"
+#include "client/cubindctl/answers/stored_trials.hpp"
 #include "client/cubindctl/report/report_commands.hpp"
 #include "client/cubindctl/terminal/json_output.hpp"
 #include "client/cubindctl/terminal/text_table.hpp"
 #include "client/cubindctl/tune/progress.hpp"
+#include "client/web/record_pages.hpp"
 #include "client/web/terms.hpp"
 
 namespace cubind::web {
 namespace {
 
-// What a job does in a stage.
-const std::map<std::string, std::string>& stage_texts() {
+constexpr std::size_t kMostDetailBytes = 600;  // in a row; a job's page has all
+
+// What a job does in a stage; empty: it is none.
+std::string stage_text(const std::string& stage) {
   static const std::map<std::string, std::string> kTexts{
       {"compiling", "waits for configurations to be compiled"},
       {"opening", "starts a process on the GPU and fills the buffers"},
@@ -25,34 +29,26 @@ const std::map<std::string, std::string>& stage_texts() {
       {"finalists", "times the fastest in turns"},
       {"choosing", "compares what was timed, and proposes what to try next"},
       {"commit", "waits until results are stored"},
-      {"waiting_for_idle_gpu", "waits until others leave the GPU"}};
-  return kTexts;
+      {"waiting_for_idle_gpu", "waits until others leave the GPU"},
+      {"other", "starts, waits between two leases, or repeats what a lost lease did"}};
+  const auto text = kTexts.find(stage);
+  return text == kTexts.end() ? "" : text->second;
 }
 
-struct StageShare {
-  std::string name;
-  std::string stage;  // names its colour
-  double ms = 0;
-};
-
-// Longest first. What no stage of a tuning has taken is its start, the time between leases, and leases that
-// were lost.
-std::vector<StageShare> stages_of(const v1::Job& job) {
-  std::vector<StageShare> stages;
+// Longest first. What no stage has taken is other.
+std::vector<v1::StageTime> stages_of(const v1::Job& job) {
+  std::vector<v1::StageTime> stages(job.stages().begin(), job.stages().end());
   double rest = job.elapsed_ms();
-  for (const v1::StageTime& stage : job.stages()) {
-    stages.push_back({stage.stage(), stage.stage(), stage.ms()});
+  for (const v1::StageTime& stage : stages) {
     rest -= stage.ms();
   }
-  if (is_running(job)) {  // the stages of its lease come at the end
-    rest = 0;
+  const bool only_compiles = job.kind() == v1::Job::COMPILE_WINNER;
+  if (rest > 1 && !is_running(job) && (only_compiles || !stages.empty())) {
+    v1::StageTime& other = stages.emplace_back();
+    other.set_stage(only_compiles ? "compiling" : "other");
+    other.set_ms(rest);
   }
-  if (rest > 1 && job.kind() == v1::Job::COMPILE_WINNER) {
-    stages.push_back({"compiling", "compiling", rest});
-  } else if (rest > 1) {
-    stages.push_back({"starting or interrupted", "other", rest});
-  }
-  std::ranges::stable_sort(stages, std::ranges::greater(), &StageShare::ms);
+  std::ranges::stable_sort(stages, std::ranges::greater(), &v1::StageTime::ms);
   return stages;
 }
 
@@ -64,39 +60,52 @@ std::string percent_text(double share) {
 }
 
 Cell stage_cell(const v1::Job& job) {
-  const std::vector<StageShare> stages = stages_of(job);
+  const std::vector<v1::StageTime> stages = stages_of(job);
   if (stages.empty() || job.elapsed_ms() <= 0) {
-    return {"-"};
+    return {is_running(job) && !job.stage().empty() ? "now " + job.stage() : "-"};
   }
-  const double share = stages.front().ms / job.elapsed_ms();
-  return {.text = stages.front().name + " " + percent_text(share),
-          .share = share,
-          .colour = "stage-" + stages.front().stage};
+  const double share = stages.front().ms() / job.elapsed_ms();
+  return {.text = stages.front().stage() + " " + percent_text(share), .share = share};
+}
+
+// "25.3 s, 94 % of it compiling, 139 compiles".
+std::string time_text(const v1::Job& job) {
+  const std::vector<v1::StageTime> stages = stages_of(job);
+  std::string text = duration_text(job.elapsed_ms() / 1000);
+  if (!stages.empty() && job.elapsed_ms() > 0) {
+    text += ", " + percent_text(stages.front().ms() / job.elapsed_ms()) + " of it " + stages.front().stage();
+  }
+  return text + ", " + counted(job.nvrtc_calls(), "compile");
 }
 
 std::string summary_of(const v1::Job& job) {
-  const std::vector<StageShare> times = stages_of(job);
+  const bool is_limited = job.max_trials() > 0 && job.max_trials() == job.configurations();
   return job.kernel() + " " + problem_text(job.problem()) + " on " + job.device() + ": " +
-         ctl::state_name(job.state()) + ", " + duration_text(job.elapsed_ms() / 1000) + ", " +
-         std::to_string(job.configurations_done()) + " of " + counted(job.configurations(), "configuration") +
-         ", " + counted(job.nvrtc_calls(), "compile") + "." +
-         (times.empty() || job.elapsed_ms() <= 0
-              ? ""
-              : " Most of the time, " + percent_text(times.front().ms / job.elapsed_ms()) +
-                    ", went to: " + times.front().name + ".");
+         ctl::state_name(job.state()) + ", " + std::to_string(job.configurations_done()) + " of " +
+         counted(job.configurations(), "configuration") +
+         (is_limited ? " (as many trials as were asked for), " : ", ") + time_text(job) +
+         (job.nvrtc_calls() < job.configurations_done() ? " (a cubin that was kept needs none)." : ".");
+}
+
+Sentence longest_of(const std::vector<v1::Job>& jobs) {
+  const auto job = std::ranges::max_element(jobs, {}, &v1::Job::elapsed_ms);
+  if (job == jobs.end()) {
+    return {};
+  }
+  return {"The longest: " + job->kernel() + " " + problem_text(job->problem()) + ", " + time_text(*job),
+          job_cell(*job).link};
 }
 
 Grid stages_table(const v1::Job& job) {
   Grid table{{{"stage"}, {"seconds", true}, {"share"}, {"what the job does"}},
              {},
-             "It tells its stages and outcomes when it ends."};
-  for (const StageShare& stage : stages_of(job)) {
-    const double share = stage.ms / std::max(1.0, job.elapsed_ms());
-    const auto text = stage_texts().find(stage.stage);
-    table.rows.push_back({{stage.name},
-                          number_cell(stage.ms / 1000, 3),
-                          {.text = percent_text(share), .share = share, .colour = "stage-" + stage.stage},
-                          {text == stage_texts().end() ? "-" : text->second}});
+             is_running(job) ? "It tells its stages and outcomes when it ends." : ""};
+  for (const v1::StageTime& stage : stages_of(job)) {
+    const double share = stage.ms() / std::max(1.0, job.elapsed_ms());
+    table.rows.push_back({{stage.stage()},
+                          number_cell(stage.ms() / 1000, 3),
+                          {.text = percent_text(share), .share = share},
+                          {stage_text(stage.stage())}});
   }
   return table;
 }
@@ -117,7 +126,7 @@ std::string detail_text(const v1::Job& job) {
   std::vector<std::string> parts = ctl::own_terms(job.policy(), job.numerics(), job.namespace_());
   if (std::string detail = ctl::detail_of(job); !detail.empty()) {
     const std::string line = one_line(std::move(detail));
-    const std::string cut = cut_utf8(line, 200);
+    const std::string cut = cut_utf8(line, kMostDetailBytes);
     parts.push_back(cut + (cut.size() < line.size() ? "…" : ""));
   }
   return ctl::remarks_of(parts);
@@ -144,18 +153,16 @@ std::map<std::string, Coverage> coverage_of(const Snapshot& snapshot) {
   return kernels;
 }
 
-// `kernels` has the most asked one first.
-std::string advice_of(const Grid& kernels, const v1::ListWantedReply& wanted) {
-  const auto most = [&](std::size_t column) {
-    return kernels.rows.empty() ? 0 : static_cast<std::uint64_t>(*kernels.rows.front()[column].number);
-  };
-  if (most(2) == 0) {
+std::string advice_of(const std::map<std::string, Coverage>& kernels, const v1::ListWantedReply& wanted) {
+  const auto most = std::ranges::max_element(kernels, {}, [](const auto& one) { return one.second.asked; });
+  if (most == kernels.end() || most->second.asked == 0) {
     return "None: each problem that was asked for has a record.";
   }
-  const std::string kernel = kernels.rows.front()[0].text;
-  const auto want = std::ranges::find_if(
-      wanted.wants(), [&](const v1::Want& one) { return one.kernel() == kernel && !one.obstacle().empty(); });
-  return kernel + ": " + counted(most(2), "question") + " for " + counted(most(3), "problem") +
+  const auto& [kernel, of] = *most;
+  const auto want = std::ranges::find_if(wanted.wants(), [&](const v1::Want& one) {
+    return one.kernel() == most->first && !one.obstacle().empty();
+  });
+  return kernel + ": " + counted(of.asked, "question") + " for " + counted(of.wanted, "problem") +
          " found no record. `cubindctl tune " + ctl::shell_word(kernel) + " --wanted` measures them" +
          (want == wanted.wants().end() ? "." : ", but not now: " + want->obstacle() + ".");
 }
@@ -170,7 +177,7 @@ View jobs_page(const Snapshot& snapshot) {
               {"most time in"},
               {"problem"},
               {"device"},
-              {"age", true},
+              {"created", true},
               {"kind"},
               {"detail"}},
              {},
@@ -188,7 +195,9 @@ View jobs_page(const Snapshot& snapshot) {
                           {job->kind() == v1::Job::TUNE ? "tune" : "compile"},
                           {detail_text(*job)}});
   }
-  return {"Which jobs ran, and where did their time go?", "cubindctl jobs --all", {std::move(table)}};
+  return {"Which jobs ran, and where did their time go?",
+          "cubindctl jobs --all",
+          {longest_of(snapshot.jobs), std::move(table)}};
 }
 
 View job_page(const Snapshot& snapshot, const std::string& id) {
@@ -197,25 +206,37 @@ View job_page(const Snapshot& snapshot, const std::string& id) {
     throw Error(ErrorCode::NotFound, "job " + id,
                 "does not exist: the daemon keeps jobs for 30 days, and those of records in force");
   }
-  View view{is_running(*job)                  ? "How far is this job, and what takes its time?"
-            : job->state() == v1::Job::FAILED ? "Why did this job fail, and what took its time?"
+  View view{is_running(*job)                  ? "How far is this job, and what does it do now?"
+            : job->state() == v1::Job::FAILED ? "Why did this job fail?"
                                               : "What took this job's time?",
             "cubindctl jobs show " + ctl::shell_word(id),
-            {Sentence{summary_of(*job)}}};
+            {Sentence{summary_of(*job)}, Sentence{record_text(snapshot, *job)}}};
   const std::string detail = ctl::detail_of(*job);
   if (is_running(*job)) {
-    view.blocks.emplace_back(Grid{{{"now"}, {"configurations"}, {"left", true}},
-                                  {{{detail.empty() ? "-" : detail}, progress_cell(*job), {rest_of(*job)}}},
+    view.blocks.emplace_back(Grid{{{"now"}, {"what the job does"}, {"configurations"}, {"left", true}},
+                                  {{{detail}, {stage_text(detail)}, progress_cell(*job), {rest_of(*job)}}},
                                   ""});
   } else if (!detail.empty()) {
     view.blocks.emplace_back(
         Grid{{{job->state() == v1::Job::FAILED ? "error" : "detail"}}, {{{detail}}}, ""});
   }
-  view.blocks.emplace_back(stages_table(*job));
+  if (job->kind() == v1::Job::TUNE && job->state() == v1::Job::FAILED) {
+    view.blocks.emplace_back(Sentence{"When that is mended, tune again: `" +
+                                      ctl::tune_command(ctl::question_of(*job), job->device(), false) + "`"});
+  }
+  Grid stages = stages_table(*job);
+  if (job->kind() == v1::Job::TUNE && !stages.rows.empty() && stages.rows.front()[0].text == "compiling") {
+    view.blocks.emplace_back(
+        Sentence{"More compile workers shorten this: `--compile-jobs` of the daemon or agent, by default one "
+                 "per core."});
+  }
+  view.blocks.emplace_back(std::move(stages));
   if (job->kind() == v1::Job::TUNE) {
-    view.blocks.insert(view.blocks.end(), {outcomes_table(*job),
-                                           Sentence{"Its trials: best time so far, tunables, limit, failures",
-                                                    "/report?job=" + url_encoded(id)}});
+    view.blocks.emplace_back(outcomes_table(*job));
+  }
+  if (job->kind() == v1::Job::TUNE && job->configurations_done() > 0) {
+    view.blocks.emplace_back(Sentence{"The report of its trials: best time so far, tunables, limit, failures",
+                                      "/report?job=" + url_encoded(id)});
   }
   return view;
 }
@@ -224,36 +245,26 @@ View kernels_page(const Snapshot& snapshot) {
   Grid table{{{"kernel"},
               {"problems with a record"},
               {"unanswered questions", true},
-              {"problems without a record", true},
               {"records of its own", true},
               {"records that came with cubind", true},
-              {"failed jobs", true},
-              {"stability"},
-              {"audit"}},
+              {"failed jobs", true}},
              {},
              "No kernel has a record, a job or an unanswered question.",
              true};
-  for (const auto& [kernel, of] : coverage_of(snapshot)) {
-    const double covered = static_cast<double>(of.own + of.shipped),
-                 all = covered + static_cast<double>(of.wanted);
-    Cell share{all == 0 ? "-" : percent_text(covered / all), covered / std::max(1.0, all)};
-    share.share = share.number;
-    table.rows.push_back({kernel_cell(kernel),
-                          std::move(share),
-                          count_cell(of.asked),
-                          count_cell(of.wanted),
-                          count_cell(of.own),
-                          count_cell(of.shipped),
-                          count_cell(of.failed),
-                          {.text = "stability", .link = "/stability?kernel=" + url_encoded(kernel)},
-                          {.text = "audit", .link = "/audit?kernel=" + url_encoded(kernel)}});
+  const std::map<std::string, Coverage> kernels = coverage_of(snapshot);
+  for (const auto& [kernel, of] : kernels) {
+    const std::uint64_t covered = of.own + of.shipped, all = covered + of.wanted;
+    Cell share{all == 0 ? "-" : std::to_string(covered) + " of " + std::to_string(all)};
+    share.share = static_cast<double>(covered) / std::max(1.0, static_cast<double>(all));
+    table.rows.push_back({kernel_cell(kernel), std::move(share), count_cell(of.asked), count_cell(of.own),
+                          count_cell(of.shipped), count_cell(of.failed)});
   }
   std::ranges::stable_sort(table.rows, std::ranges::greater(),
                            [](const Row& row) { return row[2].number.value_or(0); });
   return {
       "Which kernel to tune next?",
       "cubindctl wanted",
-      {Sentence{advice_of(table, snapshot.wanted)}, Sentence{snapshot.records.missing}, std::move(table)}};
+      {Sentence{advice_of(kernels, snapshot.wanted)}, Sentence{snapshot.records.missing}, std::move(table)}};
 }
 
 View wanted_page(const Snapshot& snapshot) {
@@ -275,7 +286,9 @@ View wanted_page(const Snapshot& snapshot) {
   }
   return {"What was asked for and is not measured?",
           "cubindctl wanted",
-          {Sentence{"`cubindctl tune --wanted` measures the most wanted problems."}, std::move(table)}};
+          {Sentence{"`cubindctl tune --wanted` measures the most wanted problems, but not those whose remark "
+                    "says why not now."},
+           std::move(table)}};
 }
 
 }  // namespace cubind::web

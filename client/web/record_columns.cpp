@@ -72,7 +72,7 @@ const std::vector<RecordColumn>& record_columns() {
       {{"measured"},
        [](const auto& one) { return Cell{one.provenance().timing().measured_at().substr(0, 10)}; }},
       {{"device"}, [](const auto& one) { return Cell{one.provenance().measured_device()}; }},
-      {{"95 % interval, width", true}, interval_width},
+      {{"width of the time's 95 % interval", true}, interval_width},
       {{"toolchain"}, [](const auto& one) { return Cell{one.provenance().toolchain()}; }},
       {{"winner"}, [](const auto& one) { return Cell{configuration_text(one)}; }}};
   return kColumns;

@@ -9,8 +9,10 @@
 #include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/answers/audit.hpp"
+#include "client/cubindctl/answers/own_terms.hpp"
 #include "client/cubindctl/report/report_commands.hpp"
 #include "client/cubindctl/terminal/json_output.hpp"
+#include "client/cubindctl/terminal/text_table.hpp"
 #include "client/web/record_columns.hpp"
 #include "client/web/terms.hpp"
 
@@ -19,7 +21,10 @@ namespace {
 
 constexpr std::chrono::seconds kStoreDeadline{10};
 constexpr std::size_t kMostAudited = 1000;  // records: about two seconds
-constexpr std::size_t kWinnerChanged = 3;   // column of the stability table
+// What the daemon adds for a reader, as this process is one.
+constexpr const char* kOnlyReads =
+    ": the caller is a reader, for whom nothing is compiled or tuned: a token of a tuner is needed";
+constexpr std::size_t kWinnerChanged = 3;  // column of the stability table
 
 // A line for each check of an audited record that has the verdict.
 std::string checks_text(const ctl::OutputJson& record, const std::string& verdict) {
@@ -111,7 +116,7 @@ View stability_page(const Snapshot& snapshot, const std::string& kernel) {
               {"winner changed", true},
               {"the first winner's time over today's", true},
               {"time, µs", true},
-              {"marks"},
+              {"remarks"},
               {"winner"}},
              {},
              "No problem was measured more than once.",
@@ -122,17 +127,39 @@ View stability_page(const Snapshot& snapshot, const std::string& kernel) {
   const auto changed =
       std::ranges::count_if(table.rows, [](const Row& row) { return *row[kWinnerChanged].number > 0; });
   std::ranges::stable_sort(table.rows, std::ranges::greater(), [](const Row& row) { return row[2].number; });
-  View view{"Do the winners of " + kernel + " stay when they are measured again?",
-            "",
-            {Sentence{snapshot.records.missing},
-             Sentence{"Of " + counted(records_of(snapshot, kernel).size(), "problem") + ", " +
-                      std::to_string(questions.size()) + (questions.size() == 1 ? " was" : " were") +
-                      " measured more than once; the winner of " + std::to_string(changed) +
-                      " has changed. `cubindctl verify " + ctl::shell_word(kernel) +
-                      " --all` measures them again."},
-             std::move(table)}};
+  View view{
+      "Do the winners of " + kernel + " stay when they are measured again?",
+      "",
+      {Sentence{snapshot.records.missing},
+       Sentence{
+           "Of " + counted(records_of(snapshot, kernel).size(), "problem") + ", " +
+           std::to_string(questions.size()) + (questions.size() == 1 ? " was" : " were") +
+           " measured more than once; the winner of " + std::to_string(changed) +
+           " has changed. A first time over today's above 1: today's winner is faster. `cubindctl verify " +
+           ctl::shell_word(kernel) + " --all` measures them again."},
+       std::move(table)}};
   view.is_live = !snapshot.records.missing.empty();  // the daemon reads its store
   return view;
+}
+
+std::string record_text(const Snapshot& snapshot, const v1::Job& job) {
+  const auto records = records_of(snapshot, job.kernel());
+  const auto record = std::ranges::find_if(records, [&](const v1::ListedRecord& one) {
+    const v1::Provenance& of = one.provenance();
+    return of.evidence() != v1::SHIPPED && of.measured_device_class() == job.device_class() &&
+           problem_text(of.measured_problem()) == problem_text(job.problem()) &&
+           ctl::own_terms(one.policy(), one.numerics(), one.namespace_()) ==
+               ctl::own_terms(job.policy(), job.numerics(), job.namespace_());
+  });
+  if (job.kind() != v1::Job::TUNE || record == records.end()) {
+    return "";
+  }
+  const v1::Timing& timing = record->provenance().timing();
+  return "Its problem's record: " + configuration_text(*record) + ", " + ctl::fixed(timing.median_us(), 2) +
+         " µs" +
+         (timing.has_gain_over_default()
+              ? ", " + ctl::fixed(timing.gain_over_default(), 2) + " times as fast as the default."
+              : ".");
 }
 
 std::optional<View> too_large(const Snapshot& snapshot, const std::string& kernel, std::size_t most_records,
@@ -175,14 +202,15 @@ View audit_page(const Snapshot& snapshot, const std::string& kernel) {
                           {join(terms, ",")},
                           {record["device"].get<std::string>()},
                           number_cell(record["time_us"].get<double>(), 2),
-                          {failed},
+                          {replaced(replaced(failed, kOnlyReads, ""), " us from", " µs from")},
                           {checks_text(record, "note")}});
   }
   std::ranges::stable_sort(table.rows, {}, [](const Row& row) { return row[0].text; });  // fail, ok
   View view{"Can the records of " + kernel + " be shipped?",
             command,
             {Sentence{std::to_string(passed) + " of " + counted(audited["records"].size(), "record") +
-                      " passed each check."},
+                      " passed each check. This page only reads: a record whose cubin is not compiled yet "
+                      "fails \"today\"."},
              std::move(table)}};
   view.is_live = false;  // each audit asks the daemon for every record
   return view;

@@ -30,13 +30,34 @@ struct Link {
 };
 constexpr std::array kLinks{Link{"/", "Now"}, Link{"/kernels", "Kernels"}, Link{"/wanted", "Wanted"},
                             Link{"/records", "Records"}, Link{"/jobs", "Jobs"}};
+constexpr std::array kKernelLinks{Link{"/report", "Report"}, Link{"/stability", "Stability"},
+                                  Link{"/audit", "Audit"}};
 
-std::string navigation(const std::string& path) {
+/// The page of kLinks that leads to this one.
+std::string section_of(const Request& request) {
+  const std::string& path = request.path;
+  const bool is_job = path == "/job" || (path == "/report" && request.query.contains("job"));
+  const bool is_kernel = path == "/report" || path == "/stability" || path == "/audit";
+  return is_job ? "/jobs" : is_kernel ? "/kernels" : path;
+}
+
+std::string link_html(const std::string& address, const char* text, bool is_current) {
+  return "<a href=\"" + address + "\"" + (is_current ? " aria-current=\"true\"" : "") + ">" + text + "</a> ";
+}
+
+std::string navigation(const Request& request) {
   std::string html =
       "<a class=\"skip\" href=\"#main\">Skip to the content</a><nav aria-label=\"pages\"><b>cubind</b> ";
   for (const Link& link : kLinks) {
-    html += "<a href=\"" + std::string(link.path) + "\"" +
-            (path == link.path ? " aria-current=\"page\"" : "") + ">" + link.text + "</a> ";
+    html += link_html(link.path, link.text, section_of(request) == link.path);
+  }
+  if (const auto kernel = request.query.find("kernel");
+      section_of(request) == "/kernels" && kernel != request.query.end()) {
+    html += "<b>" + escaped(kernel->second) + "</b> ";
+    for (const Link& link : kKernelLinks) {
+      html += link_html(link.path + ("?kernel=" + url_encoded(kernel->second)), link.text,
+                        request.path == link.path);
+    }
   }
   return html + "</nav>";
 }
@@ -44,7 +65,7 @@ std::string navigation(const std::string& path) {
 Response page(const View& view, const Request& request, int status = 200) {
   std::string html(kWebPage);
   html = replaced(std::move(html), "@title@", escaped(view.question));
-  html = replaced(std::move(html), "@navigation@", navigation(request.path));
+  html = replaced(std::move(html), "@navigation@", navigation(request));
   html = replaced(std::move(html), "@live@", view.is_live ? " data-live" : "");
   html = replaced(std::move(html), "@main@", html_of(view, request));  // last: names may look like a mark
   return {status, "text/html; charset=utf-8", kPolicy, html, 0};
@@ -74,7 +95,7 @@ Response report(Snapshots& snapshots, const Request& request) {
   const bool is_open = !options.job.empty() && is_running(input.jobs.front());
   const std::string html =
       replaced(ctl::report_page(ctl::report_data(input)), "<main id=\"report\">",
-               "<header class=\"site\">" + navigation(request.path) + "</header><main id=\"report\">");
+               "<header class=\"site\">" + navigation(request) + "</header><main id=\"report\">");
   return {200, "text/html; charset=utf-8", ctl::report_policy(), html, is_open ? 5U : 0U};
 }
 

@@ -34,14 +34,12 @@ Cell age_cell(const std::string& date, std::chrono::system_clock::time_point now
                            : minutes < 48 * 60
                                ? std::to_string(std::lround(std::floor(minutes / 60))) + " h"
                                : std::to_string(std::lround(std::floor(minutes / 1440))) + " days";
-  return {text, seconds};
+  return {text + " ago", seconds};
 }
 
 Cell number_cell(double value, int digits) { return {ctl::fixed(value, digits), value}; }
 
 Cell count_cell(std::uint64_t count) { return {std::to_string(count), static_cast<double>(count)}; }
-
-Cell command_cell(const std::string& command) { return {.text = command, .is_command = true}; }
 
 Cell job_cell(const v1::Job& job) { return {.text = job.id(), .link = "/job?id=" + url_encoded(job.id())}; }
 

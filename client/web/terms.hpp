@@ -11,11 +11,10 @@ namespace cubind::web {
 
 /// "12.3 s", "4 min 5 s", "3.2 h".
 std::string duration_text(double seconds);
-/// The time since the date, "3 h", which sorts by it; "-" where the date is none.
+/// The time since the date, "3 h ago", which sorts by it; "-" where the date is none.
 Cell age_cell(const std::string& date, std::chrono::system_clock::time_point now);
 Cell number_cell(double value, int digits);
 Cell count_cell(std::uint64_t count);
-Cell command_cell(const std::string& command);
 Cell job_cell(const v1::Job& job);
 /// Leads to the kernel's report.
 Cell kernel_cell(const std::string& kernel);

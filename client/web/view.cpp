@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <sstream>
 #include <utility>
 
@@ -30,6 +31,28 @@ std::string prose(const std::string& text) {
   return html;
 }
 
+std::size_t rows_of(const Grid& table) { return table.cell_of ? table.count : table.rows.size(); }
+
+Cell cell_of(const Grid& table, std::size_t row, std::size_t column) {
+  return table.cell_of ? table.cell_of(row, column) : table.rows[row][column];
+}
+
+/// Those that have a value in some row.
+std::vector<std::size_t> told_columns(const Grid& table) {
+  const auto rows = std::views::iota(std::size_t{0}, rows_of(table));
+  std::vector<std::size_t> columns;
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    const auto is_told = [&](std::size_t row) {
+      const std::string text = cell_of(table, row, column).text;
+      return !text.empty() && text != "-";
+    };
+    if (std::ranges::any_of(rows, is_told)) {
+      columns.push_back(column);
+    }
+  }
+  return columns;
+}
+
 /// The order, the filter and the part of a table that the address asks for.
 class AskedRows {
  public:
@@ -38,8 +61,7 @@ class AskedRows {
     for (std::string word; words >> word;) {
       words_.push_back(word);
     }
-    const std::size_t count = table.cell_of ? table.count : table.rows.size();
-    for (std::size_t row = 0; row < count; ++row) {
+    for (std::size_t row = 0; row < rows_of(table); ++row) {
       if (matches(row)) {
         rows_.push_back(row);
       }
@@ -99,9 +121,7 @@ class AskedRows {
   }
 
  private:
-  Cell cell(std::size_t row, std::size_t column) const {
-    return table_.cell_of ? table_.cell_of(row, column) : table_.rows[row][column];
-  }
+  Cell cell(std::size_t row, std::size_t column) const { return cell_of(table_, row, column); }
 
   std::string value(const std::string& name) const {
     const auto found = request_.query.find(name);
@@ -192,14 +212,13 @@ std::string linked(const std::string& html, const std::string& link) {
 }
 
 std::string cell_html(const Cell& cell, const Column& column) {
-  std::string text =
-      linked(cell.is_command ? "<code>" + breakable(cell.text) + "</code>" : prose(cell.text), cell.link);
+  std::string text = linked(prose(cell.text), cell.link);
   if (cell.share) {
     const std::string width = std::to_string(std::clamp(std::lround(100 * *cell.share), 0L, 100L));
     text =
         "<svg class=\"bar\" aria-hidden=\"true\"><rect class=\"track\" width=\"100%\" height=\"14\"/><rect "
-        "class=\"" +
-        cell.colour + "\" width=\"" + width + "%\" height=\"14\"/></svg>" + text;
+        "class=\"main\" width=\"" +
+        width + "%\" height=\"14\"/></svg>" + text;
   }
   const bool is_short = cell.text.size() <= kMostUnbroken && !cell.share;
   return "<td" +
@@ -209,12 +228,13 @@ std::string cell_html(const Cell& cell, const Column& column) {
          " data-name=\"" + escaped(column.name) + "\">" + text + "</td>";
 }
 
-std::string table_html(const Grid& table, const std::vector<Row>& rows, const std::string& head) {
+std::string table_html(const Grid& table, const std::vector<std::size_t>& columns,
+                       const std::vector<Row>& rows, const std::string& head) {
   std::string html = "<div class=\"scroll\" tabindex=\"0\"><table class=\"cards\"><thead><tr>" + head +
                      "</tr></thead><tbody>";
   for (const Row& row : rows) {
     html += "<tr>";
-    for (std::size_t i = 0; i < row.size(); ++i) {
+    for (const std::size_t i : columns) {
       html += cell_html(row[i], table.columns[i]);
     }
     html += "</tr>\n";
@@ -234,18 +254,19 @@ struct Renderer {
       return table.none.empty() ? "" : "<p class=\"absent\">" + prose(table.none) + "</p>";
     }
     std::string head;
+    const std::vector<std::size_t> columns = told_columns(table);
     if (table.is_asked) {
       const AskedRows asked(table, request);
-      for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      for (const std::size_t i : columns) {
         head += asked.head(i);
       }
-      return asked.form() + table_html(table, asked.shown(), head) + asked.turns();
+      return asked.form() + table_html(table, columns, asked.shown(), head) + asked.turns();
     }
-    for (const Column& column : table.columns) {
-      head += "<th scope=\"col\"" + std::string(column.is_number ? " class=\"number\"" : "") + ">" +
-              escaped(column.name) + "</th>";
+    for (const std::size_t i : columns) {
+      head += "<th scope=\"col\"" + std::string(table.columns[i].is_number ? " class=\"number\"" : "") + ">" +
+              escaped(table.columns[i].name) + "</th>";
     }
-    return table_html(table, table.rows, head);
+    return table_html(table, columns, table.rows, head);
   }
 };
 

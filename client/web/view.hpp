@@ -15,9 +15,7 @@ struct Cell {
   std::string text;                   // between backticks: code
   std::optional<double> number = {};  // what sorts, in place of the text
   std::string link = {};              // address of a page; empty: none
-  bool is_command = false;
-  std::optional<double> share = {};  // 0 to 1, drawn as a bar
-  std::string colour = "main";       // of the bar: a class of client/report/style.css
+  std::optional<double> share = {};   // 0 to 1, drawn as a bar
 };
 
 struct Column {
@@ -27,6 +25,7 @@ struct Column {
 
 using Row = std::vector<Cell>;
 
+/// A column whose cells are all empty or "-" is left out.
 struct Grid {
   std::vector<Column> columns;
   std::vector<Row> rows;

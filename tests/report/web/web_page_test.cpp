@@ -125,7 +125,7 @@ TEST_CASE_METHOD(Pages, "records are rows a hundred at a time and counted by ker
                              Contains("99999.00"));
   CHECK_THAT(check_open(*this, "/records?words=SOFTMAX+n%3D9999").main, Contains("6 rows"));
   CHECK_THAT(check_open(*this, "/kernels").main,
-             Contains("/report?kernel=matmul") && Contains("100&nbsp;%") && Contains(">50000</td>"));
+             Contains("/report?kernel=matmul") && Contains("50000 of 50000"));
   for (const char* path : {"/audit?kernel=matmul", "/report?kernel=matmul"}) {
     CHECK_THAT(check_open(*this, path).main, Contains("matmul has 50000 records, and this page"));
   }
@@ -142,7 +142,9 @@ TEST_CASE_METHOD(Pages, "a kernel's stability tells how often a winner changed")
   add_record("scale", 8192, 20);
   CHECK_THAT(check_open(*this, "/stability?kernel=scale").main,
              Contains("Of 2 problems, 1 was measured more than once; the winner of 1 has changed.") &&
-                 Contains(">1.200</td>") && Contains("THREADS=256"));
+                 Contains(">1.200</td>") && Contains("THREADS=256") && !Contains("remarks"));
+  CHECK_THAT(open("/stability?kernel=scale").before,
+             Contains("aria-current=\"true\">Kernels</a>") && Contains("href=\"/audit?kernel=scale\""));
 }
 
 TEST_CASE_METHOD(Pages, "causes are listed by how often they occur with what mends them") {
@@ -169,20 +171,33 @@ TEST_CASE_METHOD(Pages, "a running job has its progress and an ended one its sta
   }
   v1::Job& running = add_job("11", v1::Job::RUNNING);
   running.set_configurations(40);
+  running.set_max_trials(40);
+  running.set_stage("screening");
   running.set_configurations_done(10);
-  v1::StageTime& stage = *add_job("12", v1::Job::DONE).add_stages();
+  v1::Job& done = add_job("12", v1::Job::DONE);
+  done.set_elapsed_ms(8000);
+  to_wire(Problem{{{"N", 4096}}, {}, {}, ""}, *done.mutable_problem());
+  add_record("scale", 4096, 10);
+  v1::StageTime& stage = *done.add_stages();
   stage.set_stage("compiling");
-  stage.set_ms(3000);
+  stage.set_ms(6000);
   CHECK_THAT(check_open(*this, "/").main,
              Contains("10 of 40") && Contains("about 12.0 s") && Contains("width=\"25%\""));
   CHECK_THAT(check_open(*this, "/job?id=12").main,
-             Contains("75&nbsp;%") && Contains("class=\"stage-compiling\""));
+             Contains("75&nbsp;%") && Contains("--compile-jobs") &&
+                 Contains("Its problem's record: THREADS=128, 10.00 µs."));
+  CHECK_THAT(check_open(*this, "/job?id=11").main, Contains("as many trials as were asked for") &&
+                                                       Contains("times each configuration a few times"));
+  CHECK_THAT(check_open(*this, "/jobs").main, Contains("href=\"/job?id=12\">The longest: scale") &&
+                                                  Contains("75&nbsp;% of it compiling") &&
+                                                  Contains("now screening"));
   add_job("13", v1::Job::DONE).set_kind(v1::Job::COMPILE_WINNER);
   CHECK_THAT(check_open(*this, "/job?id=13").main,
              Contains(">compiling</td>") && Contains("100&nbsp;%") && !Contains("No configuration"));
   add_job("14", v1::Job::FAILED).set_error("no reference");
   CHECK_THAT(check_open(*this, "/job?id=14").main,
-             Contains("Why did this job fail") && Contains("no reference"));
+             Contains("Why did this job fail") && Contains("no reference") &&
+                 Contains("<code>cubindctl tune scale") && !Contains("of it ") && !Contains("/report?job="));
 }
 
 TEST_CASE_METHOD(Pages, "the kernel to tune next is named, and what a GPU does") {
@@ -223,7 +238,7 @@ TEST_CASE_METHOD(
   job.set_generation(7);
   job.set_processes(8);
   const Shown shown = check_open(*this, "/");
-  CHECK_THAT(shown.main, Contains("Since 2026-01-31, processes were spared 12.3 s of compiling") &&
+  CHECK_THAT(shown.main, Contains("Since 2026-01-31 09:15 UTC, processes were spared 12.3 s of compiling") &&
                              Contains("for 30 of 41 answers"));
   CHECK_THAT(shown.main, Contains(">llama-7b</td>") && Contains(">8</td>") && Contains(">2</td>"));
 }

@@ -33,6 +33,12 @@ TEST_CASE("a table without rows is a sentence whose commands are code") {
              Contains("none: <code>cubindctl tune</code> makes one") && !Contains("<table"));
 }
 
+TEST_CASE("a column without a value is left out and the others keep their order and their numbers") {
+  const Grid grid{{{"a"}, {"empty"}, {"b"}}, {{{"1"}, {"-"}, {"2"}}, {{"3"}, {""}, {"-"}}}, "", true};
+  CHECK_THAT(html_of({"Which?", "", {grid}}, {"/", {}}),
+             !Contains("empty") && Contains("sort=2\">b</a>") && Contains("data-name=\"b\">2</td>"));
+}
+
 TEST_CASE("a hundred thousand rows are pages of a hundred") {
   const std::string html = shown(100'000, {{"page", "3"}});
   CHECK_THAT(html, Contains("201 to 300 of 100000 rows") && Contains(">row200<") && !Contains(">row300<"));
