@@ -21,7 +21,7 @@ namespace {
 constexpr double kConfidence = 0.95;
 // The mildest first: the worst of its problems' is a verdict's.
 constexpr std::array kOutcomes = {"correct", "refused", "suspect", "unreproducible", "wrong"};
-constexpr double kLikeInputs = 1.15;  // how much faster it may be where it may use earlier results
+constexpr double kMostGainFromEarlier = 1.15;  // how much faster it may be where it may use earlier results
 
 struct Gain {
   double ratio = 1, low = 1, high = 1;
@@ -235,7 +235,7 @@ void doubt(StoreReader& store, const JudgedProblem& problem, const Judged& sourc
   json["gain_same_inputs"] = same->ratio;
   json["gain_changed_inputs"] = changed->ratio;
   // At clocks that jump between two values either group of rounds may have the faster ones.
-  if (same->ratio > kLikeInputs * changed->ratio && same->low > changed->high) {
+  if (same->ratio > kMostGainFromEarlier * changed->ratio && same->low > changed->high) {
     conclude("suspect",
              "it is faster where it may use what earlier launches have left than on new inputs with its "
              "variables as they were at first, compared with the baseline at the same clocks");
