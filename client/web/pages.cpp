@@ -79,11 +79,14 @@ std::string time_text(const v1::Job& job) {
 }
 
 std::string summary_of(const v1::Job& job) {
-  const bool is_limited = job.max_trials() > 0 && job.max_trials() == job.configurations();
-  return job.kernel() + " " + problem_text(job.problem()) + " on " + job.device() + ": " +
-         ctl::state_name(job.state()) + ", " + std::to_string(job.configurations_done()) + " of " +
-         counted(job.configurations(), "configuration") +
-         (is_limited ? " (as many trials as were asked for), " : ", ") + time_text(job) +
+  std::string text = job.kernel() + " " + problem_text(job.problem()) + " on " + job.device() + ": " +
+                     ctl::state_name(job.state()) + ", ";
+  if (job.configurations() > 0) {
+    text += std::to_string(job.configurations_done()) + " of " +
+            counted(job.configurations(), "configuration") +
+            (job.max_trials() == job.configurations() ? " (as many trials as were asked for), " : ", ");
+  }
+  return text + time_text(job) +
          (job.nvrtc_calls() < job.configurations_done() ? " (a cubin that was kept needs none)." : ".");
 }
 
