@@ -130,6 +130,7 @@ copy_data() {
   copy_tree tests/golden/replay/rmsnorm.json "$folder/demo/rmsnorm.json"
   copy_tree python/examples "$folder/python/examples"
   copy_found "$folder" bench '*.py' '*.sh' '*.cu' '*.md' '*.txt'
+  find "$folder/bench" -name '*_test.py' -delete
 }
 
 # The package must hold together by itself: every library found inside it or in glibc, every page that is linked or named,
