@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from ._dispatch import Dispatched
 from ._operator import Operator
-from ._scaled_mm import BY_BLOCK, BY_ROW, EXACT
+from ._scaled_mm import BY_BLOCK, BY_ROW, EXACT, is_plain
 
 _kernel = Operator("scaled_grouped_mm", ("M", "N", "K", "E"), ("SCALES",))
 # As the scales lie in memory.
@@ -84,8 +84,8 @@ def scaled_grouped_mm(
     bias and contraction_dim.
     """
     recipes = [getattr(one, "name", "") for one in (scale_recipe_a, scale_recipe_b)]
-    is_plain = bias is None and swizzle_a is None and swizzle_b is None and not contraction_dim
-    if recipes == ["RowWise", "RowWise"] and is_plain and output_dtype == torch.bfloat16:
+    plain = is_plain(swizzle_a, swizzle_b, bias, output_dtype, contraction_dim)
+    if recipes == ["RowWise", "RowWise"] and plain:
         c = by_kernel(mat_a, mat_b, scale_a, scale_b, offs, use_fast_accum)
         if c is not NotImplemented:
             return c

@@ -80,8 +80,7 @@ def scaled_mm(
     bias and contraction_dim.
     """
     kind = _kind(scale_a, scale_recipe_a, scale_b, scale_recipe_b)
-    is_plain = bias is None and swizzle_a is None and swizzle_b is None and not contraction_dim
-    if kind is not None and is_plain and output_dtype == torch.bfloat16:
+    if kind is not None and is_plain(swizzle_a, swizzle_b, bias, output_dtype, contraction_dim):
         c = by_kernel(kind, mat_a, mat_b, scale_a, scale_b, use_fast_accum)
         if c is not NotImplemented:
             return c
@@ -99,6 +98,18 @@ def scaled_mm(
         contraction_dim,
         use_fast_accum,
     )
+
+
+def is_plain(
+    swizzle_a: Any,
+    swizzle_b: Any,
+    bias: torch.Tensor | None,
+    output_dtype: torch.dtype | None,
+    contraction_dim: Sequence[int],
+) -> bool:
+    """Whether the kernels do what these arguments of torch's functions say."""
+    has_more = bias is not None or swizzle_a is not None or swizzle_b is not None or contraction_dim
+    return not has_more and output_dtype == torch.bfloat16
 
 
 def by_kernel(
