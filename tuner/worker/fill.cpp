@@ -89,6 +89,8 @@ FillWork plan_fill(const v1::FillSpec& fill, std::uint64_t seed) {
   return work;
 }
 
+namespace {
+
 HostContent content_of(std::vector<std::byte> made) {
   const auto owner = std::make_shared<const std::vector<std::byte>>(std::move(made));
   return {owner, *owner};
@@ -138,6 +140,8 @@ HostContent read_memory(const v1::FillSpec& fill, std::uint64_t size) {
   }
   return content_of(std::move(bytes));
 }
+
+}  // namespace
 
 bool has_independent_elements(const v1::FillSpec& fill) {
   const std::string& kind = fill.kind();

@@ -97,7 +97,8 @@ bool ProblemSetup::run_fenced(const LoadedModule& module, const LaunchPlan& plan
   }
   poison(verify::kFirstPoison);
   for (const auto& [name, memory] : fenced) {
-    context_.copy(memory.address(), find(name).variant.address(), find(name).variant.bytes());
+    const GuardedBuffer& variant = find(name).variant;
+    context_.copy(memory.address(), variant.address(), variant.bytes());
   }
   const auto address_of = [&fenced](const Parameter& parameter) {
     const auto found = fenced.find(parameter.name);
@@ -109,8 +110,9 @@ bool ProblemSetup::run_fenced(const LoadedModule& module, const LaunchPlan& plan
   bound.enqueue(context_.stream());
   context_.synchronize("with each buffer at the end of its memory");
   for (const auto& [name, memory] : fenced) {
-    if (find(name).variant.role() != v1::IN) {
-      context_.copy(find(name).variant.address(), memory.address(), find(name).variant.bytes());
+    const GuardedBuffer& variant = find(name).variant;
+    if (variant.role() != v1::IN) {
+      context_.copy(variant.address(), memory.address(), variant.bytes());
     }
   }
   context_.synchronize("copies of the outputs");
