@@ -62,11 +62,6 @@ std::optional<Departure> parse_departure(std::string_view name);
 std::optional<Evidence> parse_evidence(std::string_view name);
 std::optional<Outcome> parse_outcome(std::string_view name);
 
-/// Whether it came with a table, shipped or imported.
-inline bool is_of_table(Evidence evidence) {
-  return evidence == Evidence::Shipped || evidence == Evidence::Imported;
-}
-
 /// A set of departures; the empty set is exact. `a < b` if a is the better match: its worst member is milder,
 /// or the worst members are equal and a has fewer members. If both are equal, the next worst member decides,
 /// so that the order is total.
