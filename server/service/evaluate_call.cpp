@@ -34,6 +34,14 @@ std::vector<SourceFile> files_of(const google::protobuf::RepeatedPtrField<v1::So
   return bundle_from_wire(wire).files;
 }
 
+// The judged source, then its headers by their paths.
+std::vector<SourceFile> judged_files(const google::protobuf::RepeatedPtrField<v1::SourceFile>& files) {
+  std::vector<SourceFile> sorted = files_of(files);
+  const auto source = std::ranges::find(sorted, files[0].path(), &SourceFile::path);
+  std::rotate(sorted.begin(), source, source + 1);
+  return sorted;
+}
+
 std::uint32_t rounds_of(const v1::EvaluateRequest& request) {
   const std::uint32_t rounds = request.rounds() == 0 ? kRounds : request.rounds();
   if (rounds < kLeastRounds || rounds > kMostRounds) {
@@ -100,7 +108,7 @@ void EvaluateCall::prepare() {
   if (open_->is_foreign()) {
     refuse_memory(*task);
   }
-  files_ = {task->name, task->bundle.files, files_of(request_.files())};
+  files_ = {task->name, task->bundle.files, judged_files(request_.files())};
   files_.task_files.insert(files_.task_files.begin(), {task->name + ".json", task->bundle.spec_json});
   const DeviceClass device = request_.has_device() ? context_.questions.device(request_.device(), "device")
                                                    : only_offered_device(*context_.fleet.agents(), "device");

@@ -134,6 +134,19 @@ TEST_CASE("the source and the task's own are two configurations of one kernel") 
   CHECK(fake_trials(lease, 9).size() == 2);
 }
 
+TEST_CASE("the first file is the source whatever its headers are called") {
+  Judge judge;
+  v1::EvaluateRequest request = judged_vector_add();
+  v1::SourceFile& header = *request.add_files();
+  header.set_path("a_header.cuh");  // before mine.cu
+  header.set_content("// any header");
+  const Evaluated done = judge.judged(request);
+  INFO(done.status.error_message());
+  REQUIRE(done.status.ok());
+  CHECK(done.verdict()["source"][0]["path"] == "mine.cu");
+  CHECK(done.verdict()["source"][1]["path"] == "a_header.cuh");
+}
+
 TEST_CASE("what a source does wrong is its verdict") {
   const auto [outcome, detail, word] = GENERATE(
       table<v1::Outcome, std::string, std::string>({{v1::WRONG_RESULT, "N=4096,T=f32: c[7] departs", "wrong"},
