@@ -188,8 +188,8 @@ TEST_CASE("what is right when it is verified and does nothing when it is timed i
     WARN("only CUPTI's samples leave results");
     return;
   }
-  const auto kernel = GENERATE(as<std::string>(), "idle_when_hurried", "idle_within_a_burst",
-                               "changes_inputs_when_hurried", "right");
+  const auto kernel =
+      GENERATE(as<std::string>(), "idle_after_sixteen", "changes_inputs_after_sixteen", "right");
   const v1::LaunchPlan plan = verified_plan(worker, kernel, GENERATE(false, true));
   v1::MeasuredItem timed;
   for (std::uint64_t round = 0; round < 16 && timed.outcome() != v1::WRONG_RESULT; ++round) {
@@ -198,7 +198,7 @@ TEST_CASE("what is right when it is verified and does nothing when it is timed i
   INFO(kernel << " " << timed.DebugString());
   CHECK((timed.outcome() == v1::WRONG_RESULT) == (kernel != "right"));
   if (kernel != "right") {
-    const std::string what = kernel == "changes_inputs_when_hurried" ? "x: the input was overwritten" : "y[";
+    const std::string what = kernel == "changes_inputs_after_sixteen" ? "x: the input was overwritten" : "y[";
     CHECK_THAT(timed.detail(),
                Catch::StartsWith("right when it was verified, wrong when it was timed: " + what));
   }
