@@ -57,6 +57,7 @@ constexpr std::array<std::string_view, 10> kPtxas{
     "-dlcm=ca", "-dlcm=cg", "-dlcm=cv", "--allow-expensive-optimizations=true",
     "-dscm=wb", "-dscm=cg",
 };
+constexpr std::string_view kRegisterUsage = "--register-usage-level=";
 
 std::string describe(const AllowedOption& option) {
   std::string name(option.name);
@@ -74,7 +75,7 @@ std::string describe(const AllowedOption& option) {
     case Values::Diagnostics:
       return name + "=NUMBER,...";
     case Values::PtxasOptions:
-      return name + "=" + join(kPtxas, "|");
+      return name + "=" + join(kPtxas, "|") + "|" + std::string(kRegisterUsage) + "0..10";
   }
   return name;
 }
@@ -122,7 +123,9 @@ bool is_allowed_value(Values values, std::string_view value) {
     case Values::Diagnostics:
       return is_number_list(value);
     case Values::PtxasOptions:
-      return std::ranges::find(kPtxas, value) != kPtxas.end();
+      return value.starts_with(kRegisterUsage)
+                 ? number_in(value.substr(kRegisterUsage.size()), 0, 10).has_value()
+                 : std::ranges::find(kPtxas, value) != kPtxas.end();
   }
   return false;
 }

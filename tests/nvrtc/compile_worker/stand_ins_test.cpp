@@ -121,7 +121,9 @@ TEST_CASE("algorithms and containers of device code work") {
       int n;
       float f;
       std::tie(n, f) = both;
-      auto [one, two] = both;
+      const auto [one, two] = both;
+      const auto [x0, y0] = make_float2(x[0], x[1]);  // <utility>'s tuple_size is for tuples alone
+      x[2] = x0 + y0;
       p[0] = first + n + one + std::exchange(p[1], 7) + std::get<0>(both) + *std::lower_bound(p, p + 4, 2);
       x[1] = second + f + two + std::accumulate(a.begin(), a.end(), 0.0f) + std::get<1>(a) + std::max(x[2], 0.0f);
     })");

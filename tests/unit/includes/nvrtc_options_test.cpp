@@ -13,6 +13,9 @@ TEST_CASE("an option has one spelling") {
   CHECK(canonical_nvrtc_option("--generate-line-info", "") == "--generate-line-info");
   CHECK(canonical_nvrtc_option("-std=c++20", "") == "--std=c++20");
   CHECK(canonical_nvrtc_option("-Xptxas=-dlcm=cg", "") == "--ptxas-options=-dlcm=cg");
+  CHECK(canonical_nvrtc_option("-Xptxas=--register-usage-level=10", "") ==
+        "--ptxas-options=--register-usage-level=10");
+  CHECK_THROWS_WITH(canonical_nvrtc_option("-Xptxas=--register-usage-level=11", ""), Contains("0..10"));
 }
 
 TEST_CASE("nvcc's option for constexpr functions is NVRTC's, which brings nvcc's macro") {

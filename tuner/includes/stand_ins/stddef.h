@@ -1,9 +1,8 @@
 // size_t, ptrdiff_t, wchar_t and NULL are predefined.
 #pragma once
 
-#ifndef offsetof
+#undef offsetof  // CCCL's is no constant
 #define offsetof(type, member) ((::size_t)__INTADDR__(&(((type*)0)->member)))
-#endif
 typedef struct alignas(16) {
   long double first;
   long long second;
