@@ -5,6 +5,7 @@
 // known on the device alone: every block walks along the groups to its tiles.
 #pragma once
 
+#include "as_it_is.cuh"
 #include "tma_engine.cuh"
 
 // Walks along the groups: items are tiles, group after group, column after column of tiles.
@@ -54,9 +55,4 @@ struct GroupedTiles {
     }
     return found;
   }
-};
-
-// What is stored of a sum.
-struct AsItIs {
-  __device__ __forceinline__ void operator()(float (&)[4], int, int) const {}
 };

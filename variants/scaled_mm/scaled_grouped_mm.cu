@@ -43,21 +43,7 @@ struct SumsOfGroup {
   __device__ __forceinline__ void operator()(const typename Tma::Shared& shared, typename Tma::Turn& turn,
                                              typename Tma::Sums& sums, const TmaTile& tile, int own) const {
     const Scales<SCALES> of_tile = of_group(scales, tile.right_row / scales.N);
-    if constexpr (kAddsBlocks<SCALES>) {
-      BlockSums<Tma, SCALES>{of_tile, steps}(shared, turn, sums, tile, own);
-    } else {
-      Tma::add(shared, turn, sums, steps, own);
-    }
-    if constexpr (!kScaleOfBlocks<SCALES>) {
-      const int thread = int(threadIdx.x) % 128;
-      const int row = tile.m + own * Tma::kRows + thread / 32 * 16 + thread % 32 / 4;
-      const int column = tile.n + thread % 4 * 2;
-#pragma unroll
-      for (int i = 0; i < Tma::kM64 * Tma::kN8 * 4; ++i) {
-        const int m64 = i / 4 / Tma::kN8, n8 = i / 4 % Tma::kN8;
-        sums[m64][n8][i % 4] *= of_tile.of_sum(row + m64 * 64 + i % 4 / 2 * 8, column + n8 * 8 + i % 2);
-      }
-    }
+    ScaledSums<Tma, SCALES, true>{of_tile, steps}(shared, turn, sums, tile, own);
   }
 };
 

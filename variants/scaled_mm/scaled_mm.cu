@@ -23,20 +23,6 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-template <int SCALES>
-struct FinishScaled {
-  Scales<SCALES> scales;
-
-  __device__ __forceinline__ void operator()(float (&values)[4], int row, int column) const {
-    if constexpr (!kScaleOfBlocks<SCALES>) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        values[i] *= scales.of_sum(row + i / 2 * 8, column + i % 2);
-      }
-    }
-  }
-};
-
 template <typename T, int ENGINE, int BLOCK_M, int BLOCK_N, int STAGES, int GROUP_M, int CLUSTER, int SCALES>
 __global__ void __launch_bounds__(384, 1) CUBIND_CLUSTER_ALONG_X(CLUSTER)
     scaled_mm_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,
@@ -50,11 +36,6 @@ __global__ void __launch_bounds__(384, 1) CUBIND_CLUSTER_ALONG_X(CLUSTER)
     const typename E::Shared shared = E::initialize(dynamic);
     const int steps = (K + E::kBlockK - 1) / E::kBlockK;
     const Scales<SCALES> scales = {scale_a, scale_b, M, N, K};
-    if constexpr (kAddsBlocks<SCALES>) {
-      const BlockSums<E, SCALES> sum = {scales, steps};
-      E::run(shared, a, b, c, Tiles(M, N), steps, sum, FinishScaled<SCALES>{scales});
-    } else {
-      E::run(shared, a, b, c, Tiles(M, N), steps, typename E::Sum{steps}, FinishScaled<SCALES>{scales});
-    }
+    E::run(shared, a, b, c, Tiles(M, N), steps, ScaledSums<E, SCALES, false>{scales, steps}, AsItIs{});
   }
 }

@@ -1,6 +1,7 @@
 // Products of e4m3 whose sums are scaled, by both engines of scaled_mm.cu.
 #pragma once
 
+#include "as_it_is.cuh"
 #include "e4m3_types.cuh"
 #include "epilogue.cuh"
 #include "mma_engine.cuh"
@@ -154,7 +155,9 @@ __device__ __forceinline__ void multiply_scaled(const __nv_fp8_e4m3* a, const __
 
 // The sums of a tile by blocks: while one buffer's are scaled and added, the products of the next step go to the
 // other one.
-template <typename E, int SCALES>
+// BY_LANE  each lane of a warp loads the scale of its own column of B. They have the same one, and if the compiler sees
+//          that, it waits for the load at once to put it into a uniform register.
+template <typename E, int SCALES, bool BY_LANE>
 struct BlockSums {
   static_assert(E::kN8 == 16 && E::kM64 == 1, "one scale of B, and room for three sums");
   using Sums = typename E::Sums;
@@ -168,20 +171,22 @@ struct BlockSums {
   __device__ __forceinline__ void operator()(const typename E::Shared& shared, typename E::Turn& turn,
                                              Sums& sums, const TmaTile& tile, int own) const {
     E::clear(sums);
-    const int row = tile.m + own * E::kRows + int(threadIdx.x) % 128 / 32 * 16 + int(threadIdx.x) % 32 / 4;
+    const int thread = int(threadIdx.x) % 128;
+    const int row = tile.m + own * E::kRows + thread / 32 * 16 + thread % 32 / 4;
+    const int column = tile.n + (BY_LANE ? thread % 4 * 2 : 0);
     Sums even, odd;
     Factors of_even, of_odd;
     int done = turn.stage, step = 0;
-    start(shared, turn, even, of_even, row, tile.n, own, 0);
+    start(shared, turn, even, of_even, row, column, own, 0);
 #pragma unroll 1
     for (; step + 2 < steps; step += 2) {
-      start(shared, turn, odd, of_odd, row, tile.n, own, step + 1);
+      start(shared, turn, odd, of_odd, row, column, own, step + 1);
       take<1>(shared, done, sums, even, of_even);
-      start(shared, turn, even, of_even, row, tile.n, own, step + 2);
+      start(shared, turn, even, of_even, row, column, own, step + 2);
       take<1>(shared, done, sums, odd, of_odd);
     }
     if (step + 1 < steps) {
-      start(shared, turn, odd, of_odd, row, tile.n, own, step + 1);
+      start(shared, turn, odd, of_odd, row, column, own, step + 1);
       take<1>(shared, done, sums, even, of_even);
       take<0>(shared, done, sums, odd, of_odd);
     } else {
@@ -221,6 +226,70 @@ struct BlockSums {
       for (int j = 0; j < E::kN8 * 4; ++j) {
         sums[i][j / 4][j % 4] = fmaf(part[i][j / 4][j % 4], factor[j % 4 / 2], sums[i][j / 4][j % 4]);
       }
+    }
+  }
+};
+
+// The scales of a warpgroup's finished sums. They are loaded before the products and stay in registers: those of rows
+// in the threads that have the rows, those of columns one by one along a warp.
+template <typename E, int SCALES>
+struct HeldScales {
+  static constexpr int kColumns = kOneScale<SCALES> ? 1 : E::kN8 / 4;
+  float rows[E::kM64 * 2], columns[kColumns];
+
+  __device__ __forceinline__ HeldScales(const Scales<SCALES>& scales, const TmaTile& tile, int own) {
+    const int thread = int(threadIdx.x) % 128, lane = thread % 32;
+    const int row = tile.m + own * E::kRows + thread / 32 * 16 + lane / 4, column = tile.n + lane;
+#pragma unroll
+    for (int i = 0; i < E::kM64 * 2; ++i) {
+      const int at = row + i / 2 * 64 + i % 2 * 8;
+      rows[i] = kOneScale<SCALES> ? scales.a[0] : at < scales.M ? scales.a[at] : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < kColumns; ++i) {
+      const int at = column + i * 32;
+      columns[i] = kOneScale<SCALES> ? scales.b[0] : at < scales.N ? scales.b[at] : 0.0f;
+    }
+  }
+
+  __device__ __forceinline__ void apply(typename E::Sums& sums) const {
+#pragma unroll
+    for (int j = 0; j < E::kN8; ++j) {
+      const float of_columns[2] = {of_column(j, 0), of_column(j, 1)};
+#pragma unroll
+      for (int i = 0; i < E::kM64 * 4; ++i) {
+        sums[i / 4][j][i % 4] *= rows[i / 2] * of_columns[i % 2];
+      }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ float of_column(int j, int next) const {
+    if constexpr (kOneScale<SCALES>) {
+      return columns[0];
+    }
+    return __shfl_sync(0xffffffffu, columns[j / 4], j % 4 * 8 + int(threadIdx.x) % 4 * 2 + next);
+  }
+};
+
+// The sums of a tile's products, times their scales. BY_LANE as of BlockSums.
+template <typename E, int SCALES, bool BY_LANE>
+struct ScaledSums {
+  Scales<SCALES> scales;
+  int steps;
+
+  __device__ __forceinline__ void operator()(const typename E::Shared& shared, typename E::Turn& turn,
+                                             typename E::Sums& sums, const TmaTile& tile, int own) const {
+    if constexpr (kScaleOfBlocks<SCALES>) {
+      BlockSums<E, SCALES, BY_LANE>{scales, steps}(shared, turn, sums, tile, own);
+    } else {
+      const HeldScales<E, SCALES> held(scales, tile, own);
+      if constexpr (kAddsBlocks<SCALES>) {
+        BlockSums<E, SCALES, BY_LANE>{scales, steps}(shared, turn, sums, tile, own);
+      } else {
+        E::add(shared, turn, sums, steps, own);
+      }
+      held.apply(sums);
     }
   }
 };
