@@ -7,7 +7,7 @@ DIR of --examples is `examples` of a checkout of https://github.com/KernelTuner/
 unedited under `python -m cubind.kernel_tuner`; both_sides.py gives both sides 60 configurations, Kernel Tuner
 strategy="random_sample" and CuPy, and times both winners again. The first seed of every kernel comes
 first. FILE is written after each script; what it has is not measured again, so a second call goes on where
-the first ended.
+the first ended. Kernel Tuner takes more than five minutes for convolution, which it compiles one by one.
 Needs a GPU, CuPy, kernel_tuner with its dependencies, and the package cubind, whose programs --bin holds.
 """
 
