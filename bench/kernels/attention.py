@@ -29,6 +29,8 @@ SCALE = 0.1
 BACKENDS = {"torch flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
 LENGTHS = [1, 17, 63, 64, 65, 127, 128, 129, 200, 1000]
 HEADS = [(1, 8, 2), (2, 3, 3), (2, 4, 1)]  # B, HQ, HKV
+# Of these a persistent block has several tiles of queries: the heads, SQ and SK.
+CROWDED = [((11, 12, 4), 300, 300), ((24, 11, 11), 640, 129), ((40, 8, 8), 65, 1000)]
 FLAGS = [  # with which windows and caps the causal mask is checked, or none
     {"CAUSAL": 1, "LEFT": 7},
     {"CAUSAL": 1, "LEFT": 100, "SOFT_CAP": 50},
@@ -266,11 +268,12 @@ class Bench(Checker):
                 self.order({**problem(1, 1, 1, 1, 1, D, T), **dict(flags)}, configuration)
         generator = random.Random(0)
         pairs = [(n, n) for n in LENGTHS] + [tuple(generator.choices(LENGTHS, k=2)) for _ in range(20)]
+        shapes = [(HEADS[i % len(HEADS)], *pair) for i, pair in enumerate(pairs)] + CROWDED
         summary = {}
-        for i, (kind, (SQ, SK)) in enumerate(itertools.product(pools, pairs)):
+        for i, (kind, (heads, SQ, SK)) in enumerate(itertools.product(pools, shapes)):
             D, T, flags = kind
-            p = {**problem(*HEADS[i % len(HEADS)], SQ, SK, D, T), **dict(flags)}
-            if i % len(pairs) == 0:
+            p = {**problem(*heads, SQ, SK, D, T), **dict(flags)}
+            if i % len(shapes) == 0:
                 print(f"{self.direction.name}: from {label(p)} on", flush=True)
             # Of gradients torch does not say which keys such a query reaches.
             operands = self.direction(p, i, special=self.direction is Forward and i % 7 == 3)

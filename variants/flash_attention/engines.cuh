@@ -41,17 +41,22 @@ __device__ __forceinline__ void compute(const Tile& tile, const HeadRows<T>& of_
   }
 }
 
-// Which head and tile a block has: of so many heads the blocks run side by side.
+// Which head and tile a block has: of `heads_together` of the heads the blocks run side by side.
 struct TileOfHead {
   int head, tile;
 };
 
 template <bool LAST_FIRST>
-__device__ __forceinline__ TileOfHead tile_of_block(int tiles, int heads_together) {
-  const int block = blockIdx.x, heads = int(gridDim.x) / tiles;
+__device__ __forceinline__ TileOfHead tile_of_block(int tiles, int heads_together, int block, int heads) {
   const int first = block / (heads_together * tiles) * heads_together;
   const int together = heads - first < heads_together ? heads - first : heads_together;
   const int within = block % (heads_together * tiles);
   const int tile = within / together;
   return {first + within % together, LAST_FIRST ? tiles - 1 - tile : tile};
+}
+
+// The same of the grid's blocks.
+template <bool LAST_FIRST>
+__device__ __forceinline__ TileOfHead tile_of_block(int tiles, int heads_together) {
+  return tile_of_block<LAST_FIRST>(tiles, heads_together, blockIdx.x, int(gridDim.x) / tiles);
 }

@@ -17,11 +17,12 @@
 // STAGES    buffers of shared memory for tiles of K, and as many for tiles of V
 // QUERIES_IN_REGISTERS  mma.sync reads Q from shared memory once, not with each tile of K
 // TAKE_TURNS  the warpgroups of wgmma start their products one after the other
+// PERSISTENT  wgmma with TMA: a block for each multiprocessor, which goes from tile to tile of queries
 // HEADS     heads whose blocks run side by side, for the L2 cache; of those, blocks with more keys come first. Given
 //           as an argument: nothing is compiled for it
 //
-// Grid (cdiv(SQ, BLOCK_M) * B * HQ). Shared memory: BLOCK_M + 2 * STAGES * BLOCK_N rows, 1024 bytes for alignment and
-// 128 for barriers.
+// Grid (cdiv(SQ, BLOCK_M) * B * HQ), and of PERSISTENT blocks not more than there are multiprocessors. Shared memory:
+// BLOCK_M + 2 * STAGES * BLOCK_N rows, BLOCK_M more if PERSISTENT, 1024 bytes for alignment and 128 for barriers.
 #include "engines.cuh"
 
 template <typename T, int D, int CAUSAL, int LEFT, int RIGHT, int SOFT_CAP, int ENGINE, int BLOCK_M,
@@ -49,30 +50,88 @@ __global__ void __launch_bounds__(WARPS * 32, 1)
   }
 }
 
-// The same by wgmma, with tensor maps for the operands' strides.
+// The tiles of queries of the blocks of wgmma, and where their operands are. A block has one item, or if it is
+// PERSISTENT, each gridDim.x-th one. With a causal mask, two such items in a row are the i-th longest and the i-th
+// shortest tile of a head, so that all blocks have the same work.
+template <typename T, int D, bool CAUSAL, bool PERSISTENT, typename Tile, typename Scale>
+struct TilesOfHeads {
+  static constexpr bool kPairs = CAUSAL && PERSISTENT;
+
+  const TensorMap &q, &k, &v;
+  T* o;
+  float* lse;
+  int HQ, HKV, SQ, SK;
+  float scale;
+  int q_row, heads_together, heads;  // heads of all batches
+  int tiles = (SQ + Tile::kBlockM - 1) / Tile::kBlockM, pairs = (tiles + 1) / 2;
+  int items =
+      kPairs ? (pairs * heads + int(gridDim.x) - 1) / int(gridDim.x) * int(gridDim.x) * 2 : tiles * heads;
+
+  __device__ __forceinline__ TileOfHead at(int item) const {
+    if constexpr (kPairs) {
+      TileOfHead found = tile_of_block<false>(pairs, heads_together, pair_of(item), heads);
+      if (!second_of_pair(item)) {
+        found.tile = tiles - 1 - found.tile;
+      }
+      return found;
+    } else {
+      return tile_of_block<CAUSAL>(tiles, heads_together, item, heads);
+    }
+  }
+  // Whether there is a tile: not behind the last pair, and that in the middle once.
+  __device__ __forceinline__ bool has(int item) const {
+    if constexpr (kPairs) {
+      return pair_of(item) < pairs * heads && !(second_of_pair(item) && at(item).tile * 2 == tiles - 1);
+    } else {
+      return true;
+    }
+  }
+  __device__ __forceinline__ Tile tile(int item) const {
+    const TileOfHead block = at(item);
+    return {{nullptr, SQ, D},
+            {nullptr, SK, D},
+            {nullptr, SK, D},
+            rows_of(o, Heads<D>{HQ, SQ, q_row}.dense(), block.head),
+            lse + static_cast<long long>(block.head) * SQ,
+            block.tile * Tile::kBlockM,
+            SK - SQ,
+            Scale::exponent_scale(scale),
+            Scale::tangent_scale(scale),
+            {}};
+  }
+  __device__ __forceinline__ BoxedRows source(int item) const {
+    const int of_all = at(item).head, batch = of_all / HQ, head = of_all % HQ,
+              shared_head = head / (HQ / HKV);
+    return {{q, head, batch}, {k, shared_head, batch}, {v, shared_head, batch}};
+  }
+
+ private:
+  static __device__ __forceinline__ bool second_of_pair(int item) { return item / int(gridDim.x) % 2 != 0; }
+  static __device__ __forceinline__ int pair_of(int item) {
+    const int blocks = int(gridDim.x);
+    return item / blocks / 2 * blocks + item % blocks;
+  }
+};
+
+// The same by wgmma, with tensor maps for the operands' strides; `heads` are those of all batches.
 template <typename T, int D, int CAUSAL, int LEFT, int RIGHT, int SOFT_CAP, int ENGINE, int BLOCK_M,
-          int BLOCK_N, int WARPS, int STAGES, int TAKE_TURNS>
+          int BLOCK_N, int WARPS, int STAGES, int TAKE_TURNS, int PERSISTENT>
 __global__ void __launch_bounds__(WARPS * 32, 1)
     flash_attention_forward_tma(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
                                 const __grid_constant__ TensorMap v, T* o, float* lse, int HQ, int HKV,
-                                int SQ, int SK, float scale, int q_row, int heads_together) {
+                                int SQ, int SK, float scale, int q_row, int heads_together, int heads) {
   if constexpr (ENGINE == kWgmma) {
     using Seen = Window<LEFT, CAUSAL != 0 ? 1 : RIGHT>;
     using Tile = QueryTile<T, D, Seen, Scores<SOFT_CAP>, Dropout<false>, false, BLOCK_M, BLOCK_N>;
-    const TileOfHead block = tile_of_block<CAUSAL != 0>((SQ + BLOCK_M - 1) / BLOCK_M, heads_together);
-    const int batch = block.head / HQ, head = block.head % HQ, shared_head = head / (HQ / HKV);
-    const Tile tile = {{nullptr, SQ, D},
-                       {nullptr, SK, D},
-                       {nullptr, SK, D},
-                       rows_of(o, Heads<D>{HQ, SQ, q_row}.dense(), block.head),
-                       lse + static_cast<long long>(block.head) * SQ,
-                       block.tile * BLOCK_M,
-                       SK - SQ,
-                       Scores<SOFT_CAP>::exponent_scale(scale),
-                       Scores<SOFT_CAP>::tangent_scale(scale),
-                       {}};
-    const BoxedRows source{{q, head, batch}, {k, shared_head, batch}, {v, shared_head, batch}};
-    WgmmaAttention<Tile, BoxedRows, STAGES, TAKE_TURNS != 0>(tile, source, shared_memory()).run();
+    using Attention = WgmmaAttention<Tile, BoxedRows, STAGES, TAKE_TURNS != 0, PERSISTENT != 0>;
+    const TilesOfHeads<T, D, CAUSAL != 0, PERSISTENT != 0, Tile, Scores<SOFT_CAP>> work = {
+        q, k, v, o, lse, HQ, HKV, SQ, SK, scale, q_row, heads_together, heads};
+    if constexpr (PERSISTENT != 0) {
+      Attention::run_all(work, shared_memory());
+    } else {
+      const Tile tile = work.tile(blockIdx.x);
+      Attention(tile, work.source(blockIdx.x), shared_memory()).run();
+    }
   }
 }
 

@@ -19,7 +19,8 @@ template <typename Tile, int D, typename T, int N8>
 __device__ __forceinline__ void store_rows(const float (&values)[N8][4], unsigned char* tile, int tile_row,
                                            const HeadRows<T>& to, int row) {
   static_assert(N8 * 8 >= D && D % 16 == 0, "whole rows");
-  const int lane = int(threadIdx.x) % 32;
+  unsigned int lane = threadIdx.x % 32;
+  asm volatile("" : "+r"(lane));  // else a loop around this keeps the addresses in registers, and spills
 #pragma unroll
   for (int i = 0; i < D / 4; ++i) {
     const int below = tile_row + lane / 4 + i % 2 * 8;

@@ -2,6 +2,9 @@
 // multiply 64 queries each. While the tensor cores multiply the weights of one tile with its values, and queries with
 // the next keys, a warpgroup turns scores into weights; where TAKE_TURNS, warpgroups start their products one after
 // the other, so that one has the tensor cores while another one computes weights.
+//
+// PERSISTENT blocks go from tile to tile of queries. Keys and values of the next tile are copied while this one's result
+// is computed, a warpgroup's queries as soon as it has multiplied these with all keys.
 #pragma once
 
 #include "query_tile.cuh"
@@ -9,7 +12,7 @@
 #include "vector_io.cuh"
 #include "wgmma_columns.cuh"
 
-template <typename Tile, typename Source, int STAGES, bool TAKE_TURNS>
+template <typename Tile, typename Source, int STAGES, bool TAKE_TURNS, bool PERSISTENT = false>
 struct WgmmaAttention {
   using T = typename Tile::T;
   using Keys = typename Tile::Keys;
@@ -55,27 +58,54 @@ struct WgmmaAttention {
     }
   };
 
+  // The results of PERSISTENT blocks have rows of their own, behind the queries.
+  static constexpr int kRowBytes = (PERSISTENT ? 2 : 1) * Tile::Queries::kBytes;
+
   const Tile& tile;
   const Source source;
   unsigned char* shared;
   const unsigned int queries;
   const Ring keys, values;
   const int tiles;
+  const int first, number;  // steps and tiles of queries that the block did before, 0 unless PERSISTENT
 
-  __device__ __forceinline__ WgmmaAttention(const Tile& of, const Source& from, unsigned char* memory)
+  __device__ __forceinline__ WgmmaAttention(const Tile& of, const Source& from, unsigned char* memory,
+                                            int steps_before = 0, int tiles_before = 0)
       : tile(of),
         source(from),
         shared(memory),
         queries(shared_address(memory)),
-        keys{queries + Tile::Queries::kBytes, queries + Tile::Queries::kBytes + kBufferBytes},
+        keys{queries + kRowBytes, queries + kRowBytes + kBufferBytes},
         values{keys.buffers + STAGES * Keys::kBytes, keys.barriers + STAGES * 16},
-        tiles(of.tiles()) {}
+        tiles(of.tiles()),
+        first(steps_before),
+        number(tiles_before) {}
+
+  // The tiles of a persistent block: work.tile(item) and work.source(item) of each item < work.items that
+  // work.has(item).
+  template <typename Work>
+  static __device__ __forceinline__ void run_all(const Work& work, unsigned char* memory) {
+    static_assert(PERSISTENT && kGroups == 2 && Source::kThreads == 1,
+                  "registers and barriers are for these");
+    if (threadIdx.x == 0) {
+      const Tile tile = work.tile(0);
+      WgmmaAttention(tile, work.source(0), memory).initialize();
+    }
+    __syncthreads();
+    if (threadIdx.x < 128) {
+      give_up_registers<Source::kRegisters>();
+      if (threadIdx.x == 0) {
+        for_all(work, memory, [](const WgmmaAttention& one) { one.copy(); });
+      }
+    } else {
+      take_registers<252 - Source::kRegisters / 2>();
+      for_all(work, memory, [](const WgmmaAttention& one) { one.multiply(); });
+    }
+  }
 
   __device__ __forceinline__ void run() {
     if (threadIdx.x == 0) {
-      keys.initialize();
-      values.initialize();
-      publish_barriers();
+      initialize();
     }
     __syncthreads();
     if (threadIdx.x < 128) {
@@ -90,6 +120,65 @@ struct WgmmaAttention {
   }
 
  private:
+  __device__ __forceinline__ void initialize() const {
+    keys.initialize();
+    values.initialize();
+    if constexpr (PERSISTENT) {
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group) {
+        initialize_barrier(queries_filled(group), Source::kThreads);
+        initialize_barrier(queries_emptied(group), 4);
+      }
+    }
+    publish_barriers();
+  }
+
+  template <typename Work, typename Do>
+  static __device__ __forceinline__ void for_all(const Work& work, unsigned char* memory, Do act) {
+    int steps = 0, tiles = 0;
+#pragma unroll 1
+    for (int item = blockIdx.x; item < work.items; item += int(gridDim.x)) {
+      if (!work.has(item)) {
+        continue;
+      }
+      const Tile tile = work.tile(item);
+      const WgmmaAttention one(tile, work.source(item), memory, steps, tiles);
+      act(one);
+      steps += one.tiles;
+      tiles += one.tiles > 0 ? 1 : 0;
+    }
+  }
+
+  // The barriers of a warpgroup's 64 queries.
+  __device__ __forceinline__ unsigned int queries_filled(int group) const {
+    return values.barriers + STAGES * 16 + group * 16;
+  }
+  __device__ __forceinline__ unsigned int queries_emptied(int group) const {
+    return queries_filled(group) + 8;
+  }
+
+  // Each warpgroup's queries as soon as it has done with those before.
+  __device__ __forceinline__ void copy_queries() const {
+#pragma unroll 1
+    for (int group = 0; group < kGroups; ++group) {
+      wait_for_phase(queries_emptied(group), number % 2 ^ 1);
+      Source::template start<typename Tile::Queries>(queries + group * (64 * Tile::Queries::kPitch),
+                                                     source.queries, tile.row + group * 64,
+                                                     queries_filled(group));
+      Source::arrive(queries_filled(group), Tile::Queries::kBytes / kGroups);
+    }
+  }
+  __device__ __forceinline__ void wait_for_queries() const {
+    if constexpr (PERSISTENT) {
+      wait_for_phase(queries_filled(group()), number % 2);
+    }
+  }
+  __device__ __forceinline__ void release_queries() const {
+    if (PERSISTENT && threadIdx.x % 32 == 0) {
+      arrive(queries_emptied(group()));
+    }
+  }
+
   // The compiler makes faster code of this where it stands here and without a first key than where the tile has it.
   __device__ __forceinline__ int key_of(int step) const {
     const int tile_of_keys = tiles - 1 - step;
@@ -101,17 +190,20 @@ struct WgmmaAttention {
 
   // In the order in which they are read. The queries come with the first keys.
   __device__ __forceinline__ void copy() const {
-    if (tiles > 0) {
+    if (PERSISTENT && tiles > 0) {
+      keys.fill(first, source.keys, key_of(0));
+      copy_queries();
+    } else if (tiles > 0) {
       Source::template start<typename Tile::Queries>(queries, source.queries, tile.row, keys.filled(0));
       keys.fill(0, source.keys, key_of(0), Tile::Queries::kBytes);
     }
 #pragma unroll 1
     for (int step = 1; step < tiles; ++step) {
-      keys.fill(step, source.keys, key_of(step));
-      values.fill(step - 1, source.values, key_of(step - 1));
+      keys.fill(first + step, source.keys, key_of(step));
+      values.fill(first + step - 1, source.values, key_of(step - 1));
     }
     if (tiles > 0) {
-      values.fill(tiles - 1, source.values, Tile::kSkipsFirst ? tile.first_key() : 0);
+      values.fill(first + tiles - 1, source.values, Tile::kSkipsFirst ? tile.first_key() : 0);
     }
     Source::finish();
   }
@@ -128,42 +220,51 @@ struct WgmmaAttention {
       sums[i / 4][i % 4] = 0.0f;
     }
     if (tiles > 0) {
-      keys.wait(0);
+      wait_for_queries();
+      keys.wait(first);
       multiply_keys(scores, 0);
       wait_for_wgmma<0>();
       hold_wgmma_result(scores);
-      keys.release(0);
+      keys.release(first);
       weigh(scores, softmax, factor, 0);
       drop(scores, 0);
       round(weights, scores);
       begin_turns();
 #pragma unroll 1
       for (int step = 1; step < tiles; ++step) {
-        keys.wait(step);
+        keys.wait(first + step);
         begin_turn();
         multiply_keys(scores, step);
-        values.wait(step - 1);
+        values.wait(first + step - 1);
         multiply_values(sums, weights, step - 1);
         end_turn(step);
         wait_for_wgmma<1>();
         hold_wgmma_result(scores);
-        keys.release(step);
+        keys.release(first + step);
         weigh(scores, softmax, factor, step);
         drop(scores, step);
         finish_before_wait(softmax);
         wait_for_wgmma<0>();
         hold_wgmma_result(sums);
-        values.release(step - 1);
+        values.release(first + step - 1);
         scale_rows(sums, factor);
         round(weights, scores);
       }
-      values.wait(tiles - 1);
+      release_queries();
+      values.wait(first + tiles - 1);
       multiply_values(sums, weights, tiles - 1);
       wait_for_wgmma<0>();
       hold_wgmma_result(sums);
+      if constexpr (PERSISTENT) {
+        values.release(first + tiles - 1);
+      }
     }
-    meet(kGroups + 1 + group(), 128);  // all of the warpgroup have read the queries
-    tile.store(sums, softmax, shared, warp_row());
+    if constexpr (PERSISTENT) {
+      tile.store(sums, softmax, shared + Tile::Queries::kBytes, warp_row());
+    } else {
+      meet(kGroups + 1 + group(), 128);  // all of the warpgroup have read the queries
+      tile.store(sums, softmax, shared, warp_row());
+    }
   }
 
   // The warpgroups take their turns in order, at a meeting of each with the one before it.
@@ -185,7 +286,7 @@ struct WgmmaAttention {
 
   __device__ __forceinline__ void multiply_keys(float (&scores)[kN8][4], int step) const {
     using Queries = typename Tile::Queries;
-    const unsigned int left = queries + group() * (64 * Queries::kPitch), right = keys.buffer(step);
+    const unsigned int left = queries + group() * (64 * Queries::kPitch), right = keys.buffer(first + step);
     hold_wgmma_result(scores);
     open_wgmma_group();
     wgmma<T, true, true, 0>(scores, wgmma_operand(left, 16), wgmma_operand(right, 16));
@@ -203,7 +304,7 @@ struct WgmmaAttention {
     open_wgmma_group();
 #pragma unroll
     for (int k = 0; k < kN8 / 2; ++k) {
-      add_product<T, Keys>(sums, weights[k], values.buffer(step) + k * 16 * Keys::kPitch);
+      add_product<T, Keys>(sums, weights[k], values.buffer(first + step) + k * 16 * Keys::kPitch);
     }
     close_wgmma_group();
   }
