@@ -43,7 +43,7 @@ std::vector<v1::StageTime> stages_of(const v1::Job& job) {
     rest -= stage.ms();
   }
   const bool only_compiles = job.kind() == v1::Job::COMPILE_WINNER;
-  if (rest > 1 && !is_running(job) && (only_compiles || !stages.empty())) {
+  if (rest > 1 && (only_compiles ? !is_running(job) : !stages.empty())) {
     v1::StageTime& other = stages.emplace_back();
     other.set_stage(only_compiles ? "compiling" : "other");
     other.set_ms(rest);
@@ -100,9 +100,7 @@ Sentence longest_of(const std::vector<v1::Job>& jobs) {
 }
 
 Grid stages_table(const v1::Job& job) {
-  Grid table{{{"stage"}, {"seconds", true}, {"share"}, {"what the job does"}},
-             {},
-             is_running(job) ? "It tells its stages and outcomes when it ends." : ""};
+  Grid table{{{"stage"}, {"seconds", true}, {"share"}, {"what the job does"}}, {}, ""};
   for (const v1::StageTime& stage : stages_of(job)) {
     const double share = stage.ms() / std::max(1.0, job.elapsed_ms());
     table.rows.push_back({{stage.stage()},
@@ -114,8 +112,9 @@ Grid stages_table(const v1::Job& job) {
 }
 
 Grid outcomes_table(const v1::Job& job) {
-  Grid table{
-      {{"outcome"}, {"configurations", true}}, {}, is_running(job) ? "" : "No configuration has been tried."};
+  Grid table{{{"outcome"}, {"configurations", true}},
+             {},
+             is_running(job) ? "It tells its outcomes when it ends." : "No configuration has been tried."};
   for (const v1::OutcomeCount& outcome : job.outcomes()) {
     const bool is_slow = outcome.outcome() == v1::UNVERIFIED;
     table.rows.push_back({{ctl::outcome_name(outcome.outcome()) +

@@ -93,10 +93,10 @@ void check_outcomes(const v1::JobResult& wire) {
   }
 }
 
-void check_stages(const v1::JobResult& wire) {
-  check_count(wire.stages_size(), kMaxStages, "result.stages");
-  for (int i = 0; i < wire.stages_size(); ++i) {
-    check_name(wire.stages(i).stage(), element_member("result.stages", i, "stage"));
+void check_stages(const google::protobuf::RepeatedPtrField<v1::StageTime>& stages, const std::string& field) {
+  check_count(stages.size(), kMaxStages, field);
+  for (int i = 0; i < stages.size(); ++i) {
+    check_name(stages[i].stage(), element_member(field, i, "stage"));
   }
 }
 
@@ -130,6 +130,11 @@ class Pages {
 
 }  // namespace
 
+void check_progress(const v1::Progress& wire) {
+  check_fact(wire, "progress");
+  check_stages(wire.stages(), "progress.stages");
+}
+
 WorkBatch batch_from_wire(const v1::Batch& wire) {
   check_fact(wire, "batch");
   WorkBatch batch;
@@ -152,7 +157,7 @@ WorkResult result_from_wire(const v1::JobResult& wire, std::chrono::system_clock
     refuse("result.status", std::to_string(wire.status()) + " is not known");
   }
   check_outcomes(wire);
-  check_stages(wire);
+  check_stages(wire.stages(), "result.stages");
   result.told = wire;
   result.told.set_error(log_from_wire(wire.error()));
   if (wire.status() == v1::JobResult::SMALLER) {

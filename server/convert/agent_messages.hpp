@@ -9,6 +9,7 @@
 
 namespace cubind {
 
+void check_progress(const v1::Progress& progress);
 WorkBatch batch_from_wire(const v1::Batch& batch);
 /// `now`: what claims to be measured later is refused.
 WorkResult result_from_wire(const v1::JobResult& result, std::chrono::system_clock::time_point now);

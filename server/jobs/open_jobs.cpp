@@ -6,6 +6,35 @@
 #include "server/jobs/agent.hpp"
 
 namespace cubind {
+namespace {
+
+constexpr int kMaxStages = 256;  // of all leases of a job
+
+/// As its agent has last reported them; the stage of that report goes on.
+Stages stages_of(const OpenJob& job, std::chrono::steady_clock::time_point now) {
+  Stages stages = job.lease->stages;
+  const bool waits = job.row.state == v1::Job::WAITING_FOR_IDLE_GPU;
+  const auto current =
+      std::ranges::find(stages, waits ? "waiting_for_idle_gpu" : job.stage, &StageTime::stage);
+  if (current != stages.end()) {
+    const std::chrono::duration<double, std::milli> since = now - job.lease->reported;
+    current->set_ms(current->ms() + since.count());
+  }
+  return stages;
+}
+
+}  // namespace
+
+void add_stages(const Stages& lease, Stages& job) {
+  for (const StageTime& one : lease) {
+    const auto at = std::ranges::find(job, one.stage(), &StageTime::stage);
+    if (at == job.end() && job.size() < kMaxStages) {
+      *job.Add() = one;
+    } else if (at != job.end()) {
+      at->set_ms(at->ms() + one.ms());
+    }
+  }
+}
 
 RecordQuestion OpenJob::measured() const {
   RecordQuestion question = row.question;
@@ -19,7 +48,9 @@ void OpenJob::await() {
   }
 }
 
-bool OpenJob::note(const v1::Progress& progress) {
+bool OpenJob::note(const v1::Progress& progress, std::chrono::steady_clock::time_point now) {
+  lease->stages = progress.stages();
+  lease->reported = now;
   stage = progress.stage();
   waits_because = progress.waits_because();
   best_us = progress.best_us();
@@ -27,8 +58,8 @@ bool OpenJob::note(const v1::Progress& progress) {
   row.shown().set_configurations_done(std::min(progress.configurations_done(), progress.configurations()));
   row.shown().set_nvrtc_calls(progress.nvrtc_calls());
   const bool waits = progress.state() == v1::Job::WAITING_FOR_IDLE_GPU;
-  const JobState now = waits ? v1::Job::WAITING_FOR_IDLE_GPU : v1::Job::RUNNING;
-  return std::exchange(row.state, now) != now;
+  const JobState state = waits ? v1::Job::WAITING_FOR_IDLE_GPU : v1::Job::RUNNING;
+  return std::exchange(row.state, state) != state;
 }
 
 double OpenJob::leased_ms(std::chrono::steady_clock::time_point now) const {
@@ -72,7 +103,11 @@ JobEvent OpenJobs::event(const OpenJob& job) const {
   JobEvent event{
       job.row, job.device.label, job.stage, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
       nullptr, job.refusal,      job.needs};
-  event.job.shown().set_elapsed_ms(event.job.shown().elapsed_ms() + job.leased_ms(clock_.steady_now()));
+  const auto now = clock_.steady_now();
+  event.job.shown().set_elapsed_ms(event.job.shown().elapsed_ms() + job.leased_ms(now));
+  if (job.lease) {
+    add_stages(stages_of(job, now), *event.job.shown().mutable_stages());
+  }
   event.waits_because = job.waits_because;
   event.waits_lent = job.waits_lent;
   return event;

@@ -28,6 +28,11 @@ class AgentLink;
 inline bool measures(JobKind kind) { return kind == v1::Job::TUNE; }
 inline bool measures(const JobRow& job) { return measures(job.kind); }
 
+using Stages = google::protobuf::RepeatedPtrField<StageTime>;
+
+/// Adds a lease's times to those of its job's earlier leases.
+void add_stages(const Stages& lease, Stages& job);
+
 /// The agent and GPU that work on a job, and the time until which they are trusted to.
 struct HeldLease {
   std::string id;
@@ -41,6 +46,8 @@ struct HeldLease {
   AgentLink* link = nullptr;
   std::string agent_key = {};      // AgentProfile::key()
   bool next_is_announced = false;  // the agent knows which job comes after this one
+  Stages stages = {};              // their times, when the agent last reported
+  std::chrono::steady_clock::time_point reported{};
 };
 
 /// A job that has not ended.
@@ -77,8 +84,8 @@ struct OpenJob {
   RecordQuestion measured() const;
   /// Notes that a caller waits for the job. If it is leased, notifies its agent, once.
   void await();
-  /// Takes over what its agent tells. Returns whether the state has changed.
-  bool note(const v1::Progress& progress);
+  /// Takes over what the agent of its lease tells. Returns whether the state has changed.
+  bool note(const v1::Progress& progress, std::chrono::steady_clock::time_point now);
   /// The age of its lease; 0 if it has none.
   double leased_ms(std::chrono::steady_clock::time_point now) const;
 };
@@ -99,7 +106,7 @@ class OpenJobs {
   std::list<OpenJob>& all() { return jobs_; }  // oldest first
   const std::list<OpenJob>& all() const { return jobs_; }
 
-  /// The job's current state, with the time that its lease has taken so far.
+  /// The job's current state, with the time that its lease and its stages have taken so far.
   JobEvent event(const OpenJob& job) const;
   /// Sends the job's current state to its watchers. A watcher may call unwatch() during this.
   void tell(const OpenJob& job) const;

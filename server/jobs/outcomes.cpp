@@ -14,21 +14,6 @@
 namespace cubind {
 namespace {
 
-constexpr int kMaxStages = 256;  // of all leases of a job
-
-using Stages = google::protobuf::RepeatedPtrField<StageTime>;
-
-void add_stages(const Stages& lease, Stages& job) {
-  for (const StageTime& one : lease) {
-    const auto at = std::ranges::find(job, one.stage(), &StageTime::stage);
-    if (at == job.end() && job.size() < kMaxStages) {
-      *job.Add() = one;
-    } else if (at != job.end()) {
-      at->set_ms(at->ms() + one.ms());
-    }
-  }
-}
-
 /// A result of a GPU that plays a table is not a measurement, whatever the agent calls it.
 Evidence evidence_for(const DeviceFacts& facts) {
   return facts.replay_table().empty() ? Evidence::Measured : Evidence::Replayed;
@@ -233,6 +218,7 @@ bool Outcomes::finish(OpenJob& job, const JoinedAgent& agent, WorkResult& result
   const v1::Job before = job.row.shown();
   *job.row.shown().mutable_outcomes() = told.outcomes();
   add_stages(told.stages(), *job.row.shown().mutable_stages());
+  job.lease->stages.Clear();
   const bool is_smaller = told.status() == v1::JobResult::SMALLER;
   if (told.status() == v1::JobResult::INTERRUPTED) {
     queue_.hand_back(job, agent.is_leaving, told.error().empty() ? "the agent handed it back" : told.error());

@@ -235,7 +235,7 @@ bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::
     return false;
   }
   const auto now = context_.clock.steady_now();
-  const bool changed = job->note(progress);
+  const bool changed = job->note(progress, now);
   if (changed && job->row.state == v1::Job::RUNNING && !placement_.another_is_free(*job)) {
     job->lease->last_result = now;  // it has waited for an idle GPU
   }

@@ -4,7 +4,6 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "plan/facts/fact_check.hpp"
 #include "server/access/unauthenticated.hpp"
 #include "server/convert/agent_hello.hpp"
 #include "server/convert/agent_messages.hpp"
@@ -119,7 +118,7 @@ bool AgentStream::handle_work() {
   const std::string& lease = message_.lease_id();
   const std::uint64_t fence = message_.fence();
   if (message_.has_progress()) {
-    check_fact(message_.progress(), "progress");
+    check_progress(message_.progress());
     return scheduler.progress(agent_, lease, fence, message_.progress());
   }
   if (message_.has_batch()) {

@@ -10,6 +10,7 @@
 #include "plan/wire.hpp"
 #include "tests/fakes/browser.hpp"
 #include "tests/fakes/fake_daemon.hpp"
+#include "tests/support/facts.hpp"
 
 namespace cubind::test {
 namespace {
@@ -174,23 +175,23 @@ TEST_CASE_METHOD(Pages, "a running job has its progress and an ended one its sta
   running.set_max_trials(40);
   running.set_stage("screening");
   running.set_configurations_done(10);
+  *running.add_stages() = stage_time("screening", 3000);
   v1::Job& done = add_job("12", v1::Job::DONE);
   done.set_elapsed_ms(8000);
   to_wire(Problem{{{"N", 4096}}, {}, {}, ""}, *done.mutable_problem());
   add_record("scale", 4096, 10);
-  v1::StageTime& stage = *done.add_stages();
-  stage.set_stage("compiling");
-  stage.set_ms(6000);
+  *done.add_stages() = stage_time("compiling", 6000);
   CHECK_THAT(check_open(*this, "/").main,
              Contains("10 of 40") && Contains("about 12.0 s") && Contains("width=\"25%\""));
   CHECK_THAT(check_open(*this, "/job?id=12").main,
              Contains("75&nbsp;%") && Contains("--compile-jobs") &&
                  Contains("Its problem's record: THREADS=128, 10.00 µs."));
   CHECK_THAT(check_open(*this, "/job?id=11").main, Contains("as many trials as were asked for") &&
-                                                       Contains("times each configuration a few times"));
+                                                       Contains("times each configuration a few times") &&
+                                                       Contains(">3.000</td>") && Contains("other"));
   CHECK_THAT(check_open(*this, "/jobs").main, Contains("href=\"/job?id=12\">The longest: scale") &&
                                                   Contains("75&nbsp;% of it compiling") &&
-                                                  Contains("now screening"));
+                                                  Contains("screening 75&nbsp;%"));
   add_job("13", v1::Job::DONE).set_kind(v1::Job::COMPILE_WINNER);
   CHECK_THAT(check_open(*this, "/job?id=13").main, Contains(">compiling</td>") && Contains("100&nbsp;%") &&
                                                        !Contains("No configuration") && !Contains("0 of 0"));

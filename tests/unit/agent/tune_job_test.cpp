@@ -352,6 +352,8 @@ TEST_CASE("progress names every stage") {
   world.run();
   CHECK(world.channel.stages ==
         std::set<std::string>{"compiling", "verifying", "screening", "finalists", "commit"});
+  const auto& stages = world.channel.told.back().stages();
+  CHECK(std::ranges::find(stages, "finalists", &v1::StageTime::stage) != stages.end());
 }
 
 TEST_CASE("a job is over before its device worker ends, and the next job uses that worker") {

@@ -40,6 +40,12 @@ TEST_CASE("a result whose counts and times cannot be added up is refused with it
   CHECK_THAT(refusal_of([&] { result_from_wire(message, {}); }), Contains(told.field));
 }
 
+TEST_CASE("a report of progress with a stage without a name is refused") {
+  v1::Progress message;
+  message.add_stages()->set_stage("");
+  CHECK_THAT(refusal_of([&] { check_progress(message); }), Contains("progress.stages[0].stage"));
+}
+
 TEST_CASE("blocks that are empty or would never end are refused") {
   v1::Batch batch;
   v1::SampleBlock& block = *batch.add_blocks();

@@ -265,6 +265,19 @@ TEST_CASE("a result that its trials contradict is refused with the field and non
   CHECK(f.scheduler->open_jobs().at(0).job.shown().stages().empty());
 }
 
+TEST_CASE("an open job has the times of its stages and the current one goes on") {
+  Reporting f;
+  v1::Progress progress;
+  progress.set_stage("screening");
+  *progress.add_stages() = stage_time("compiling", 7);
+  *progress.add_stages() = stage_time("screening", 5);
+  REQUIRE(f.scheduler->progress(f.agent, f.lease().id, f.lease().fence, progress));
+  f.clock.advance(100ms);
+  const v1::Job job = f.scheduler->open_jobs().at(0).job.shown();
+  CHECK(std::vector(job.stages().begin(), job.stages().end()) ==
+        std::vector{stage_time("compiling", 7), stage_time("screening", 105)});
+}
+
 TEST_CASE("bits that changed are not called the same and do not answer who wants the same") {
   Reporting f;
   RecordQuestion question = f.question(4096);

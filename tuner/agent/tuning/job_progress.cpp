@@ -26,13 +26,15 @@ void JobProgress::unreported_stage(std::string_view stage) {
   stage_ = stage;
 }
 
-void JobProgress::add_stages(v1::JobResult& result) {
+google::protobuf::RepeatedPtrField<v1::StageTime> JobProgress::stages() {
   unreported_stage(stage_);
+  google::protobuf::RepeatedPtrField<v1::StageTime> stages;
   for (const auto& [stage, time] : stages_) {
-    v1::StageTime& to = *result.add_stages();
+    v1::StageTime& to = *stages.Add();
     to.set_stage(stage);
     to.set_ms(time.count());
   }
+  return stages;
 }
 
 void JobProgress::stage(std::string_view stage) {
@@ -93,6 +95,7 @@ void JobProgress::send_if_due(std::chrono::milliseconds since_last) {
 
 void JobProgress::send() {
   sent_ = std::chrono::steady_clock::now();
+  *progress_.mutable_stages() = stages();
   channel_.progress(progress_);
 }
 

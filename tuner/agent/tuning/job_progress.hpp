@@ -34,8 +34,8 @@ class JobProgress {
   void nvrtc_calls(std::uint32_t calls);
   void best(double time_us);
   void send();
-  /// The stages in the order in which they were first come to.
-  void add_stages(v1::JobResult& result);
+  /// The stages in the order in which they were first come to, each with its time so far.
+  google::protobuf::RepeatedPtrField<v1::StageTime> stages();
 
  private:
   void begin_state(v1::Job::State state);

@@ -140,7 +140,7 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   }
   try {
     v1::JobResult result = measure(lease, input, build, {remote, progress, consent});
-    progress.add_stages(result);
+    *result.mutable_stages() = progress.stages();
     if (remote.is_lent()) {
       remote.release_all();  // the lender goes on with the result, and may want the memory at once
     }
