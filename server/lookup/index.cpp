@@ -17,12 +17,12 @@ std::string group_key(const RecordQuestion& question) {
          question.name_space;
 }
 
-void add_to(RecordCount& count, const RecordRow& record) {
-  ++count.all;
-  count.shipped += record.evidence == Evidence::Shipped ? 1 : 0;
-}
-
 }  // namespace
+
+void RecordCount::add(const RecordCount& other) {
+  all += other.all;
+  shipped += other.shipped;
+}
 
 std::vector<RecordPtr> ClassRecords::select(std::size_t dim_count,
                                             const std::function<bool(Dims)>& wanted) const {
@@ -38,17 +38,17 @@ std::vector<RecordPtr> ClassRecords::select(std::size_t dim_count,
 }
 
 void ClassRecords::add(const RecordPtr& record) {
-  const Problem& problem = record->question.problem;
-  records.push_back(record);
-  append_dims(problem);
-  by_problem[to_string(problem)].push_back(record);
+  append(record);
+  by_problem[to_string(record->question.problem)].push_back(record);
 }
 
-void ClassRecords::append_dims(const Problem& problem) {
-  for (const NamedValue& dim : problem.dims) {
+void ClassRecords::append(const RecordPtr& record) {
+  records.push_back(record);
+  for (const NamedValue& dim : record->question.problem.dims) {
     dims.push_back(dim.value);
   }
   dim_ends.push_back(dims.size());
+  count.add({1, record->evidence == Evidence::Shipped ? 1U : 0U});
 }
 
 void ClassRecords::drop(const RecordQuestion& question) {
@@ -66,10 +66,10 @@ void ClassRecords::drop(const RecordQuestion& question) {
   const std::vector<RecordPtr> before = std::exchange(records, {});
   dims.clear();
   dim_ends.clear();
+  count = {};
   for (const RecordPtr& record : before) {
     if (!is_gone(record)) {
-      records.push_back(record);
-      append_dims(record->question.problem);
+      append(record);
     }
   }
 }
@@ -93,12 +93,16 @@ const DeviceClass* IndexSnapshot::device(const Digest& device_class) const {
   return found == devices_.end() ? nullptr : &found->second;
 }
 
-void IndexSnapshot::each(const std::function<void(const RecordPtr&)>& use) const {
+void IndexSnapshot::each_class(const std::function<void(const Digest&, const ClassRecords&)>& use) const {
   for (const auto& [key, group] : groups_) {
     for (const auto& [device, records] : *group) {
-      std::ranges::for_each(records->records, use);
+      use(device, *records);
     }
   }
+}
+
+void IndexSnapshot::each(const std::function<void(const RecordPtr&)>& use) const {
+  each_class([&](const Digest&, const ClassRecords& of) { std::ranges::for_each(of.records, use); });
 }
 
 std::vector<RecordPtr> IndexSnapshot::all() const {
@@ -110,19 +114,23 @@ std::vector<RecordPtr> IndexSnapshot::all() const {
 
 RecordCount IndexSnapshot::record_count() const {
   RecordCount count;
-  each([&](const RecordPtr& record) { add_to(count, *record); });
+  each_class([&](const Digest&, const ClassRecords& of) { count.add(of.count); });
   return count;
 }
 
 std::map<std::string, RecordCount> IndexSnapshot::counts_by_kernel() const {
   std::map<std::string, RecordCount> counts;
-  each([&](const RecordPtr& record) { add_to(counts[record->question.kernel], *record); });
+  each_class([&](const Digest&, const ClassRecords& of) {
+    if (!of.records.empty()) {  // else nothing names it
+      counts[of.records.front()->question.kernel].add(of.count);
+    }
+  });
   return counts;
 }
 
 std::map<Digest, RecordCount> IndexSnapshot::counts_by_device() const {
   std::map<Digest, RecordCount> counts;
-  each([&](const RecordPtr& record) { add_to(counts[record->question.device_class], *record); });
+  each_class([&](const Digest& device, const ClassRecords& of) { counts[device].add(of.count); });
   return counts;
 }
 

@@ -23,12 +23,20 @@ using RecordPtr = std::shared_ptr<const RecordRow>;
 
 using Dims = std::span<const std::int64_t>;
 
+/// The number of records, and how many of them came with cubind.
+struct RecordCount {
+  std::uint32_t all = 0, shipped = 0;
+
+  void add(const RecordCount& other);
+};
+
 /// The records of one device class within a group.
 struct ClassRecords {
   std::vector<RecordPtr> records;     // in store order; a re-read record moves to the end
   std::vector<std::int64_t> dims;     // of all records' problems, in the order of `records`
   std::vector<std::size_t> dim_ends;  // the end of each record's dims
   std::unordered_map<std::string, std::vector<RecordPtr>> by_problem;  // to_string(problem)
+  RecordCount count;
 
   /// The records for whose dims (values in the problem's order) `wanted` returns true. Reads only `dims`.
   std::vector<RecordPtr> select(std::size_t dim_count, const std::function<bool(Dims)>& wanted) const;
@@ -37,17 +45,12 @@ struct ClassRecords {
   void drop(const RecordQuestion& question);
 
  private:
-  void append_dims(const Problem& problem);
+  void append(const RecordPtr& record);
 };
 
 /// The records that may answer one question: same kernel, interface, numerics and namespace, and the same
 /// policy except for the flush method.
 using RecordGroup = std::map<Digest, std::shared_ptr<const ClassRecords>>;
-
-/// The number of records, and how many of them came with cubind.
-struct RecordCount {
-  std::uint32_t all = 0, shipped = 0;
-};
 
 /// The current records and their device classes at one generation. Immutable once published.
 class IndexSnapshot {
@@ -73,6 +76,7 @@ class IndexSnapshot {
 
  private:
   friend class Index;
+  void each_class(const std::function<void(const Digest&, const ClassRecords&)>& use) const;
   void add(std::vector<RecordRow> rows);
   /// Replaces the question's records.
   void put(const RecordQuestion& question, std::vector<RecordRow> rows);

@@ -53,6 +53,13 @@ void Store::read(const std::function<void(StoreReader&)>& body) {
 }
 
 StoreCounts Store::counts() {
+  const std::uint64_t commits = writer_->commits();
+  if (peers() == nullptr) {
+    const std::lock_guard lock(counts_mutex_);
+    if (counted_ && counted_at_ == commits) {
+      return *counted_;
+    }
+  }
   StoreCounts counts;
   try {
     read([&](StoreReader& reader) { counts = reader.counts(); });
@@ -60,7 +67,11 @@ StoreCounts Store::counts() {
     if (error.code() != ErrorCode::Unavailable) {
       throw;
     }
+    return counts;
   }
+  const std::lock_guard lock(counts_mutex_);
+  counted_ = counts;
+  counted_at_ = commits;
   return counts;
 }
 

@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -59,7 +60,8 @@ class Store {
 
   /// Runs `body` with a reading connection; all of its reads see one committed state.
   void read(const std::function<void(StoreReader&)>& body);
-  /// The figures of the status; zeros while the store cannot be read.
+  /// The figures of the status, which take long to count and are counted once per change of a file that no
+  /// other daemon writes; zeros while the store cannot be read.
   StoreCounts counts();
   /// Runs `body` in one transaction on the writer thread and waits until it is committed. An error of `body`
   /// rolls back and is thrown here.
@@ -88,6 +90,9 @@ class Store {
   const std::unique_ptr<store::Engine> engine_;
   std::unique_ptr<store::WriterThread> writer_;
   std::unique_ptr<store::ReaderPool> readers_;
+  std::mutex counts_mutex_;
+  std::optional<StoreCounts> counted_;  // guarded by counts_mutex_
+  std::uint64_t counted_at_ = 0;        // guarded by counts_mutex_; commits
 };
 
 }  // namespace cubind

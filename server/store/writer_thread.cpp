@@ -76,6 +76,7 @@ void WriterThread::run(Task& task) {
       engine_.probe();
     } else {
       engine_.write(task.body);
+      ++commits_;
     }
     note_success();
     task.done.set_value();

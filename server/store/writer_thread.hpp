@@ -1,7 +1,9 @@
 // The one thread that writes to the store.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <future>
@@ -27,6 +29,8 @@ class WriterThread {
 
   void write(const std::function<void(StoreWriter&)>& body);
   void write_behind(std::function<void(StoreWriter&)> body);
+  /// How many transactions have been committed.
+  std::uint64_t commits() const { return commits_; }
   std::optional<std::string> read_only_reason() const;
   bool try_recover();
   /// A try without waiting.
@@ -48,6 +52,7 @@ class WriterThread {
   void note_failure(const Error& error);
 
   Engine& engine_;
+  std::atomic<std::uint64_t> commits_{0};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> tasks_;                       // guarded by mutex_
