@@ -218,9 +218,10 @@ struct ProfileOptions : QuestionOptions {
 struct ReportOptions {
   std::string kernel, job;  // one of them, or `all`
   bool all = false;
-  bool shipped = false;  // also shipped records
-  std::string device;    // label; empty: every one
-  std::string output;    // file; empty: standard output
+  bool shipped = false;    // also shipped records
+  bool stability = false;  // of the kernel's winners, in place of the page
+  std::string device;      // label; empty: every one
+  std::string output;      // file; empty: standard output
 };
 
 struct StatusOptions {};

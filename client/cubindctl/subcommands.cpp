@@ -451,9 +451,17 @@ class Builder {
     command->add_flag("--all", options->all, "the records and jobs of every kernel, without trials")
         ->excludes(kernel)
         ->excludes(job);
-    option(command, "--device", options->device, "LABEL", "only this device class; default: every one");
+    auto* device =
+        option(command, "--device", options->device, "LABEL", "only this device class; default: every one");
     add_shipped(command, options->shipped);
-    option(command, "-o,--output", options->output, kFile, "file (HTML); default: standard output");
+    auto* output =
+        option(command, "-o,--output", options->output, kFile, "file (HTML); default: standard output");
+    command
+        ->add_flag("--stability", options->stability,
+                   "print how often the kernel's winners changed when measured again")
+        ->needs(kernel)
+        ->excludes(device)
+        ->excludes(output);
   }
 
   void add_completion() {

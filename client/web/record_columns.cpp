@@ -38,23 +38,6 @@ Cell interval_width(const v1::ListedRecord& record) {
 
 }  // namespace
 
-std::string marks_of(const v1::ListedRecord& record) {
-  std::vector<std::string> marks = ctl::own_terms(record.policy(), record.numerics(), record.namespace_());
-  const v1::Timing& timing = record.provenance().timing();
-  for (const auto& [name, is_set] :
-       {std::pair{"provisional", record.provenance().provisional()},
-        std::pair{"throttled", timing.throttled()}, std::pair{"contended", timing.contended()}}) {
-    if (is_set) {
-      marks.emplace_back(name);
-    }
-  }
-  return join(marks, ", ");
-}
-
-std::string configuration_text(const v1::ListedRecord& record) {
-  return to_string(configuration_from_wire(record.configuration(), "configuration"));
-}
-
 const std::vector<RecordColumn>& record_columns() {
   static const std::vector<RecordColumn> kColumns{
       {{"kernel"}, [](const auto& one) { return kernel_cell(one.kernel()); }},
@@ -65,7 +48,7 @@ const std::vector<RecordColumn>& record_columns() {
       {{"times as fast as the library", true}, library_gain},
       {{"evidence"},
        [](const auto& one) {
-         const std::string marks = marks_of(one);
+         const std::string marks = ctl::marks_of(one);
          return Cell{std::string(to_string(evidence_from_wire(one.provenance().evidence(), "evidence"))) +
                      (marks.empty() ? "" : ", " + marks)};
        }},
@@ -74,7 +57,7 @@ const std::vector<RecordColumn>& record_columns() {
       {{"device"}, [](const auto& one) { return Cell{one.provenance().measured_device()}; }},
       {{"width of the time's 95 % interval", true}, interval_width},
       {{"toolchain"}, [](const auto& one) { return Cell{one.provenance().toolchain()}; }},
-      {{"winner"}, [](const auto& one) { return Cell{configuration_text(one)}; }}};
+      {{"winner"}, [](const auto& one) { return Cell{ctl::configuration_text(one)}; }}};
   return kColumns;
 }
 

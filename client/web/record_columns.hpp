@@ -18,8 +18,4 @@ const std::vector<RecordColumn>& record_columns();
 /// The texts of all columns in lower case: what a filter looks for words in.
 std::string text_of(const v1::ListedRecord& record);
 
-/// What distinguishes the record's question, and what makes its time doubtful.
-std::string marks_of(const v1::ListedRecord& record);
-std::string configuration_text(const v1::ListedRecord& record);
-
 }  // namespace cubind::web

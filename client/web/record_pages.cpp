@@ -1,7 +1,6 @@
 #include "client/web/record_pages.hpp"
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "client/cubindctl/answers/audit.hpp"
 #include "client/cubindctl/answers/own_terms.hpp"
 #include "client/cubindctl/report/report_commands.hpp"
+#include "client/cubindctl/report/stability.hpp"
 #include "client/cubindctl/terminal/json_output.hpp"
 #include "client/cubindctl/terminal/text_table.hpp"
 #include "client/web/record_columns.hpp"
@@ -24,7 +24,6 @@ constexpr std::size_t kMostAudited = 1000;  // records: about two seconds
 // What the daemon adds for a reader, as this process is one.
 constexpr const char* kOnlyReads =
     ": the caller is a reader, for whom nothing is compiled or tuned: a token of a tuner is needed";
-constexpr std::size_t kWinnerChanged = 3;  // column of the stability table
 
 // A line for each check of an audited record that has the verdict.
 std::string checks_text(const ctl::OutputJson& record, const std::string& verdict) {
@@ -40,54 +39,6 @@ std::string checks_text(const ctl::OutputJson& record, const std::string& verdic
 std::span<const v1::ListedRecord> records_of(const Snapshot& snapshot, const std::string& kernel) {
   const auto range = std::ranges::equal_range(*snapshot.records.list, kernel, {}, &v1::ListedRecord::kernel);
   return {range.begin(), range.end()};
-}
-
-// Equal for the records that one question had one after the other.
-std::string question_of(const v1::ListedRecord& record) {
-  const v1::Provenance& of = record.provenance();
-  return problem_text(of.measured_problem()) + " " + of.measured_device_class() +
-         record.policy().SerializeAsString() + " " + record.numerics().SerializeAsString() + " " +
-         record.namespace_() + v1::Evidence_Name(of.evidence());
-}
-
-using Remeasured = std::map<std::string, std::vector<v1::ListedRecord>>;  // by question; the oldest first
-
-Remeasured remeasured(const Snapshot& snapshot, const std::string& kernel) {
-  v1::ListRecordsRequest request;
-  request.set_kernel(kernel);
-  request.set_superseded(true);
-  Remeasured questions;
-  for (v1::ListedRecord& record : Connection(snapshot.address).list_records(request, kStoreDeadline)) {
-    questions[question_of(record)].push_back(std::move(record));
-  }
-  if (!questions.empty()) {
-    for (const v1::ListedRecord& record : records_of(snapshot, kernel)) {
-      if (const auto again = questions.find(question_of(record)); again != questions.end()) {
-        again->second.push_back(record);
-      }
-    }
-  }
-  std::erase_if(questions, [](const auto& question) { return question.second.size() < 2; });
-  return questions;
-}
-
-Row stability_row(const std::vector<v1::ListedRecord>& records) {
-  std::vector<std::string> winners;
-  std::ranges::transform(records, std::back_inserter(winners), configuration_text);
-  const v1::ListedRecord& today = records.back();
-  const double now = today.provenance().timing().median_us(),
-               first = records.front().provenance().timing().median_us();
-  const auto end = std::ranges::unique(winners).begin();
-  const auto flips = static_cast<std::size_t>(end - winners.begin() - 1);
-  const std::string marks = marks_of(today);
-  return {{problem_text(today.provenance().measured_problem())},
-          {today.provenance().measured_device()},
-          {counted(records.size(), "time"), static_cast<double>(records.size())},
-          {counted(flips, "time"), static_cast<double>(flips)},
-          number_cell(first / std::max(1e-9, now), 3),
-          number_cell(now, 2),
-          {marks.empty() ? "-" : marks},
-          {configuration_text(today)}};
 }
 
 }  // namespace
@@ -109,7 +60,9 @@ View records_page(const Snapshot& snapshot) {
 }
 
 View stability_page(const Snapshot& snapshot, const std::string& kernel) {
-  const Remeasured questions = remeasured(snapshot, kernel);
+  const auto records = records_of(snapshot, kernel);
+  const std::vector<ctl::Stability> questions =
+      ctl::stability_of(Connection(snapshot.address), kernel, records, kStoreDeadline);
   Grid table{{{"problem"},
               {"device"},
               {"measured", true},
@@ -121,20 +74,25 @@ View stability_page(const Snapshot& snapshot, const std::string& kernel) {
              {},
              "No problem was measured more than once.",
              true};
-  for (const auto& [question, records] : questions) {
-    table.rows.push_back(stability_row(records));
+  for (const ctl::Stability& one : questions) {
+    table.rows.push_back({{problem_text(one.today.provenance().measured_problem())},
+                          {one.today.provenance().measured_device()},
+                          {counted(one.measured, "time"), static_cast<double>(one.measured)},
+                          {counted(one.changes, "time"), static_cast<double>(one.changes)},
+                          number_cell(one.first_over_today(), 3),
+                          number_cell(one.today_us(), 2),
+                          {ctl::marks_of(one.today)},
+                          {ctl::configuration_text(one.today)}});
   }
-  const auto changed =
-      std::ranges::count_if(table.rows, [](const Row& row) { return *row[kWinnerChanged].number > 0; });
-  std::ranges::stable_sort(table.rows, std::ranges::greater(), [](const Row& row) { return row[2].number; });
+  const auto changed = std::ranges::count_if(questions, [](const auto& one) { return one.changes > 0; });
   View view{
       "Do the winners of " + kernel + " stay when they are measured again?",
-      "",
+      "cubindctl report " + ctl::shell_word(kernel) + " --stability",
       {Sentence{snapshot.records.missing},
        Sentence{
-           "Of " + counted(records_of(snapshot, kernel).size(), "problem") + ", " +
-           std::to_string(questions.size()) + (questions.size() == 1 ? " was" : " were") +
-           " measured more than once; the winner of " + std::to_string(changed) +
+           "Of " + counted(records.size(), "problem") + ", " + std::to_string(questions.size()) +
+           (questions.size() == 1 ? " was" : " were") + " measured more than once; the winner of " +
+           std::to_string(changed) +
            " has changed. A first time over today's above 1: today's winner is faster. `cubindctl verify " +
            ctl::shell_word(kernel) + " --all` measures them again."},
        std::move(table)}};
@@ -155,8 +113,8 @@ std::string record_text(const Snapshot& snapshot, const v1::Job& job) {
     return "";
   }
   const v1::Timing& timing = record->provenance().timing();
-  return "Its problem's record: " + configuration_text(*record) + ", " + ctl::fixed(timing.median_us(), 2) +
-         " µs" +
+  return "Its problem's record: " + ctl::configuration_text(*record) + ", " +
+         ctl::fixed(timing.median_us(), 2) + " µs" +
          (timing.has_gain_over_default()
               ? ", " + ctl::fixed(timing.gain_over_default(), 2) + " times as fast as the default."
               : ".");

@@ -12,6 +12,7 @@
 #include "client/cubindctl/records/table_output.hpp"
 #include "client/cubindctl/report/report_data.hpp"
 #include "client/cubindctl/report/report_page.hpp"
+#include "client/cubindctl/report/stability.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -110,6 +111,9 @@ ReportInput read_report(const ReportOptions& options, const CommonOptions& commo
 }
 
 ExitCode run(const ReportOptions& options, const CommonOptions& common) {
+  if (options.stability) {
+    return print_stability(options, common);
+  }
   const OutputJson data = report_data(read_report(options, common));
   if (!common.json) {
     output_table(options.output, report_page(data),

@@ -143,7 +143,8 @@ TEST_CASE_METHOD(Pages, "a kernel's stability tells how often a winner changed")
   add_record("scale", 8192, 20);
   CHECK_THAT(check_open(*this, "/stability?kernel=scale").main,
              Contains("Of 2 problems, 1 was measured more than once; the winner of 1 has changed.") &&
-                 Contains(">1.200</td>") && Contains("THREADS=256") && !Contains("remarks"));
+                 Contains(">1.200</td>") && Contains("THREADS=256") && !Contains("remarks") &&
+                 Contains("<code>cubindctl report scale --stability</code>"));
   CHECK_THAT(open("/stability?kernel=scale").before,
              Contains("aria-current=\"true\">Kernels</a>") && Contains("href=\"/audit?kernel=scale\""));
 }

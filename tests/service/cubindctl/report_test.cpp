@@ -70,6 +70,23 @@ TEST_CASE_METHOD(ReportFixture, "a report leaves out what came with cubind unles
   }
 }
 
+TEST_CASE_METHOD(ReportFixture, "a kernel's stability has the problems that were measured more than once") {
+  tuned(2);
+  tuned(3);
+  const std::vector<std::string> command{"report", kTinyKernel, "--stability"};
+  CHECK_THAT(ctl(daemon, command).out, Contains("No problem was measured more than once."));
+  ctl_json(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2)), "--retune"});
+  const Json stability = ctl_json(daemon, command);
+  CHECK(stability["records"] == 2);
+  REQUIRE(stability["measured_again"].size() == 1);
+  const Json& again = stability["measured_again"][0];
+  CHECK(again["measured"] == 2);
+  CHECK(again["winner_changes"].is_number_unsigned());
+  CHECK(again["first_over_today_ratio"].get<double>() > 0);
+  CHECK_THAT(ctl(daemon, command).out, Contains("FIRST/TODAY") && Contains("THREADS="));
+  CHECK(ctl(daemon, {"report", "--stability"}).exit_code == 2);
+}
+
 TEST_CASE_METHOD(ReportFixture, "the command of a failed trial tries it again") {
   tuned(2);
   const Json failed = ctl_json(daemon, {"report", kTinyKernel})["tunings"][0]["failed"];
