@@ -10,6 +10,7 @@ P runs in turns. The browser and all processes share this machine's cores.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -58,9 +60,12 @@ class OpenPages:
 
     def _look(self, number):
         self._ends.wait(2 * number / OPEN_PAGES)
+        page = urllib.request.Request(self._site + ("/", "/kernels", "/records", "/jobs")[number % 4])
         while not self._ends.is_set():
-            path = ("/", "/kernels", "/records", "/jobs")[number % 4]
-            urllib.request.urlopen(self._site + path).read()
+            with contextlib.suppress(urllib.error.HTTPError):  # 304: nothing is new
+                reply = urllib.request.urlopen(page)
+                reply.read()
+                page.add_header("If-None-Match", reply.headers["ETag"])
             self._ends.wait(2)
 
 

@@ -100,7 +100,7 @@ class States(unittest.TestCase):
             }
         )
 
-    def test_an_empty_store_then_one_trial_then_hundreds(self):
+    def test_an_empty_store_then_one_trial_then_six_hundred(self):
         report, stability, audit = OF_KERNEL
         self.look(
             {
@@ -127,6 +127,9 @@ class States(unittest.TestCase):
         self.look(one)
         self.look_at_a_job()
         self.daemon.call("import", str(filled.TABLE), seconds=300)  # 564 trials of four problems
+        self.daemon.call("tune", KERNEL, "--problem", PROBLEM, "--retune", "--max-trials", "36", seconds=300)
+        shown = json.loads(self.daemon.call("report", KERNEL, "--json"))["tunings"]
+        self.assertEqual(sum(one["trials"] for one in shown), 600)
         records = {"/": "It has 5 records", stability: "Of 5 problems", audit: "of 5 records"}
         self.look(one | {report: "configurations, none failed"} | records)
 

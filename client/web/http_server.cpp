@@ -4,6 +4,7 @@
 
 #include <array>
 #include <exception>
+#include <functional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -22,9 +23,14 @@ std::string decoded(const std::string& text) {
   return result;
 }
 
-std::string headers_of(const Response& response) {
-  return "HTTP/1.1 " + std::to_string(response.status) + (response.status == 200 ? " OK" : " Error") +
-         "\r\nContent-Type: " + response.type +
+// Of the body, for If-None-Match.
+std::string tag_of(const Response& response) {
+  return '"' + std::to_string(std::hash<std::string>()(response.body)) + '"';
+}
+
+std::string headers_of(const Response& response, const std::string& tag) {
+  return "HTTP/1.1 " + std::to_string(response.status) + (response.status == 200 ? " OK" : " ") +
+         "\r\nETag: " + tag + "\r\nContent-Type: " + response.type +
          "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\nContent-Security-Policy: " +
          (response.policy.empty() ? "default-src 'none'" : response.policy) +
          "; frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
@@ -88,8 +94,14 @@ struct HttpServer::Server {
   // Called by the library, which is written in C: nothing may be thrown through it.
   static int handle(mg_connection* connection, void* self) noexcept {
     const mg_request_info& info = *mg_get_request_info(connection);
-    const Response response = static_cast<const Server*>(self)->answer(connection, info);
-    const std::string headers = headers_of(response);
+    Response response = static_cast<const Server*>(self)->answer(connection, info);
+    const std::string tag = tag_of(response);
+    const char* known = mg_get_header(connection, "If-None-Match");
+    if (response.status == 200 && known != nullptr && known == tag) {
+      response.status = 304;
+      response.body.clear();
+    }
+    const std::string headers = headers_of(response, tag);
     mg_write(connection, headers.data(), headers.size());
     if (std::string_view(info.request_method) != "HEAD") {
       mg_write(connection, response.body.data(), response.body.size());

@@ -28,7 +28,8 @@ std::map<std::string, std::string> parse_query(const std::string& text);
 /// A name or value of a query, encoded.
 std::string url_encoded(const std::string& text);
 
-/// Serves until it is destroyed.
+/// Serves until it is destroyed. A caller that names the ETag of what it has gets status 304 and no body, as
+/// long as the answer is the same.
 class HttpServer {
  public:
   using Handler = std::function<Response(const Request&)>;

@@ -3,7 +3,7 @@
 
 const period = 2000;
 const away = document.getElementById('away');
-let seen = new Date();
+let seen = new Date(), tag = '';
 
 const say = (text) => { away.textContent = text; away.hidden = !text; };
 const controls = (main) => [...main.querySelectorAll('a, button, input, .scroll')];
@@ -23,12 +23,14 @@ async function refresh() {
   const isBusy = main.contains(document.activeElement) && document.activeElement.tagName === 'INPUT' || !getSelection().isCollapsed;
   if (document.hidden || isBusy) return;
   try {
-    const reply = await fetch(location.href);
-    const next = new DOMParser().parseFromString(await reply.text(), 'text/html').getElementById('main');
+    const reply = await fetch(location.href, {headers: {'If-None-Match': tag}});
+    const next = reply.status !== 304 && new DOMParser().parseFromString(await reply.text(), 'text/html').getElementById('main');
     if (reply.status >= 500) return say(`${next.textContent.trim()} This page is of ${seen.toLocaleTimeString()}.`);
     seen = new Date();
     say('');
+    if (!next) return;
     replace(main, next);
+    tag = reply.headers.get('ETag');
   } catch {
     say(`cubind-web does not answer. This page is of ${seen.toLocaleTimeString()}.`);
   }

@@ -39,8 +39,9 @@ int main(int argc, char** argv) {
     ::setpriority(PRIO_PROCESS, 0, kPriority);
     const cubind::RealClock clock;
     cubind::web::Snapshots snapshots(cubind::resolve_address(address), clock);
+    cubind::web::Site site(snapshots);
     const cubind::web::HttpServer server(
-        listen, [&](const cubind::web::Request& request) { return cubind::web::answer(snapshots, request); });
+        listen, [&](const cubind::web::Request& request) { return site.answer(request); });
     cubind::log_info("the pages of " + snapshots.address() +
                      " are at http://127.0.0.1:" + std::to_string(server.port()) + "/");
     int signal = 0;

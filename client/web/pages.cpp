@@ -140,9 +140,13 @@ struct Coverage {
 
 std::map<std::string, Coverage> coverage_of(const Snapshot& snapshot) {
   std::map<std::string, Coverage> kernels;
-  for (const v1::ListedRecord& record : *snapshot.records.list) {
-    Coverage& kernel = kernels[record.kernel()];
-    ++(record.provenance().evidence() == v1::SHIPPED ? kernel.shipped : kernel.own);
+  const std::vector<v1::ListedRecord>& records = *snapshot.records.list;  // sorted by kernel
+  auto of = kernels.end();
+  for (const v1::ListedRecord& record : records) {
+    if (of == kernels.end() || of->first != record.kernel()) {
+      of = kernels.try_emplace(record.kernel()).first;
+    }
+    ++(record.provenance().evidence() == v1::SHIPPED ? of->second.shipped : of->second.own);
   }
   for (const v1::Want& want : snapshot.wanted.wants()) {
     Coverage& kernel = kernels[want.kernel()];

@@ -61,6 +61,19 @@ const std::vector<RecordColumn>& record_columns() {
   return kColumns;
 }
 
+Grid records_table(const Records& records) {
+  Grid table;
+  table.is_asked = true;
+  table.count = records.list->size();
+  table.cell_of = [list = records.list](std::size_t row, std::size_t column) {
+    return record_columns()[column].cell_of((*list)[row]);
+  };
+  table.text_of = [texts = records.texts](std::size_t row) -> const std::string& { return (*texts)[row]; };
+  table.told = records.told;
+  std::ranges::transform(record_columns(), std::back_inserter(table.columns), &RecordColumn::column);
+  return table;
+}
+
 std::string text_of(const v1::ListedRecord& record) {
   std::string text;
   for (const RecordColumn& column : record_columns()) {

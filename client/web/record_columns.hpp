@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "client/web/snapshot.hpp"
 #include "client/web/view.hpp"
 #include "schemas/cubind.pb.h"
 
@@ -15,6 +16,8 @@ struct RecordColumn {
 };
 
 const std::vector<RecordColumn>& record_columns();
+/// Sorted, filtered and paged by the address.
+Grid records_table(const Records& records);
 /// The texts of all columns in lower case: what a filter looks for words in.
 std::string text_of(const v1::ListedRecord& record);
 

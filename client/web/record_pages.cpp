@@ -45,15 +45,8 @@ std::span<const v1::ListedRecord> records_of(const Snapshot& snapshot, const std
 
 View records_page(const Snapshot& snapshot) {
   const Records& records = snapshot.records;
-  Grid table;
+  Grid table = records_table(records);
   table.none = records.missing.empty() ? "No record is stored: `cubindctl tune` makes one." : "";
-  table.is_asked = true;
-  table.count = records.list->size();
-  table.cell_of = [list = records.list](std::size_t row, std::size_t column) {
-    return record_columns()[column].cell_of((*list)[row]);
-  };
-  table.text_of = [texts = records.texts](std::size_t row) -> const std::string& { return (*texts)[row]; };
-  std::ranges::transform(record_columns(), std::back_inserter(table.columns), &RecordColumn::column);
   return {"How fast is each winner, next to the default and the library?",
           "cubindctl report --all --shipped --json",
           {Sentence{records.missing}, std::move(table)}};

@@ -23,6 +23,7 @@ constexpr const char* kPolicy =
     "'self'; connect-src 'self'";
 
 constexpr std::size_t kMostReported = 20'000;  // records of a page of about 14 MB
+constexpr std::size_t kMostMade = 64;          // pages that are kept: below 100 KB each
 
 struct Link {
   const char* path;
@@ -99,39 +100,57 @@ Response report(Snapshots& snapshots, const Request& request) {
   return {200, "text/html; charset=utf-8", ctl::report_policy(), html, is_open ? 5U : 0U};
 }
 
-Response route(Snapshots& snapshots, const Request& request) {
+View view_of(const Snapshot& snapshot, const Request& request) {
   const std::string& path = request.path;
-  if (path == "/style.css") {
-    return {200, "text/css; charset=utf-8", "", std::string(kReportStyle), 0};
-  }
-  if (path == "/live.js") {
-    return {200, "text/javascript; charset=utf-8", "", std::string(kWebLive), 0};
-  }
-  if (path == "/report") {
-    return report(snapshots, request);
-  }
-  const auto snapshot = snapshots.now();
-  return page(path == "/"            ? overview(*snapshot)
-              : path == "/jobs"      ? jobs_page(*snapshot)
-              : path == "/job"       ? job_page(*snapshot, value_of(request, "id"))
-              : path == "/kernels"   ? kernels_page(*snapshot)
-              : path == "/wanted"    ? wanted_page(*snapshot)
-              : path == "/records"   ? records_page(*snapshot)
-              : path == "/audit"     ? audit_page(*snapshot, value_of(request, "kernel"))
-              : path == "/stability" ? stability_page(*snapshot, value_of(request, "kernel"))
-                                     : throw Error(ErrorCode::NotFound, path, "is no page"),
-              request);
+  return path == "/"            ? overview(snapshot)
+         : path == "/jobs"      ? jobs_page(snapshot)
+         : path == "/job"       ? job_page(snapshot, value_of(request, "id"))
+         : path == "/kernels"   ? kernels_page(snapshot)
+         : path == "/wanted"    ? wanted_page(snapshot)
+         : path == "/records"   ? records_page(snapshot)
+         : path == "/audit"     ? audit_page(snapshot, value_of(request, "kernel"))
+         : path == "/stability" ? stability_page(snapshot, value_of(request, "kernel"))
+                                : throw Error(ErrorCode::NotFound, path, "is no page");
 }
 
 }  // namespace
 
-Response answer(Snapshots& snapshots, const Request& request) {
+Response Site::page(const Request& request) {
+  const auto snapshot = snapshots_.now();
+  const std::pair address(request.path, request.query);
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(last_, snapshot) != snapshot) {
+      made_.clear();
+    } else if (const auto made = made_.find(address); made != made_.end()) {
+      return made->second;
+    }
+  }
+  Response response = web::page(view_of(*snapshot, request), request);
+  const std::lock_guard lock(mutex_);
+  if (last_ == snapshot && made_.size() < kMostMade) {
+    made_.emplace(address, response);
+  }
+  return response;
+}
+
+Response Site::route(const Request& request) {
+  if (request.path == "/style.css") {
+    return {200, "text/css; charset=utf-8", "", std::string(kReportStyle), 0};
+  }
+  if (request.path == "/live.js") {
+    return {200, "text/javascript; charset=utf-8", "", std::string(kWebLive), 0};
+  }
+  return request.path == "/report" ? report(snapshots_, request) : page(request);
+}
+
+Response Site::answer(const Request& request) {
   try {
-    return route(snapshots, request);
+    return route(request);
   } catch (const Error& error) {
     const bool is_away =
         error.code() == ErrorCode::Unavailable || error.code() == ErrorCode::DeadlineExceeded;
-    return page(
+    return web::page(
         {is_away ? "The daemon does not answer" : "This page cannot be shown", "", {Sentence{error.what()}}},
         request,
         is_away                               ? 503

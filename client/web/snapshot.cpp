@@ -22,8 +22,10 @@ Records read_records(const std::string& address) {
                            [](const v1::ListedRecord& one) { return std::string_view(one.kernel()); });
   std::vector<std::string> texts(records.size());
   std::ranges::transform(records, texts.begin(), text_of);
-  return {std::make_shared<std::vector<v1::ListedRecord>>(std::move(records)),
-          std::make_shared<std::vector<std::string>>(std::move(texts)), ""};
+  Records read{std::make_shared<std::vector<v1::ListedRecord>>(std::move(records)),
+               std::make_shared<std::vector<std::string>>(std::move(texts)), ""};
+  read.told = told_columns(records_table(read));
+  return read;
 }
 
 }  // namespace

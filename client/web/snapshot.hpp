@@ -19,9 +19,10 @@ class Connection;
 namespace cubind::web {
 
 struct Records {
-  std::shared_ptr<const std::vector<v1::ListedRecord>> list;
-  std::shared_ptr<const std::vector<std::string>> texts;  // what a filter of the list looks for words in
-  std::string missing;                                    // why the list is not today's; empty: it is
+  std::shared_ptr<const std::vector<v1::ListedRecord>> list;  // sorted by kernel
+  std::shared_ptr<const std::vector<std::string>> texts;      // what a filter of the list looks for words in
+  std::string missing;                                        // why the list is not today's; empty: it is
+  std::vector<std::size_t> told = {};                         // of the list's columns, those with a value
 };
 
 struct Snapshot {

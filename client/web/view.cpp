@@ -37,22 +37,6 @@ Cell cell_of(const Grid& table, std::size_t row, std::size_t column) {
   return table.cell_of ? table.cell_of(row, column) : table.rows[row][column];
 }
 
-/// Those that have a value in some row.
-std::vector<std::size_t> told_columns(const Grid& table) {
-  const auto rows = std::views::iota(std::size_t{0}, rows_of(table));
-  std::vector<std::size_t> columns;
-  for (std::size_t column = 0; column < table.columns.size(); ++column) {
-    const auto is_told = [&](std::size_t row) {
-      const std::string text = cell_of(table, row, column).text;
-      return !text.empty() && text != "-";
-    };
-    if (std::ranges::any_of(rows, is_told)) {
-      columns.push_back(column);
-    }
-  }
-  return columns;
-}
-
 /// The order, the filter and the part of a table that the address asks for.
 class AskedRows {
  public:
@@ -254,7 +238,7 @@ struct Renderer {
       return table.none.empty() ? "" : "<p class=\"absent\">" + prose(table.none) + "</p>";
     }
     std::string head;
-    const std::vector<std::size_t> columns = told_columns(table);
+    const std::vector<std::size_t> columns = table.told.empty() ? told_columns(table) : table.told;
     if (table.is_asked) {
       const AskedRows asked(table, request);
       for (const std::size_t i : columns) {
@@ -271,6 +255,21 @@ struct Renderer {
 };
 
 }  // namespace
+
+std::vector<std::size_t> told_columns(const Grid& table) {
+  const auto rows = std::views::iota(std::size_t{0}, rows_of(table));
+  std::vector<std::size_t> columns;
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    const auto is_told = [&](std::size_t row) {
+      const std::string text = cell_of(table, row, column).text;
+      return !text.empty() && text != "-";
+    };
+    if (std::ranges::any_of(rows, is_told)) {
+      columns.push_back(column);
+    }
+  }
+  return columns;
+}
 
 std::string escaped(const std::string& text) {
   std::string html;

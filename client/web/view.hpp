@@ -35,7 +35,11 @@ struct Grid {
   std::size_t count = 0;
   std::function<Cell(std::size_t row, std::size_t column)> cell_of = {};
   std::function<const std::string&(std::size_t row)> text_of = {};  // of all its cells, in lower case
+  std::vector<std::size_t> told = {};  // the columns that are not left out; empty: they are looked for
 };
+
+/// The columns that have a value in some row.
+std::vector<std::size_t> told_columns(const Grid& table);
 
 struct Heading {
   std::string text;

@@ -84,8 +84,8 @@ struct Pages {
   std::vector<v1::ListedRecord> records, superseded;
   HurriedClock clock;
   web::Snapshots snapshots{daemon.address(), clock};
-  web::HttpServer server{"0",
-                         [this](const web::Request& request) { return web::answer(snapshots, request); }};
+  web::Site site{snapshots};
+  web::HttpServer server{"0", [this](const web::Request& request) { return site.answer(request); }};
 };
 
 Shown check_open(const Pages& pages, const std::string& path) {

@@ -37,6 +37,14 @@ TEST_CASE_METHOD(Served, "every reply forbids frames and foreign content") {
                            Contains("X-Content-Type-Options: nosniff"));
 }
 
+TEST_CASE_METHOD(Served, "a page that the caller has is not sent again") {
+  const std::string page = get("/jobs");
+  const std::size_t at = page.find("ETag: ") + 6;
+  const std::string known = "localhost\r\nIf-None-Match: " + page.substr(at, page.find('\r', at) - at);
+  CHECK_THAT(get("/jobs", known), Contains(" 304 ") && !Contains("/jobs|"));
+  CHECK_THAT(get("/kernels", known), Contains("200 OK") && Contains("/kernels|"));
+}
+
 TEST_CASE_METHOD(Served, "a request under another host's name is refused") {
   CHECK_THAT(get("/", "evil.example"), Contains(" 403 ") && !Contains("/|"));
 }
