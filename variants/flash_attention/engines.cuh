@@ -37,7 +37,9 @@ __device__ __forceinline__ void compute(const Tile& tile, const HeadRows<T>& of_
   if constexpr (ENGINE == kMma) {
     MmaGradients<Tile, STAGES>(tile, shared_memory()).run(of_rows, of_mates, slope_scale);
   } else {
-    WgmmaGradients<Tile, STAGES>(tile, shared_memory()).run(of_rows, of_mates, slope_scale);
+    using Source = CopiedRows<T, Tile::kHeadSize>;
+    const GradientRows<Source> source{tile.rows, tile.row_mates, tile.columns, tile.column_mates};
+    WgmmaGradients<Tile, Source, STAGES>(tile, source, shared_memory()).run(of_rows, of_mates, slope_scale);
   }
 }
 

@@ -23,6 +23,10 @@ struct CopiedRows {
   static __device__ __forceinline__ void arrive(unsigned int barrier, int) { arrive_when_copied(barrier); }
   static __device__ __forceinline__ void publish() { publish_to_wgmma(); }
   static __device__ __forceinline__ void finish() { wait_for_copies<0>(); }
+  // The same rows of a later head, `step` elements from one to the next.
+  static __device__ __forceinline__ Rows of_head(const Rows& first, int head, long long step) {
+    return {first.data + head * step, first.rows, first.pitch};
+  }
 };
 
 // One thread, by TMA: a tensor's axes are columns, rows, heads and batches, and a box is a panel of a tile.
@@ -49,4 +53,14 @@ struct BoxedRows {
   }
   static __device__ __forceinline__ void publish() {}
   static __device__ __forceinline__ void finish() {}
+  static __device__ __forceinline__ Rows of_head(const Rows& first, int head, long long) {
+    return {first.map, first.head + head, first.batch};
+  }
+};
+
+// What a block of gradients copies by a Source: its rows and their mates, and columns and mates of the first head that
+// they meet.
+template <typename Source>
+struct GradientRows {
+  typename Source::Rows rows, row_mates, columns, column_mates;
 };

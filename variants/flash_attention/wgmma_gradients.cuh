@@ -1,14 +1,14 @@
-// ENGINE 1: one warpgroup copies columns of a GradientTile to STAGES buffers, the others go with 64 rows each through
-// all of them and multiply by wgmma. Weights and slopes are left operands in registers. Products run behind the
-// computation of the warpgroup's own weights and slopes, and of the other ones'.
+// Gradients by wgmma: threads of one warpgroup copy columns of a GradientTile to STAGES buffers (row_sources.cuh), the
+// other warpgroups go with 64 rows each through all of them. Weights and slopes are left operands in registers, and
+// products run behind the computation of weights and slopes.
 #pragma once
 
 #include "gradient_tile.cuh"
+#include "row_sources.cuh"
 #include "vector_io.cuh"
-#include "warp_roles.cuh"
 #include "wgmma_columns.cuh"
 
-template <typename Tile, int STAGES>
+template <typename Tile, typename Source, int STAGES>
 struct WgmmaGradients {
   using T = typename Tile::T;
   using Rows = typename Tile::Rows;
@@ -20,27 +20,74 @@ struct WgmmaGradients {
   static_assert(kGroups == 2 || kGroups == 3, "registers are dealt out for these");
   static_assert(STAGES >= 2, "one buffer is read, one filled");
 
-  // Rows and their mates, buffers of columns and mates, of the columns' logarithms and deltas where they are queries,
-  // and for each buffer the barriers at which its copies have come, and at which all have read it. Heads beyond 128
-  // leave no room for as many buffers of mates, which are read once and then filled again: they lie and have barriers
-  // apart.
-  static constexpr bool kApart = Tile::kHeadSize > 128 && kOfRows;
-  static constexpr int kMateStages = kApart ? STAGES - 1 : STAGES;
-  static constexpr int kBufferBytes = (kApart ? 1 : 2) * Columns::kBytes,
-                       kFactsBytes = kOfKeys ? Tile::kColumns * 8 : 0;
+  // With up to 128 elements a head, and without dropout, the next tile's scores are started before the slopes' own
+  // product. Where what is then alive fits in the registers, that product runs on behind the next tile's weights.
+  static constexpr int kRegisters = kGroups == 2 ? 240 : 160;
+  static constexpr int kAlive = (kOfRows + kOfMates) * (kD8 * 4 + kN8 * 2) + kN8 * (kCapped ? 12 : 8);
+  static constexpr bool kEarly = Tile::kHeadSize <= 128 && !Tile::kDrops;
+  static constexpr bool kAhead = kEarly && kAlive + 28 <= kRegisters;
+
+  // Threads that copy: those of the source, or a warp where these are fewer, for the columns' logarithms and deltas
+  // where columns are queries.
+  static constexpr bool kFactsApart = kOfKeys && Source::kThreads < 32;
+  static constexpr int kCopiers = Source::kThreads < 32 ? 32 : Source::kThreads;
+  // Heads beyond 128 leave no room for as many buffers of mates.
+  static constexpr int kMateStages = Tile::kHeadSize > 128 && kOfRows ? STAGES - 1 : STAGES;
+  static constexpr int kFactsBytes = kOfKeys ? Tile::kColumns * 8 : 0;
+
+  // Buffers for columns or for their mates, and for each the barriers at which its copies have come, and at which all
+  // have read it.
+  template <int BUFFERS>
+  struct Ring {
+    unsigned int buffers, barriers;
+
+    __device__ __forceinline__ unsigned int buffer(int step) const {
+      return buffers + step % BUFFERS * Columns::kBytes;
+    }
+    __device__ __forceinline__ unsigned int filled(int step) const { return barriers + step % BUFFERS * 16; }
+    __device__ __forceinline__ unsigned int emptied(int step) const { return filled(step) + 8; }
+
+    __device__ __forceinline__ void initialize(int copiers) const {
+#pragma unroll
+      for (int stage = 0; stage < BUFFERS; ++stage) {
+        initialize_barrier(filled(stage), copiers);
+        initialize_barrier(emptied(stage), kGroups * 4);
+      }
+    }
+    __device__ __forceinline__ void wait_to_fill(int step) const {
+      wait_for_phase(emptied(step), step / BUFFERS % 2 ^ 1);
+    }
+    __device__ __forceinline__ void wait(int step) const {
+      wait_for_phase(filled(step), step / BUFFERS % 2);
+      Source::publish();
+    }
+    __device__ __forceinline__ void release(int step) const {
+      __syncwarp();  // every lane has read the facts
+      if (threadIdx.x % 32 == 0) {
+        arrive(emptied(step));
+      }
+    }
+  };
 
   const Tile& tile;
+  const GradientRows<Source>& source;
   unsigned char* shared;
-  const unsigned int rows, buffers, facts, barriers;
+  const unsigned int rows;
+  const Ring<STAGES> columns;
+  const Ring<kMateStages> mates;
+  const unsigned int facts;
   const int begin, per_head, steps;
 
-  __device__ __forceinline__ WgmmaGradients(const Tile& of, unsigned char* memory)
+  __device__ __forceinline__ WgmmaGradients(const Tile& of, const GradientRows<Source>& from,
+                                            unsigned char* memory)
       : tile(of),
+        source(from),
         shared(memory),
         rows(shared_address(memory)),
-        buffers(rows + Tile::kLeftBytes),
-        facts(buffers + STAGES * kBufferBytes + (kApart ? kMateStages * Columns::kBytes : 0)),
-        barriers(facts + STAGES * kFactsBytes),
+        columns{rows + Tile::kLeftBytes,
+                rows + Tile::kLeftBytes + (STAGES + kMateStages) * Columns::kBytes + STAGES * kFactsBytes},
+        mates{columns.buffers + STAGES * Columns::kBytes, columns.barriers + STAGES * 16},
+        facts(mates.buffers + kMateStages * Columns::kBytes),
         begin(of.first_tile()),
         per_head(of.tiles()),
         steps(of.heads * per_head) {}
@@ -49,57 +96,36 @@ struct WgmmaGradients {
   __device__ __forceinline__ void run(const HeadRows<T>& of_rows, const HeadRows<T>& of_mates,
                                       float slope_scale) const {
     if (threadIdx.x == 0) {
-#pragma unroll
-      for (int stage = 0; stage < STAGES; ++stage) {
-        initialize_barrier(filled(stage), 128);
-        initialize_barrier(emptied(stage), kGroups * 4);
-      }
-#pragma unroll
-      for (int stage = 0; kApart && stage < kMateStages; ++stage) {
-        initialize_barrier(mates_filled(stage), 128);
-        initialize_barrier(mates_filled(stage) + 8, kGroups * 4);
-      }
+      columns.initialize(Source::kThreads + (kFactsApart ? kCopiers : 0));
+      mates.initialize(Source::kThreads);
+      publish_barriers();
     }
     __syncthreads();
     if (threadIdx.x < 128) {
       give_up_registers<kGroups == 2 ? 24 : 32>();
-      copy();
+      if (threadIdx.x < kCopiers) {
+        copy();
+      }
     } else {
-      take_registers<kGroups == 2 ? 240 : 160>();
+      take_registers<kRegisters>();
       multiply(of_rows, of_mates, slope_scale);
     }
   }
 
  private:
-  __device__ __forceinline__ unsigned int columns(int step) const {
-    return buffers + step % STAGES * kBufferBytes;
-  }
-  __device__ __forceinline__ unsigned int column_mates(int step) const {
-    if constexpr (kApart) {
-      return buffers + STAGES * kBufferBytes + step % kMateStages * Columns::kBytes;
-    } else {
-      return columns(step) + Columns::kBytes;
-    }
-  }
   __device__ __forceinline__ unsigned int logarithms(int step) const {
     return facts + step % STAGES * kFactsBytes;
   }
   __device__ __forceinline__ unsigned int deltas(int step) const {
     return logarithms(step) + Tile::kColumns * 4;
   }
-  __device__ __forceinline__ unsigned int filled(int step) const { return barriers + step % STAGES * 16; }
-  __device__ __forceinline__ unsigned int emptied(int step) const { return filled(step) + 8; }
-  __device__ __forceinline__ unsigned int mates_filled(int step) const {
-    return barriers + STAGES * 16 + step % kMateStages * 16;
-  }
 
-  // By 128 threads that have few registers. The rows come with the first columns.
+  // In the order in which they are read. Rows and their mates come with the first columns and mates.
   __device__ __forceinline__ void copy() const {
-    using RowsCopy = RowCopy<Rows, Tile::kHeadSize, 128>;
-    if (steps > 0) {
-      RowsCopy::start(rows, tile.rows, tile.row);
+    if (steps > 0 && threadIdx.x < Source::kThreads) {
+      Source::template start<Rows>(rows, source.rows, tile.row, columns.filled(0));
       if constexpr (kOfRows) {
-        RowsCopy::start(rows + Rows::kBytes, tile.row_mates, tile.row);
+        Source::template start<Rows>(rows + Rows::kBytes, source.row_mates, tile.row, mates.filled(0));
       }
     }
     const int first = begin * Tile::kColumns;
@@ -108,39 +134,43 @@ struct WgmmaGradients {
     for (int head = 0; head < tile.heads; ++head) {
 #pragma unroll 1
       for (int column = first; column < first + per_head * Tile::kColumns; column += Tile::kColumns) {
-        copy_columns(step, head, column);
+        const int others = step == 0 ? Rows::kBytes : 0;
+        columns.wait_to_fill(step);
+        if constexpr (kOfKeys) {
+          copy_facts(step, tile.facts + static_cast<long long>(head) * tile.facts_step + column,
+                     tile.columns.rows - column);
+        }
+        fill(columns, step, Source::of_head(source.columns, head, tile.head_step), column, others);
+        mates.wait_to_fill(step);
+        fill(mates, step, Source::of_head(source.column_mates, head, tile.mate_head_step), column,
+             kOfRows ? others : 0);
         ++step;
       }
     }
     wait_for_copies<0>();
   }
 
-  __device__ __forceinline__ void copy_columns(int step, int head, int column) const {
-    using Copy = RowCopy<Columns, Tile::kHeadSize, 128>;
-    wait_for_phase(emptied(step), step / STAGES % 2 ^ 1);
-    Copy::start(columns(step), tile.columns_of(head), column);
-    if constexpr (!kApart) {
-      Copy::start(column_mates(step), tile.column_mates_of(head), column);
-    }
-    if constexpr (kOfKeys) {
-      const int queries = tile.columns.rows;
-      copy_facts(step, tile.facts + static_cast<long long>(head) * tile.facts_step + column,
-                 queries - column);
-    }
-    arrive_when_copied(filled(step));
-    if constexpr (kApart) {
-      wait_for_phase(mates_filled(step) + 8, step / kMateStages % 2 ^ 1);
-      Copy::start(column_mates(step), tile.column_mates_of(head), column);
-      arrive_when_copied(mates_filled(step));
+  template <int BUFFERS>
+  static __device__ __forceinline__ void fill(const Ring<BUFFERS>& ring, int step,
+                                              const typename Source::Rows& from, int column, int others) {
+    if (threadIdx.x < Source::kThreads) {
+      Source::template start<Columns>(ring.buffer(step), from, column, ring.filled(step));
+      Source::arrive(ring.filled(step), Columns::kBytes + others);
     }
   }
 
   // Beyond the last query all is zero, so that weights of 1 are multiplied with zeros and slopes are zero.
   __device__ __forceinline__ void copy_facts(int step, const QueryFacts* from, int left) const {
-    if (int(threadIdx.x) < Tile::kColumns) {
-      const bool inside = int(threadIdx.x) < left;
-      copy_or_zero_async<4>(logarithms(step) + threadIdx.x * 4, &from[threadIdx.x].logarithm, inside);
-      copy_or_zero_async<4>(deltas(step) + threadIdx.x * 4, &from[threadIdx.x].delta, inside);
+#pragma unroll
+    for (int first = 0; first < Tile::kColumns; first += kCopiers) {
+      const int query = first + int(threadIdx.x);
+      if (Tile::kColumns % kCopiers == 0 || query < Tile::kColumns) {
+        copy_or_zero_async<4>(logarithms(step) + query * 4, &from[query].logarithm, query < left);
+        copy_or_zero_async<4>(deltas(step) + query * 4, &from[query].delta, query < left);
+      }
+    }
+    if constexpr (kFactsApart) {
+      arrive_when_copied(columns.filled(step));
     }
   }
 
@@ -168,84 +198,127 @@ struct WgmmaGradients {
     }
   }
 
-  // `left`: the address of the warpgroup's rows.
+  // A warpgroup's way through the columns. `left`: the address of its rows.
+  struct Walk {
+    unsigned int left;
+    QueryFacts of_rows[2];
+    int step, at, head;  // at: of the head's tiles; head: of those that the rows meet
+  };
+
   template <int ROWS, int MATES>
   __device__ __forceinline__ void go_through_columns(float (&sums)[ROWS][4], float (&mate_sums)[MATES][4],
                                                      unsigned int left) const {
-    unsigned int left_weights[kN8 / 2][4], left_slopes[kN8 / 2][4];
-    QueryFacts of_rows[2] = {};
+    if (steps == 0) {
+      return;
+    }
+    Walk walk = {left, {}, 0, 0, 0};
     if constexpr (!kOfKeys) {
       const int first = tile.row + warp_row() + int(threadIdx.x) % 32 / 4;
-      of_rows[0] = tile.facts_of(0, tile.rows.rows, first);
-      of_rows[1] = tile.facts_of(0, tile.rows.rows, first + 8);
+      walk.of_rows[0] = tile.facts_of(0, tile.rows.rows, first);
+      walk.of_rows[1] = tile.facts_of(0, tile.rows.rows, first + 8);
     }
-    int at = 0, head = 0;
+    float weights[kN8][4];
+    hold_wgmma_result(sums);
+    hold_wgmma_result(mate_sums);
+    if constexpr (kEarly) {
+      score(weights, left, 0);
+      wait_for_wgmma<0>();
+      hold_wgmma_result(weights);
+    }
+    if constexpr (kAhead) {
+      take_step<true>(sums, mate_sums, weights, walk);
+    }
 #pragma unroll 1
-    for (int step = 0; step < steps; ++step) {
-      wait_for_phase(filled(step), step / STAGES % 2);
-      publish_to_wgmma();
-      float weights[kN8][4], slopes[kN8][4];
-      multiply_along(weights, left, columns(step));
-      if constexpr (kApart) {
-        wait_for_phase(mates_filled(step), step / kMateStages % 2);
-        publish_to_wgmma();
-      }
-      if constexpr (kOfRows) {
-        multiply_along(slopes, left + Rows::kBytes, column_mates(step));
-      }
+    while (walk.step < steps) {
+      take_step<false>(sums, mate_sums, weights, walk);
+    }
+    if constexpr (kAhead) {
+      wait_for_wgmma<0>();
+      hold_wgmma_result(sums);
+    }
+  }
+
+  // kEarly: `weights` has the scores of this tile, and then of the next one.
+  template <bool FIRST, int ROWS, int MATES>
+  __device__ __forceinline__ void take_step(float (&sums)[ROWS][4], float (&mate_sums)[MATES][4],
+                                            float (&weights)[kN8][4], Walk& walk) const {
+    const int step = walk.step, column = (begin + walk.at) * Tile::kColumns;
+    unsigned int left_weights[kN8 / 2][4], left_slopes[kN8 / 2][4];
+    float slopes[kN8][4], damping[kCapped ? kN8 : 1][4];
+    if constexpr (!kEarly) {
+      score(weights, walk.left, step);
+    }
+    if constexpr (kOfRows) {
+      mates.wait(step);
+      multiply_along(slopes, walk.left + Rows::kBytes, mates.buffer(step));
+    }
+    if constexpr (!kEarly) {
       wait_for_wgmma<kOfRows ? 1 : 0>();
       hold_wgmma_result(weights);
-      const int column = (begin + at) * Tile::kColumns;
-      tile.mask(weights, tile.row + warp_row(), column);
-      float damping[kCapped ? kN8 : 1][4];
-      if constexpr (kCapped) {
-        damp(damping, weights);
-      }
-      weigh(weights, of_rows, step);
-      if constexpr (Tile::kDrops) {
-        tile.mark_dropped(weights, tile.row + warp_row(), head, column);
-      }
-      if constexpr (kOfMates) {
-        if constexpr (Tile::kDrops) {
-          round_kept(left_weights, weights);
-        } else {
-          round(left_weights, weights);
-        }
-        if constexpr (kCapped) {
-          multiply_by(weights, damping);
-        }
-        multiply_across(mate_sums, left_weights, column_mates(step));
-        wait_for_wgmma<kOfRows ? 1 : 0>();
-      } else {
-        if constexpr (kCapped) {
-          multiply_by(weights, damping);
-        }
-        finish_before_wait(weights);
-        wait_for_wgmma<0>();
-      }
-      if constexpr (kApart) {
-        if (threadIdx.x % 32 == 0) {
-          arrive(mates_filled(step) + 8);
-        }
-      }
-      if constexpr (kOfRows) {
-        hold_wgmma_result(slopes);
-        slope(slopes, weights, of_rows, step);
-        round(left_slopes, slopes);
-        multiply_across(sums, left_slopes, columns(step));
-        wait_for_wgmma<0>();
-      }
-      hold_wgmma_result(sums);
-      hold_wgmma_result(mate_sums);
-      __syncwarp();  // every lane has read the facts
-      if (threadIdx.x % 32 == 0) {
-        arrive(emptied(step));
-      }
-      at = at + 1 < per_head ? at + 1 : 0;
-      if constexpr (Tile::kDrops) {
-        head += at == 0 ? 1 : 0;
-      }
     }
+    tile.mask(weights, tile.row + warp_row(), column);
+    if constexpr (kCapped) {
+      damp(damping, weights);
+    }
+    weigh(weights, walk.of_rows, step);
+    if constexpr (Tile::kDrops) {
+      tile.mark_dropped(weights, tile.row + warp_row(), walk.head, column);
+    }
+    if constexpr (kOfMates && Tile::kDrops) {
+      round_kept(left_weights, weights);
+    } else if constexpr (kOfMates) {
+      round(left_weights, weights);
+    }
+    if constexpr (kCapped) {
+      multiply_by(weights, damping);
+    }
+    if constexpr (kOfMates) {
+      if constexpr (!kOfRows) {
+        mates.wait(step);
+      }
+      multiply_across(mate_sums, left_weights, mates.buffer(step));
+      wait_for_wgmma<1>();
+    } else {
+      finish_before_wait(weights);
+      wait_for_wgmma<0>();
+      mates.release(step);
+    }
+    if constexpr (kOfRows) {
+      hold_wgmma_result(slopes);
+      if (kAhead && !FIRST) {
+        columns.release(step - 1);
+      }
+      slope(slopes, weights, walk.of_rows, step);
+      round(left_slopes, slopes);
+    }
+    if (kEarly && step + 1 < steps) {
+      score(weights, walk.left, step + 1);
+    }
+    if constexpr (kOfRows) {
+      multiply_across(sums, left_slopes, columns.buffer(step));
+    }
+    wait_for_wgmma<kAhead ? 1 : 0>();
+    if constexpr (kEarly) {
+      hold_wgmma_result(weights);
+    }
+    hold_wgmma_result(mate_sums);
+    if constexpr (kOfMates) {
+      mates.release(step);
+    }
+    if constexpr (!kAhead) {
+      hold_wgmma_result(sums);
+      columns.release(step);
+    }
+    walk.step = step + 1;
+    walk.at = walk.at + 1 < per_head ? walk.at + 1 : 0;
+    if constexpr (Tile::kDrops) {
+      walk.head += walk.at == 0 ? 1 : 0;
+    }
+  }
+
+  __device__ __forceinline__ void score(float (&scores)[kN8][4], unsigned int left, int step) const {
+    columns.wait(step);
+    multiply_along(scores, left, columns.buffer(step));
   }
 
   // to = 64 rows * columns^T.
@@ -356,7 +429,7 @@ struct WgmmaGradients {
       bits |= __float_as_uint(Tile::kDrops ? fabsf(weights[i / 4][i % 4]) : weights[i / 4][i % 4]);
     }
     asm volatile("{.reg .pred never; setp.lt.s32 never, %0, 0; @never st.shared.u32 [%1], %0;}" ::"r"(bits),
-                 "r"(barriers)
+                 "r"(rows)
                  : "memory");
   }
 };

@@ -68,7 +68,7 @@ class Attention(unittest.TestCase):
                     torch.cuda.synchronize()
                 called = {event.name for event in recorded.events()}
                 self.assertEqual(called & COPIES, set())
-                for kernel in ("flash_attention_forward", "backward_keys<", "backward_queries<"):
+                for kernel in ("flash_attention_forward", "backward_keys", "backward_queries"):
                     self.assertTrue(any(kernel in name for name in called), called)
 
     def test_gradients_are_those_of_torch(self):
