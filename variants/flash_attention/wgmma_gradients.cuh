@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gradient_tile.cuh"
+#include "mma.cuh"
 #include "row_sources.cuh"
 #include "vector_io.cuh"
 #include "wgmma_columns.cuh"
@@ -20,12 +21,21 @@ struct WgmmaGradients {
   static_assert(kGroups == 2 || kGroups == 3, "registers are dealt out for these");
   static_assert(STAGES >= 2, "one buffer is read, one filled");
 
+  // Registers of a thread that multiplies, and of one that copies. Copies with cp.async need more than the 24 that 240
+  // leave; heads of 80 to 128 elements need the 240.
+  static constexpr int kRegisters = kGroups == 3 ? 160 : (Source::kThreads == 1 || kD8 == 16 ? 240 : 232);
+  static constexpr int kCopierRegisters = kGroups == 3 ? 32 : 504 - 2 * kRegisters;
+
   // With up to 128 elements a head, and without dropout, the next tile's scores are started before the slopes' own
   // product. Where what is then alive fits in the registers, that product runs on behind the next tile's weights.
-  static constexpr int kRegisters = kGroups == 2 ? 240 : 160;
   static constexpr int kAlive = (kOfRows + kOfMates) * (kD8 * 4 + kN8 * 2) + kN8 * (kCapped ? 12 : 8);
   static constexpr bool kEarly = Tile::kHeadSize <= 128 && !Tile::kDrops;
   static constexpr bool kAhead = kEarly && kAlive + 28 <= kRegisters;
+
+  // Tiles of 64 columns multiply rows and their mates from registers where those fit too: only columns and their
+  // mates are then read from shared memory.
+  static constexpr bool kRowsKept = kAhead && kN8 == 8 && kAlive + Tile::kHeadSize / 2 + 28 <= kRegisters;
+  using RowParts = unsigned int[kRowsKept ? Tile::kHeadSize / 16 : 1][4];
 
   // Threads that copy: those of the source, or a warp where these are fewer, for the columns' logarithms and deltas
   // where columns are queries.
@@ -102,7 +112,7 @@ struct WgmmaGradients {
     }
     __syncthreads();
     if (threadIdx.x < 128) {
-      give_up_registers<kGroups == 2 ? 24 : 32>();
+      give_up_registers<kCopierRegisters>();
       if (threadIdx.x < kCopiers) {
         copy();
       }
@@ -201,6 +211,7 @@ struct WgmmaGradients {
   // A warpgroup's way through the columns. `left`: the address of its rows.
   struct Walk {
     unsigned int left;
+    RowParts parts, mate_parts;  // kRowsKept: of the warp's rows and of their mates
     QueryFacts of_rows[2];
     int step, at, head;  // at: of the head's tiles; head: of those that the rows meet
   };
@@ -211,7 +222,13 @@ struct WgmmaGradients {
     if (steps == 0) {
       return;
     }
-    Walk walk = {left, {}, 0, 0, 0};
+    Walk walk = {left, {}, {}, {}, 0, 0, 0};
+    if constexpr (kRowsKept) {
+      columns.wait(0);
+      load_parts(walk.parts, rows);
+      mates.wait(0);
+      load_parts(walk.mate_parts, rows + Rows::kBytes);
+    }
     if constexpr (!kOfKeys) {
       const int first = tile.row + warp_row() + int(threadIdx.x) % 32 / 4;
       walk.of_rows[0] = tile.facts_of(0, tile.rows.rows, first);
@@ -221,7 +238,7 @@ struct WgmmaGradients {
     hold_wgmma_result(sums);
     hold_wgmma_result(mate_sums);
     if constexpr (kEarly) {
-      score(weights, left, 0);
+      score(weights, walk, 0);
       wait_for_wgmma<0>();
       hold_wgmma_result(weights);
     }
@@ -246,11 +263,11 @@ struct WgmmaGradients {
     unsigned int left_weights[kN8 / 2][4], left_slopes[kN8 / 2][4];
     float slopes[kN8][4], damping[kCapped ? kN8 : 1][4];
     if constexpr (!kEarly) {
-      score(weights, walk.left, step);
+      score(weights, walk, step);
     }
     if constexpr (kOfRows) {
       mates.wait(step);
-      multiply_along(slopes, walk.left + Rows::kBytes, mates.buffer(step));
+      multiply_along(slopes, walk.left + Rows::kBytes, walk.mate_parts, mates.buffer(step));
     }
     if constexpr (!kEarly) {
       wait_for_wgmma<kOfRows ? 1 : 0>();
@@ -292,7 +309,7 @@ struct WgmmaGradients {
       round(left_slopes, slopes);
     }
     if (kEarly && step + 1 < steps) {
-      score(weights, walk.left, step + 1);
+      score(weights, walk, step + 1);
     }
     if constexpr (kOfRows) {
       multiply_across(sums, left_slopes, columns.buffer(step));
@@ -316,25 +333,42 @@ struct WgmmaGradients {
     }
   }
 
-  __device__ __forceinline__ void score(float (&scores)[kN8][4], unsigned int left, int step) const {
+  __device__ __forceinline__ void score(float (&scores)[kN8][4], const Walk& walk, int step) const {
     columns.wait(step);
-    multiply_along(scores, left, columns.buffer(step));
+    multiply_along(scores, walk.left, walk.parts, columns.buffer(step));
   }
 
-  // to = 64 rows * columns^T.
+  // The warp's 16 rows of a tile, as left operands.
+  static __device__ __forceinline__ void load_parts(RowParts& to, unsigned int tile_address) {
+    const int lane = int(threadIdx.x) % 32;
+#pragma unroll
+    for (int k = 0; k < Tile::kHeadSize / 16; ++k) {
+      load_tiles(to[k], tile_address + Rows::offset(warp_row() + lane % 16, k * 16 + lane / 16 * 8));
+    }
+  }
+
+  // to = 64 rows * columns^T. The rows are `parts` where kRowsKept, and otherwise at `left`.
   static __device__ __forceinline__ void multiply_along(float (&to)[kN8][4], unsigned int left,
-                                                        unsigned int right) {
+                                                        const RowParts& parts, unsigned int right) {
     hold_wgmma_result(to);
     open_wgmma_group();
-    wgmma<T, true, true, 0>(to, wgmma_operand(left, 16), wgmma_operand(right, 16));
+    if constexpr (kRowsKept) {
+      wgmma<T, true, 0>(to, parts[0], wgmma_operand(right, 16));
 #pragma unroll
-    for (int k = 16; k < Tile::kHeadSize; k += 16) {
-      wgmma<T, true, true>(to, wgmma_operand(left + k / 64 * Rows::kPanelBytes + k % 64 * 2, 16),
-                           wgmma_operand(right + k / 64 * Columns::kPanelBytes + k % 64 * 2, 16));
+      for (int k = 16; k < Tile::kHeadSize; k += 16) {
+        wgmma<T, true>(to, parts[k / 16],
+                       wgmma_operand(right + k / 64 * Columns::kPanelBytes + k % 64 * 2, 16));
+      }
+    } else {
+      wgmma<T, true, true, 0>(to, wgmma_operand(left, 16), wgmma_operand(right, 16));
+#pragma unroll
+      for (int k = 16; k < Tile::kHeadSize; k += 16) {
+        wgmma<T, true, true>(to, wgmma_operand(left + k / 64 * Rows::kPanelBytes + k % 64 * 2, 16),
+                             wgmma_operand(right + k / 64 * Columns::kPanelBytes + k % 64 * 2, 16));
+      }
     }
     close_wgmma_group();
   }
-
   // to += left * columns.
   static __device__ __forceinline__ void multiply_across(float (&to)[kD8][4],
                                                          const unsigned int (&left)[kN8 / 2][4],
