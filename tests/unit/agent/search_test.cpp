@@ -94,6 +94,20 @@ TEST_CASE("an untrusted source has other inputs in every second round and many l
   CHECK(world.device.untrusted == std::set<std::string>{"A=3,B=2"});
 }
 
+TEST_CASE("an untrusted source that prints is refused before it is launched") {
+  const bool untrusted = GENERATE(false, true);
+  World world({.noise = 0.01});
+  world.compiler.more = [](const std::string&) { return "vprintf"; };
+  to_wire(configuration(3, 2), *world.channel.frame.add_listed());
+  world.channel.frame.set_untrusted(untrusted);
+  world.run();
+  const v1::TrialHeader* header = world.channel.trial(configuration(3, 2));
+  CHECK(header->outcome() == (untrusted ? v1::CONSTRAINT : v1::CORRECT));
+  CHECK(header->detail() == (untrusted ? "prints: a judged source may not" : ""));
+  CHECK(std::ranges::any_of(world.device.verified,
+                            [](const auto& one) { return one.first.starts_with("A=3,B=2"); }) == !untrusted);
+}
+
 TEST_CASE("a reference that fails once where an iota was exchanged says nothing about an untrusted source") {
   const bool has_iota = GENERATE(true, false);
   const int fails = GENERATE(1, 2);

@@ -16,6 +16,8 @@ constexpr unsigned kMaxRepeats = 20;
 // Fresh inputs before and after timing; the device worker mixes this into every buffer's seed.
 constexpr std::uint64_t kSeedBefore = 1;
 constexpr std::uint64_t kSeedAfter = 2;
+// The function that printf() calls. A source that prints delays all jobs behind its own.
+constexpr std::string_view kPrint = "vprintf";
 // Of an untrusted source: what is wrong once in ten launches is right in so many once in 700,000 times.
 constexpr std::uint32_t kUntrustedLaunches = 128;
 
@@ -242,8 +244,26 @@ bool TrialDevice::is_untrusted(const Candidate& candidate) const {
   return input_.untrusted && !candidate.is_default;
 }
 
+// Once: the bytes of a stored artifact would have to be fetched.
+bool TrialDevice::prints(const Candidate& candidate) {
+  if (!is_untrusted(candidate) || input_.replayed) {
+    return false;
+  }
+  const auto [found, is_new] = prints_.try_emplace(candidate.number);
+  if (is_new) {
+    found->second = artifacts_.cubin(wanted(candidate)).find(kPrint) != std::string::npos;
+  }
+  return found->second;
+}
+
 v1::DeviceReply TrialDevice::load(const Candidate& candidate) {
   const Compiled& compiled = artifacts_.get(wanted(candidate));
+  if (prints(candidate)) {
+    v1::DeviceReply refused;
+    refused.set_outcome(v1::CONSTRAINT);
+    refused.set_detail("prints: a judged source may not");
+    return refused;
+  }
   v1::DeviceReply reply = remote_.load(candidate.number, [&] {
     v1::LoadTrial request;
     request.set_trial(candidate.number);

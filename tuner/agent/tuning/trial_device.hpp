@@ -83,6 +83,7 @@ class TrialDevice {
  private:
   /// A judged source; its task's own is the default.
   bool is_untrusted(const Candidate& candidate) const;
+  bool prints(const Candidate& candidate);
   CompileSource::Wanted wanted_reference(const Problem& problem) const;
   ReferenceLaunch reference_for(const Problem& problem);
   ReferenceLaunch default_reference(const Problem& problem);
@@ -105,6 +106,7 @@ class TrialDevice {
   ConsentGate& consent_;
   unsigned repeats_ = 0;  // in a row
   bool knows_vacuity_ = false;
+  std::map<std::uint32_t, bool> prints_;  // untrusted candidates, by number
 };
 
 }  // namespace cubind
