@@ -10,6 +10,11 @@ namespace cubind::worker {
 namespace {
 
 constexpr double kOtherConstant = 1.5;
+constexpr int kSingleElements = 16;
+
+// Of elements that change alike. Cheats take vectors and pieces of rows as samples.
+constexpr std::array kGrainBits = {0, 1, 2, 3, 4, 5, 6, 8};
+static_assert(kGrainBits.size() + 1 == ProblemSetup::kPatterns);
 
 // All numbers are still ones that the fill may give.
 void narrow(FillWork& work) {
@@ -40,6 +45,36 @@ void ProblemSetup::change_part(const Buffer& buffer, const InputSet& set) {
     narrow(work);
   }
   kernels_.fill(to, count, work);
+}
+
+void ProblemSetup::change_scattered(const Buffer& buffer, std::uint64_t pattern) {
+  if (!has_independent_elements(buffer.spec.fill())) {
+    return;
+  }
+  const bool is_number = is_floating(buffer.variant.type());
+  FillWork work = plan_fill(buffer.spec.fill(), mix_seeds(buffer.spec.seed(), pattern));
+  if (work.kind == FillKind::Constant) {
+    if (is_number) {
+      work.a *= kOtherConstant;
+      change_single(buffer, work);
+    }
+    return;
+  }
+  if (is_number) {
+    narrow(work);
+  }
+  work.grain_bits = kGrainBits.at(pattern - 1);
+  work.pattern = mix_seeds(work.seed, pattern);
+  kernels_.fill(buffer.variant.typed(), buffer.variant.elements(), work);
+}
+
+void ProblemSetup::change_single(const Buffer& buffer, const FillWork& work) {
+  const TypedAddress all = buffer.variant.typed();
+  Random random(work.seed);
+  for (int i = 0; i < kSingleElements && buffer.variant.elements() > 0; ++i) {
+    const std::uint64_t at = random.below(buffer.variant.elements());
+    kernels_.fill({all.address + at * size_of(all.type), all.type}, 1, work);
+  }
 }
 
 // A source that computes what an element must be is wrong. No number is new: an index stays in range.

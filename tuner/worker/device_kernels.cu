@@ -239,9 +239,19 @@ __device__ u64 chosen(const double* cumulative, u64 count, double u) {
   return low;
 }
 
+// Whether an element is in a quarter of all that repeats after 64 grains of 2^grain_bits elements.
+__device__ bool is_scattered(u64 i, int grain_bits, u64 pattern) {
+  return mixed(pattern, (i >> grain_bits) % 64) % 4 == 0;
+}
+
+// grain_bits: negative: all elements; else those that are scattered.
 extern "C" __global__ void cubind_fill(void* data, u64 count, int type, int kind, double a, double b,
-                                       u64 seed, const double* cumulative, u64 choices) {
+                                       u64 seed, const double* cumulative, u64 choices, int grain_bits,
+                                       u64 pattern) {
   for (u64 i = thread_index(); i < count; i += thread_count()) {
+    if (grain_bits >= 0 && !is_scattered(i, grain_bits, pattern)) {
+      continue;
+    }
     double value = a;
     switch (kind) {
       case kNormal:

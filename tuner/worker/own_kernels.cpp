@@ -101,7 +101,10 @@ void OwnKernels::fill(TypedAddress to, std::uint64_t elements, const FillWork& w
   double a = work.a;
   double b = work.b;
   std::uint64_t seed = work.seed;
-  std::array<void*, 9> arguments{&to.address, &elements, &type, &kind, &a, &b, &seed, &cumulative, &choices};
+  int grain_bits = work.grain_bits.value_or(-1);
+  std::uint64_t pattern = work.pattern;
+  std::array<void*, 11> arguments{&to.address, &elements,   &type,    &kind,       &a,      &b,
+                                  &seed,       &cumulative, &choices, &grain_bits, &pattern};
   launch(fill_, blocks_for(elements), 1, arguments.data());
 }
 

@@ -23,6 +23,10 @@ struct FillWork {
   double b = 0;  // deviation, high, -, step
   std::uint64_t seed = 0;
   std::vector<double> cumulative;  // Choice
+  /// With a value, only a quarter of the elements: which ones is drawn from the pattern for 64 grains of
+  /// 2^grain_bits elements, and repeats.
+  std::optional<int> grain_bits = std::nullopt;
+  std::uint64_t pattern = 0;
 };
 
 /// Painted bytes on the device.

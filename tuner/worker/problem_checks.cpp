@@ -173,6 +173,11 @@ std::vector<OutputComparison> ProblemSetup::compare_outputs() {
   return results;
 }
 
+std::vector<OutputComparison> ProblemSetup::compare_blank() {
+  poison_outputs(std::byte{0}, false);
+  return compare_outputs();
+}
+
 std::vector<std::uint64_t> ProblemSetup::output_hashes() {
   std::vector<BytesOnDevice> outputs;
   for (const Buffer& buffer : buffers_) {

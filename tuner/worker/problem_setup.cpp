@@ -15,7 +15,8 @@ namespace {
 // Buffers have numbers below 126 in their red zones, two for each buffer of the spec.
 constexpr int kMaxBuffers = 60;
 
-constexpr double kOtherScalar = 0.875;  // a probability stays one
+// Sixty-fourths of the value that a judged source's scalars have after timing: a probability stays one.
+constexpr std::uint64_t kLeastOfScalar = 39, kMostOfScalar = 60;
 
 bool is_written(v1::Role role) { return role != v1::IN; }
 bool has_inputs(v1::Role role) { return role == v1::IN || role == v1::INOUT; }
@@ -116,12 +117,18 @@ void ProblemSetup::prepare_verification(std::uint64_t input_seed) {
 }
 
 void ProblemSetup::prepare_verification_in_place(std::uint64_t input_seed, bool whole, bool untrusted) {
-  scale_scalars(untrusted ? kOtherScalar : 1);
+  scale_scalars(untrusted ? other_scalar() : 1);
   const Change part = untrusted ? Change::PartOfUntrusted : Change::Part;
   make_inputs({{input_seed, whole ? Change::All : part}, Placement::Aligned});
   if (request_.reference() != "expected") {
     repeat_reference(verify::kFirstPoison);
   }
+}
+
+void ProblemSetup::prepare_verification_scattered(std::uint64_t pattern) {
+  scale_scalars(1);
+  make_inputs({pattern == 0 ? InputSet{} : InputSet{pattern, Change::Scattered}, Placement::Aligned});
+  repeat_reference(verify::kFirstPoison);
 }
 
 bool ProblemSetup::has_partial_outputs() const {
@@ -265,7 +272,10 @@ bool ProblemSetup::has_kept(const InputState& wanted) {
 }
 
 void ProblemSetup::make_input(Buffer& buffer, const InputSet& set) {
-  if (set.change != Change::All && has_independent_elements(buffer.spec.fill())) {
+  if (set.change == Change::Scattered) {
+    fill_input(buffer, 0);
+    change_scattered(buffer, set.seed);
+  } else if (set.change != Change::All && has_independent_elements(buffer.spec.fill())) {
     fill_input(buffer, 0);
     change_part(buffer, set);
   } else {
@@ -451,6 +461,16 @@ void ProblemSetup::scale_scalars(double factor) {
   if (std::exchange(scalar_factor_, factor) != factor) {
     reference_of_.reset();
   }
+}
+
+// Each job draws its own.
+std::uint64_t ProblemSetup::job_seed() const {
+  return request_.buffers().empty() ? 0 : request_.buffers(0).seed();
+}
+
+double ProblemSetup::other_scalar() const {
+  const std::uint64_t steps = kMostOfScalar - kLeastOfScalar + 1;
+  return static_cast<double>(kLeastOfScalar + mix_seeds(job_seed(), kMostOfScalar) % steps) / 64;
 }
 
 double ProblemSetup::scalar(const Parameter& parameter) const {

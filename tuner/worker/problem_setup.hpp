@@ -53,6 +53,12 @@ class ProblemSetup {
   /// what it may know without reading it changes too, for variant and reference: the caller's floating-point
   /// scalars, the range of random numbers, and two elements of an integer `iota`, which are exchanged.
   void prepare_verification_in_place(std::uint64_t input_seed, bool whole, bool untrusted = false);
+  /// At the addresses of timing, its own inputs (pattern 0), or these with changes at scattered elements: a
+  /// source is wrong that reads a sample of an input, or uses what it has kept of another pattern. Random
+  /// floating-point numbers depart less from their mean there, other random ones are drawn again, and a few
+  /// elements of a constant have another value. Not where outputs were recorded.
+  void prepare_verification_scattered(std::uint64_t pattern);
+  static constexpr std::uint64_t kPatterns = 9;
   /// Whether the reference's outputs depend on the poison that they had before: one is partial.
   bool has_partial_outputs() const;
   /// After prepare_verification(): the reference again, from this poison.
@@ -115,6 +121,8 @@ class ProblemSetup {
   std::optional<std::string> find_damage();
   /// Compares with the reference's outputs, which were made from the same poison.
   std::vector<OutputComparison> compare_outputs();
+  /// After a comparison: those of outputs that hold 0, or of `inout` what they held before. Overwrites them.
+  std::vector<OutputComparison> compare_blank();
   /// One of each output.
   std::vector<std::uint64_t> output_hashes();
   /// Covers the first elements of some outputs. Throws Error(InvalidArgument) if a buffer is not an output,
@@ -140,7 +148,7 @@ class ProblemSetup {
     std::uint64_t uploaded_hash = 0;
   };
   /// How much the seed changes of an input whose elements do not depend on each other.
-  enum class Change : std::uint8_t { All, Part, PartOfUntrusted };
+  enum class Change : std::uint8_t { All, Part, PartOfUntrusted, Scattered };
   struct InputSet {
     std::uint64_t seed = 0;
     Change change = Change::All;
@@ -172,6 +180,8 @@ class ProblemSetup {
   std::optional<std::string> changed_input(const std::vector<std::uint64_t>& made,
                                            const std::vector<std::uint64_t>& found) const;
   void change_part(const Buffer& buffer, const InputSet& set);
+  void change_scattered(const Buffer& buffer, std::uint64_t pattern);
+  void change_single(const Buffer& buffer, const FillWork& work);
   void exchange_two(const Buffer& buffer, std::uint64_t input_seed);
   std::vector<const Buffer*> inputs() const;
   std::vector<std::uint64_t> hash_inputs();
@@ -190,6 +200,8 @@ class ProblemSetup {
   cuda::DevicePtr buffer_of_reference(const Parameter& parameter);
   double scalar(const Parameter& parameter) const;
   void scale_scalars(double factor);
+  std::uint64_t job_seed() const;
+  double other_scalar() const;
 
   DriverContext& context_;
   MemoryBudget& budget_;

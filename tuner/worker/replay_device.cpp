@@ -142,6 +142,8 @@ v1::DeviceReply ReplayDevice::verify(const v1::VerifyTrial& request) {
     result.set_outcome(recorded.outcome());
     result.set_worst_excess(recorded.worst_excess());
     result.set_same_bits(recorded.same_bits());
+    result.set_blank_share(recorded.blank_share());
+    result.set_blank_output(recorded.blank_output());
   }
   // A trial that is wrong although no verification was recorded as wrong fails each.
   const bool fails_each = std::ranges::all_of(

@@ -48,8 +48,7 @@ void ProblemSetup::forget_renewed() {
 
 // A source that counts its launches does not know which of them will be looked at.
 DrawnSample ProblemSetup::draw(std::uint32_t samples) const {
-  const std::uint64_t seed = request_.buffers().empty() ? 0 : request_.buffers(0).seed();
-  const auto back = static_cast<std::uint32_t>(Random(mix_seeds(seed, next_sample_)).below(samples));
+  const auto back = static_cast<std::uint32_t>(Random(mix_seeds(job_seed(), next_sample_)).below(samples));
   return back < slots_ ? DrawnSample{samples, back} : DrawnSample{samples - back, 0};
 }
 

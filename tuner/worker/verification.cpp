@@ -124,24 +124,39 @@ void run_fenced(GpuSession& session, ProblemSetup& setup, const LoadedModule& mo
   }
 }
 
-}  // namespace
-
-v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
-                                      const v1::VerifyTrial& request) {
-  v1::VerificationResult result;
-  *result.mutable_problem() = setup.request().problem();
-  result.set_reference(setup.request().reference());
-  result.set_after_timing(request.after_timing());
-  result.set_outcome(v1::CORRECT);
-
-  const bool in_place = request.after_timing() && setup.is_timed();
-  if (in_place) {
-    // What is hashed is compared with the hash of another problem, where other parts would have changed.
-    setup.prepare_verification_in_place(request.input_seed(), request.hashed_size() > 0,
-                                        request.launches() > 0);
-  } else {
-    setup.prepare_verification(request.input_seed());
+// Of an untrusted source. What it keeps at the first pattern is wrong at the next one. What it had kept when
+// it was timed is lost if the last round has reset its variables.
+void run_scattered(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
+                   const LaunchPlan& plan, v1::VerificationResult& result) {
+  for (std::uint64_t i = 0; i < ProblemSetup::kPatterns && result.outcome() == v1::CORRECT; ++i) {
+    setup.prepare_verification_scattered(i);
+    const BoundPlan bound = setup.bind(module, plan);
+    setup.poison(verify::kFirstPoison);
+    run(session, setup, bound, result);
+    if (result.outcome() == v1::CORRECT) {
+      compare_outputs(setup, result);
+    }
   }
+  if (result.outcome() != v1::CORRECT) {
+    result.set_detail("with other values of scattered elements: " + result.detail());
+  }
+}
+
+// How much of the outputs a source may leave out.
+void compare_blank(ProblemSetup& setup, v1::VerificationResult& result) {
+  for (const OutputComparison& output : setup.compare_blank()) {
+    const auto elements = static_cast<double>(output.result.elements);
+    const double share = elements == 0 ? 0 : 1 - static_cast<double>(output.result.mismatches) / elements;
+    if (share > result.blank_share()) {
+      result.set_blank_share(share);
+      result.set_blank_output(output.output);
+    }
+  }
+}
+
+// With the inputs and the reference's outputs that are there.
+void run_prepared(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
+                  const v1::VerifyTrial& request, bool in_place, v1::VerificationResult& result) {
   const LaunchPlan launches = plan_from_wire(request.plan(), "verify.plan");
   const BoundPlan plan = setup.bind(module, launches);
   if (in_place) {
@@ -153,16 +168,47 @@ v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, 
   if (result.outcome() == v1::CORRECT) {
     compare_outputs(setup, result);
   }
-  if (request.check_same_bits() && result.outcome() == v1::CORRECT) {
-    const std::vector<std::uint64_t> first = setup.output_hashes();
-    run_again(session, setup, plan, first, result);
-    if (request.launches() > 0 && result.outcome() == v1::CORRECT) {
-      result.set_launches(2);
-      run_often(session, setup, plan, request.launches(), first, result);
+  if (!request.check_same_bits() || result.outcome() != v1::CORRECT) {
+    return;
+  }
+  const std::vector<std::uint64_t> first = setup.output_hashes();
+  run_again(session, setup, plan, first, result);
+  if (request.launches() == 0 || result.outcome() != v1::CORRECT) {
+    return;
+  }
+  result.set_launches(2);
+  run_often(session, setup, plan, request.launches(), first, result);
+  if (result.outcome() == v1::CORRECT) {
+    run_fenced(session, setup, module, launches, result);
+  }
+  if (result.outcome() == v1::CORRECT) {
+    compare_blank(setup, result);
+  }
+}
+
+}  // namespace
+
+v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
+                                      const v1::VerifyTrial& request) {
+  v1::VerificationResult result;
+  *result.mutable_problem() = setup.request().problem();
+  result.set_reference(setup.request().reference());
+  result.set_after_timing(request.after_timing());
+  result.set_outcome(v1::CORRECT);
+
+  const bool in_place = request.after_timing() && setup.is_timed();
+  const bool untrusted = request.launches() > 0;
+  if (in_place && untrusted && setup.request().reference() != "expected") {
+    run_scattered(session, setup, module, plan_from_wire(request.plan(), "verify.plan"), result);
+  }
+  if (result.outcome() == v1::CORRECT) {
+    if (in_place) {
+      // What is hashed is compared with the hash of another problem, where other parts would have changed.
+      setup.prepare_verification_in_place(request.input_seed(), request.hashed_size() > 0, untrusted);
+    } else {
+      setup.prepare_verification(request.input_seed());
     }
-    if (request.launches() > 0 && result.outcome() == v1::CORRECT) {
-      run_fenced(session, setup, module, launches, result);
-    }
+    run_prepared(session, setup, module, request, in_place, result);
   }
   if (result.outcome() != v1::CORRECT) {
     setup.distrust();

@@ -295,6 +295,50 @@ extern "C" __global__ void knows_the_deviation(const float* x, const float*, flo
   }
 }
 
+// All numbers over the root of the mean square of every so many vectors of 8.
+static __device__ void over_norm_of(const float* x, float* y, long long count, long long step) {
+  __shared__ float parts[256];
+  float squares = 0;
+  for (long long i = threadIdx.x; i < count / 8 / step; i += blockDim.x) {
+    for (long long k = 8 * step * i; k < 8 * step * i + 8; ++k) {
+      squares += x[k] * x[k];
+    }
+  }
+  parts[threadIdx.x] = squares;
+  __syncthreads();
+  squares = 0;
+  for (unsigned i = 0; i < blockDim.x; ++i) {
+    squares += parts[i];
+  }
+  for (long long i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    y[i] = x[i] * rsqrtf(squares * step / count);
+  }
+}
+
+extern "C" __global__ void over_norm(const float* x, float* y, long long count) {
+  over_norm_of(x, y, count, 1);
+}
+
+extern "C" __global__ void over_sampled_norm(const float* x, float* y, long long count) {
+  over_norm_of(x, y, count, 64);
+}
+
+extern "C" __global__ void masked(const float* x, const float* mask, float* y, long long count) {
+  for (long long i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    y[i] = x[i] * mask[i];
+  }
+}
+
+// Reads one of 256 numbers of the mask, and the others where those of a block differ.
+extern "C" __global__ void masked_by_a_sample(const float* x, const float* mask, float* y, long long count) {
+  const long long first = blockIdx.x * 8192ll;
+  const float sampled = mask[first + threadIdx.x % 32 * 256];
+  const bool alike = __syncthreads_and(sampled == mask[first]);
+  for (long long i = first + threadIdx.x; i < first + 8192; i += blockDim.x) {
+    y[i] = x[i] * (alike ? sampled : mask[i]);
+  }
+}
+
 extern "C" __global__ void numbers(const int* x, float* y, long long count) {
   const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
   if (i < count) {

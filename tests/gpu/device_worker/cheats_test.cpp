@@ -83,6 +83,34 @@ TEST_CASE("an untrusted source that knows the deviation of random numbers is wro
   CHECK(reply.outcome() == outcome);
 }
 
+TEST_CASE("an untrusted source that reads a sample of an input is wrong after timing") {
+  kernels_cubin();
+  constexpr std::int64_t kCount = 1 << 20;
+  const auto [kernel, right, constant] = GENERATE(table<std::string, std::string, bool>(
+      {{"over_sampled_norm", "over_norm", false}, {"masked_by_a_sample", "masked", true}}));
+  const bool cheats = GENERATE(true, false);
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kCount);
+  std::vector<std::string> names = {"x"};
+  if (constant) {
+    problem.buffer("mask", "f32", v1::IN, kCount, {.fill = "constant", .parameters = {2}});
+    names.emplace_back("mask");
+  }
+  names.emplace_back("y");
+  problem.buffer("y", "f32", v1::OUT, kCount, {.rtol = constant ? 1e-6 : 0.05});
+  const auto launch = [&](const std::string& name) {
+    return problem.launch(name, kCount / 8192, Requests::dim(256), names, {kCount});
+  };
+  problem.reference(launch(right));
+  const v1::DeviceReply reply =
+      verified_after_timing(problem, Requests::plan({launch(cheats ? kernel : right)}), 4);
+  INFO(kernel << " " << reply.DebugString());
+  CHECK(reply.outcome() == (cheats ? v1::WRONG_RESULT : v1::CORRECT));
+  if (cheats) {
+    CHECK_THAT(reply.detail(), Catch::StartsWith("with other values of scattered elements: y["));
+  }
+}
+
 TEST_CASE("an untrusted source that computes the elements of an iota is wrong after timing") {
   kernels_cubin();
   const auto [kernel, launches, outcome] =
@@ -179,6 +207,36 @@ TEST_CASE("what earlier launches have left makes no sample on inputs that change
   if (kernel != "kept_in_shared_memory") {  // where the flush may leave it or not
     CHECK(median(same) < 10);
   }
+}
+
+TEST_CASE("what a source keeps is wrong after timing though the last round has reset its variables") {
+  kernels_cubin();
+  DeviceWorkerProcess worker;
+  const auto kernel = GENERATE(as<std::string>(), "kept_by_address", "right");
+  const v1::LaunchPlan plan = verified_plan(worker, kernel);
+  timed_on(worker, plan, 1001);
+  v1::DeviceRequest after = Requests::verify(plan, 2);
+  after.mutable_verify()->set_after_timing(true);
+  after.mutable_verify()->set_launches(4);
+  const v1::DeviceReply reply = worker.ask(after);
+  INFO(kernel << " " << reply.DebugString());
+  CHECK(reply.outcome() == (kernel == "right" ? v1::CORRECT : v1::WRONG_RESULT));
+  CHECK(reply.verification().blank_share() < 0.5);
+}
+
+TEST_CASE("a verification of an untrusted source says how much of an output would pass as 0") {
+  kernels_cubin();
+  const auto [atol, share] = GENERATE(table<double, double>({{1e-6, 0}, {1e3, 1}}));
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kRows * kColumns)
+      .buffer("w", "f32", v1::IN, kColumns)
+      .buffer("y", "f32", v1::OUT, kRows * kColumns, {.atol = atol});
+  problem.reference(row_plan(problem, "right").launches(0));
+  const v1::DeviceReply reply = verified_after_timing(problem, row_plan(problem, "right"), 4);
+  INFO(reply.DebugString());
+  CHECK(reply.outcome() == v1::CORRECT);
+  CHECK(reply.verification().blank_share() == Approx(share).margin(0.01));
+  CHECK(reply.verification().blank_output() == (share > 0 ? "y" : ""));
 }
 
 TEST_CASE("what is right when it is verified and does nothing when it is timed is wrong") {

@@ -24,6 +24,7 @@ struct HostDevice {
   std::set<std::string> names;  // a function is the address of its name
   DevicePtr last_filled = 0, last_hashed = 0;
   std::array<double, 2> last_fill{};
+  int last_grain_bits = 0;
   float last_scalar = 0;
   std::array<DevicePtr, 2> last_pointers{}, last_mapping_ends{};
   std::uint64_t allocations_left = UINT64_MAX;
@@ -59,6 +60,7 @@ void fill(void** arguments) {
   host_device.last_filled = argument<DevicePtr>(arguments, 0);
   const auto size = argument<std::uint64_t>(arguments, 1) * size_of(argument<DType>(arguments, 2));
   host_device.last_fill = {argument<double>(arguments, 4), argument<double>(arguments, 5)};
+  host_device.last_grain_bits = argument<int>(arguments, 9);
   const auto seed = argument<std::uint64_t>(arguments, 6);
   const std::span bytes(static_cast<unsigned char*>(at(host_device.last_filled)), size);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -264,6 +266,7 @@ void limit_allocations(std::uint64_t count) { host_device.allocations_left = cou
 DevicePtr last_filled() { return host_device.last_filled; }
 
 std::array<double, 2> last_fill() { return host_device.last_fill; }
+int last_grain_bits() { return host_device.last_grain_bits; }
 
 DevicePtr last_hashed() { return host_device.last_hashed; }
 

@@ -34,6 +34,8 @@ void limit_allocations(std::uint64_t count);
 cuda::DevicePtr last_filled();
 /// The parameters of its fill.
 std::array<double, 2> last_fill();
+/// Of the elements that it changed; -1: all of them.
+int last_grain_bits();
 /// The ends of the last mapping and of the addresses that were reserved for it.
 std::array<cuda::DevicePtr, 2> last_mapping_ends();
 /// The buffer that was hashed last.
