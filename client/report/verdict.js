@@ -37,7 +37,7 @@ function verified(problem) {
 }
 
 const judged = (problem, i) => section(`problem-${i}`, `${problemText(problem.problem)}: ${problem.outcome}, ${gainText(problem)}`,
-  problem.detail ? html('pre', {}, problem.detail) : null, verified(problem), timed(problem));
+  problem.detail ? html('pre', {}, problem.detail) : null, problem.note ? html('p', {}, problem.note) : null, verified(problem), timed(problem));
 
 const files = (list) => html('ul', {}, list.map((file) => html('li', {}, file.path, ' ', digest(file.sha256))));
 

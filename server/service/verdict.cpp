@@ -21,10 +21,12 @@ namespace {
 constexpr double kConfidence = 0.95;
 // The mildest first: the worst of its problems' is a verdict's.
 constexpr std::array kOutcomes = {"correct", "refused", "suspect", "unreproducible", "wrong"};
+constexpr double kMostBlank = 0.5;             // of an output that may pass although nothing was computed
 constexpr double kMostGainFromEarlier = 1.15;  // how much faster it may be where it may use earlier results
 
 struct Gain {
   double ratio = 1, low = 1, high = 1;
+  double fast_quarter = 1, fast_tenth = 1;  // of the rounds' times: a source cannot hide fast ones
 };
 
 /// A trial with all that is stored of it.
@@ -94,6 +96,12 @@ bool is_among(std::uint32_t round, Rounds rounds) {
   return rounds == Rounds::All || (round % 2 == 1) == (rounds == Rounds::ChangedInputs);
 }
 
+double ratio_below(std::size_t part, std::vector<double> a, std::vector<double> b) {
+  std::ranges::sort(a);
+  std::ranges::sort(b);
+  return a[a.size() / part] / b[b.size() / part];
+}
+
 /// From the rounds in which both were timed; absent: there is none.
 std::optional<Gain> gain_of(const Judged& source, const Judged& baseline, Rounds rounds = Rounds::All) {
   const std::map<std::uint32_t, double> own = times_of(source), theirs = times_of(baseline);
@@ -108,7 +116,8 @@ std::optional<Gain> gain_of(const Judged& source, const Judged& baseline, Rounds
     return std::nullopt;
   }
   const PairedRatio paired = paired_ratio(a, b, kConfidence);
-  return Gain{paired.ratio, paired.interval.low, paired.interval.high};
+  return Gain{paired.ratio, paired.interval.low, paired.interval.high, ratio_below(4, a, b),
+              ratio_below(10, a, b)};
 }
 
 void add(OrderedJson& json, const Gain& gain) {
@@ -234,12 +243,28 @@ void doubt(StoreReader& store, const JudgedProblem& problem, const Judged& sourc
   }
   json["gain_same_inputs"] = same->ratio;
   json["gain_changed_inputs"] = changed->ratio;
-  // At clocks that jump between two values either group of rounds may have the faster ones.
-  if (same->ratio > kMostGainFromEarlier * changed->ratio && same->low > changed->high) {
+  const auto is_more = [](double one, double other) { return one > kMostGainFromEarlier * other; };
+  // At clocks that jump between two values either group of rounds has more fast ones, and both have some.
+  // A source can have slow rounds whenever it wants: its interval is wide then.
+  if ((is_more(same->ratio, changed->ratio) && same->low > changed->high) ||
+      (is_more(same->fast_quarter, changed->fast_quarter) &&
+       is_more(same->fast_tenth, changed->fast_tenth))) {
     conclude("suspect",
              "it is faster where it may use what earlier launches have left than on new inputs with its "
              "variables as they were at first, compared with the baseline at the same clocks");
   }
+}
+
+/// What the tolerance lets pass; empty: little.
+std::string note_of(const Judged& source) {
+  for (const VerificationRow& row : source.verifications) {
+    const double share = std::min(row.verification().blank_share(), 1.0);
+    if (share > kMostBlank) {
+      return std::to_string(static_cast<int>(100 * share)) + " % of " + row.verification().blank_output() +
+             " would pass as 0, or as it was before the launch: the tolerance proves little there";
+    }
+  }
+  return {};
 }
 
 OrderedJson judge(StoreReader& store, const JudgedProblem& problem, std::optional<Gain>& gain) {
@@ -265,6 +290,9 @@ OrderedJson judge(StoreReader& store, const JudgedProblem& problem, std::optiona
   }
   if (source->trial.outcome == Outcome::Correct) {
     doubt(store, problem, *source, *baseline, json);
+  }
+  if (const std::string note = note_of(*source); !note.empty()) {
+    json["note"] = note;
   }
   json["seeds_of"] = problem.ended.job.id;
   json["source"] = to_json(*source);

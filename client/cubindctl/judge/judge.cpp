@@ -107,6 +107,9 @@ void print(const OutputJson& verdict, const std::string& signer) {
     if (one.contains("detail")) {
       std::cout << ": " << one_line(one["detail"].get<std::string>());
     }
+    if (one.contains("note")) {
+      std::cout << "; " << one_line(one["note"].get<std::string>());
+    }
     std::cout << "\n";
   }
 }

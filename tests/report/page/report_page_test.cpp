@@ -293,6 +293,7 @@ TEST_CASE("a verdict is a page with its outcome, its rounds and what was judged"
   verdict["problems"] = {{{"problem", problem},
                           {"outcome", "suspect"},
                           {"detail", "never reads b"},
+                          {"note", "58 % of dx would pass as 0"},
                           {"gain", 2.0},
                           {"gain_low", 1.9},
                           {"gain_high", 2.1},
@@ -302,8 +303,8 @@ TEST_CASE("a verdict is a page with its outcome, its rounds and what was judged"
   const Shown shown = show(ctl::verdict_page(verdict));
   CHECK(shown.console == std::vector<std::string>{});
   CHECK_THAT(shown.main, Contains("scale: suspect") && Contains("2.00× (1.90× to 2.10×)") &&
-                             Contains("never reads b") && Contains("128 launches") && Contains("&lt;img") &&
-                             !Contains("undefined"));
+                             Contains("never reads b") && Contains("58 % of dx") &&
+                             Contains("128 launches") && Contains("&lt;img") && !Contains("undefined"));
   CHECK(count(shown.main, "<circle") >= 60);
 }
 

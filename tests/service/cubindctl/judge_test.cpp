@@ -101,6 +101,21 @@ TEST_CASE("a source that is right at its first launch and wrong at a later one i
              Catch::StartsWith("wrong") && Contains("right at its first launch, wrong at a later one"));
 }
 
+TEST_CASE("an output that would mostly pass as 0 is noted behind the outcome") {
+  JudgeFixture fixture([](TableTrial& source) {
+    VerificationResult& one = source.verifications.emplace_back();
+    to_wire(tiny_problem(2), *one.mutable_problem());
+    one.set_after_timing(true);
+    one.set_outcome(v1::CORRECT);
+    one.set_blank_share(0.75);
+    one.set_blank_output("y");
+  });
+  const ProgramResult judged = fixture.judge("scale");
+  INFO(judged.err);
+  CHECK(judged.exit_code == 0);
+  CHECK_THAT(judged.out, Catch::StartsWith("correct") && Contains("2 (2 to 2); 75 % of y would pass as 0"));
+}
+
 TEST_CASE("a source that is launched with no threads is refused") {
   JudgeFixture fixture;
   const ProgramResult judged = fixture.judge("scale", {"--grid", "0"});

@@ -200,6 +200,18 @@ TEST_CASE("a right source is doubted for what it rests on") {
     outcome = other > 11.5 ? "suspect" : "correct";
     detail = other > 11.5 ? "faster where it may use what earlier launches have left" : "";
   }
+  SECTION("results of inputs that it has seen, with slow rounds between") {
+    judge.edit = [](v1::Batch& batch) {
+      for (v1::SampleBlock& block : *batch.mutable_blocks()) {
+        for (double& sample : *block.mutable_samples_us()) {
+          const bool is_source = block.trial_key() == batch.trials(0).trial_key();
+          sample = !is_source ? 12.0 : block.index() % 2 == 1 ? 12.0 : block.index() % 4 == 2 ? 100.0 : 6.0;
+        }
+      }
+    };
+    outcome = "suspect";
+    detail = "faster where it may use what earlier launches have left";
+  }
   SECTION("clocks that jump, which all rounds may have") {
     judge.edit = [](v1::Batch& batch) {
       for (v1::SampleBlock& block : *batch.mutable_blocks()) {
@@ -225,6 +237,22 @@ TEST_CASE("a source that is wrong at a later launch on the same inputs is unrepr
   INFO(done.status.error_message());
   REQUIRE(done.status.ok());
   CHECK(done.reply.outcome() == (launches == 2 ? "wrong" : "unreproducible"));
+}
+
+TEST_CASE("a verdict says what would pass although nothing was computed") {
+  Judge judge;
+  const double share = GENERATE(0.5, 0.587);
+  judge.edit = [share](v1::Batch& batch) {
+    batch.mutable_verifications(0)->set_blank_share(share);
+    batch.mutable_verifications(0)->set_blank_output("c");
+  };
+  const Evaluated done = judge.judged(judged_vector_add());
+  CHECK(done.reply.outcome() == "correct");
+  CHECK(done.problem()["source"]["verifications"][0]["blank_share"] == share);
+  CHECK(done.problem().contains("note") == (share > 0.5));
+  if (share > 0.5) {
+    CHECK_THAT(done.problem()["note"].get<std::string>(), Catch::StartsWith("58 % of c would pass as 0"));
+  }
 }
 
 TEST_CASE("a kept source is a kernel of the daemon with its trials") {
