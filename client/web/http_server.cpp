@@ -23,7 +23,7 @@ std::string decoded(const std::string& text) {
   return result;
 }
 
-// Of the body, for If-None-Match.
+// What If-None-Match names: the same for the same body.
 std::string tag_of(const Response& response) {
   return '"' + std::to_string(std::hash<std::string>()(response.body)) + '"';
 }
@@ -99,11 +99,10 @@ struct HttpServer::Server {
     const char* known = mg_get_header(connection, "If-None-Match");
     if (response.status == 200 && known != nullptr && known == tag) {
       response.status = 304;
-      response.body.clear();
     }
     const std::string headers = headers_of(response, tag);
     mg_write(connection, headers.data(), headers.size());
-    if (std::string_view(info.request_method) != "HEAD") {
+    if (response.status != 304 && std::string_view(info.request_method) != "HEAD") {
       mg_write(connection, response.body.data(), response.body.size());
     }
     return response.status;

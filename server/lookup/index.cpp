@@ -96,7 +96,9 @@ const DeviceClass* IndexSnapshot::device(const Digest& device_class) const {
 void IndexSnapshot::each_class(const std::function<void(const Digest&, const ClassRecords&)>& use) const {
   for (const auto& [key, group] : groups_) {
     for (const auto& [device, records] : *group) {
-      use(device, *records);
+      if (!records->records.empty()) {
+        use(device, *records);
+      }
     }
   }
 }
@@ -121,9 +123,7 @@ RecordCount IndexSnapshot::record_count() const {
 std::map<std::string, RecordCount> IndexSnapshot::counts_by_kernel() const {
   std::map<std::string, RecordCount> counts;
   each_class([&](const Digest&, const ClassRecords& of) {
-    if (!of.records.empty()) {  // else nothing names it
-      counts[of.records.front()->question.kernel].add(of.count);
-    }
+    counts[of.records.front()->question.kernel].add(of.count);
   });
   return counts;
 }
@@ -200,13 +200,7 @@ void IndexSnapshot::put(const RecordQuestion& question, std::vector<RecordRow> r
 
 void IndexSnapshot::know(std::map<Digest, DeviceClass> classes) {
   std::set<Digest> with_records;
-  for (const auto& [key, group] : groups_) {
-    for (const auto& [device, records] : *group) {
-      if (!records->records.empty()) {
-        with_records.insert(device);
-      }
-    }
-  }
+  each_class([&](const Digest& device, const ClassRecords&) { with_records.insert(device); });
   classes.merge(devices_);
   std::erase_if(classes, [&](const auto& one) { return !with_records.contains(one.first); });
   devices_ = std::move(classes);

@@ -76,7 +76,7 @@ class IndexSnapshot {
 
  private:
   friend class Index;
-  void each_class(const std::function<void(const Digest&, const ClassRecords&)>& use) const;
+  void each_class(const std::function<void(const Digest&, const ClassRecords&)>& use) const;  // with records
   void add(std::vector<RecordRow> rows);
   /// Replaces the question's records.
   void put(const RecordQuestion& question, std::vector<RecordRow> rows);

@@ -71,7 +71,7 @@ StoreCounts Store::counts() {
   }
   const std::lock_guard lock(counts_mutex_);
   counted_ = counts;
-  counted_at_ = commits;
+  counted_at_ = commits;  // from before the reading: a commit since then is counted at the next call
   return counts;
 }
 

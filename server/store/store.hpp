@@ -60,8 +60,8 @@ class Store {
 
   /// Runs `body` with a reading connection; all of its reads see one committed state.
   void read(const std::function<void(StoreReader&)>& body);
-  /// The figures of the status, which take long to count and are counted once per change of a file that no
-  /// other daemon writes; zeros while the store cannot be read.
+  /// The figures of the status; zeros while the store cannot be read. If no other daemon writes to the store,
+  /// they are counted once per commit, as that takes long.
   StoreCounts counts();
   /// Runs `body` in one transaction on the writer thread and waits until it is committed. An error of `body`
   /// rolls back and is thrown here.

@@ -140,11 +140,12 @@ std::vector<std::byte> ProblemSetup::download(const GuardedBuffer& buffer) const
 }
 
 // Element by element, else by sums, where the spec allows it.
-verify::Comparison ProblemSetup::compare(const Buffer& buffer, TypedAddress reference) {
-  const verify::Bounds bounds{buffer.spec.rtol(), buffer.spec.atol()};
+verify::Comparison ProblemSetup::compare(const Buffer& buffer, TypedAddress reference, bool exactly) {
+  const verify::Bounds bounds =
+      exactly ? verify::Bounds{} : verify::Bounds{buffer.spec.rtol(), buffer.spec.atol()};
   const verify::Comparison result =
       kernels_.compare(buffer.variant.typed(), reference, buffer.variant.elements(), bounds);
-  if (result.passed() || buffer.spec.summed_shape().empty() || !buffer.reference) {
+  if (exactly || result.passed() || buffer.spec.summed_shape().empty() || !buffer.reference) {
     return result;
   }
   const std::vector<std::uint64_t> shape(buffer.spec.summed_shape().begin(),
@@ -154,7 +155,7 @@ verify::Comparison ProblemSetup::compare(const Buffer& buffer, TypedAddress refe
       .value_or(result);
 }
 
-std::vector<OutputComparison> ProblemSetup::compare_outputs() {
+std::vector<OutputComparison> ProblemSetup::compare_outputs(bool exactly) {
   std::vector<OutputComparison> results;
   for (const Buffer& buffer : buffers_) {
     if (!is_output(buffer.variant.role())) {
@@ -168,14 +169,9 @@ std::vector<OutputComparison> ProblemSetup::compare_outputs() {
     } else {
       continue;  // nothing was recorded of this output
     }
-    results.push_back({buffer.variant.name(), compare(buffer, reference)});
+    results.push_back({buffer.variant.name(), compare(buffer, reference, exactly)});
   }
   return results;
-}
-
-std::vector<OutputComparison> ProblemSetup::compare_blank() {
-  poison_outputs(std::byte{0}, false);
-  return compare_outputs();
 }
 
 std::vector<std::uint64_t> ProblemSetup::output_hashes() {

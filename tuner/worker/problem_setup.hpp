@@ -53,8 +53,8 @@ class ProblemSetup {
   /// what it may know without reading it changes too, for variant and reference: the caller's floating-point
   /// scalars, the range of random numbers, and two elements of an integer `iota`, which are exchanged.
   void prepare_verification_in_place(std::uint64_t input_seed, bool whole, bool untrusted = false);
-  /// At the addresses of timing, its own inputs (pattern 0), or these with changes at scattered elements: a
-  /// source is wrong that reads a sample of an input, or uses what it has kept of another pattern. Random
+  /// At the addresses of timing: the inputs of timing (pattern 0), or these with changes at scattered elements.
+  /// A source is wrong that reads a sample of an input, or uses what it has kept of another pattern. Random
   /// floating-point numbers depart less from their mean there, other random ones are drawn again, and a few
   /// elements of a constant have another value. Not where outputs were recorded.
   void prepare_verification_scattered(std::uint64_t pattern);
@@ -119,10 +119,11 @@ class ProblemSetup {
 
   /// After a run: its writes outside its buffers or into its inputs; absent: none.
   std::optional<std::string> find_damage();
-  /// Compares with the reference's outputs, which were made from the same poison.
-  std::vector<OutputComparison> compare_outputs();
-  /// After a comparison: those of outputs that hold 0, or of `inout` what they held before. Overwrites them.
-  std::vector<OutputComparison> compare_blank();
+  /// Compares with the reference's outputs, which were made from the same poison, within the tolerances or
+  /// exactly.
+  std::vector<OutputComparison> compare_outputs(bool exactly = false);
+  /// In place of a run: outputs become 0, or what `inout` ones were before.
+  void poison_blank() { poison_outputs(std::byte{0}, false); }
   /// One of each output.
   std::vector<std::uint64_t> output_hashes();
   /// Covers the first elements of some outputs. Throws Error(InvalidArgument) if a buffer is not an output,
@@ -187,7 +188,7 @@ class ProblemSetup {
   std::vector<std::uint64_t> hash_inputs();
   std::map<std::string, DeviceMemory> copy_reference();
   bool depends_on_inputs(const std::map<std::string, DeviceMemory>& first);
-  verify::Comparison compare(const Buffer& buffer, TypedAddress reference);
+  verify::Comparison compare(const Buffer& buffer, TypedAddress reference, bool exactly);
   std::vector<std::byte> download(const GuardedBuffer& buffer) const;
   void run_reference(std::byte poison);
   void launch_reference(std::byte poison);

@@ -14,7 +14,7 @@
 
 namespace cubind::ctl {
 
-/// Of one question.
+/// How one question's winners followed each other.
 struct Stability {
   v1::ListedRecord today;
   std::size_t measured = 0;  // how often, at least twice
@@ -26,8 +26,8 @@ struct Stability {
   double first_over_today() const;
 };
 
-/// The questions that were measured more than once, those most often first. `records`: the kernel's in force.
-/// Asks the daemon for those that others have replaced; throws like Connection.
+/// The questions that were measured more than once, those measured most often first. `records`: the kernel's
+/// current ones. Asks the daemon for those that they replaced; throws like Connection.
 std::vector<Stability> stability_of(const Connection& connection, const std::string& kernel,
                                     std::span<const v1::ListedRecord> records,
                                     std::chrono::milliseconds deadline);

@@ -226,10 +226,11 @@ TEST_CASE("what a source keeps is wrong after timing though the last round has r
 
 TEST_CASE("a verification of an untrusted source says how much of an output would pass as 0") {
   kernels_cubin();
-  const auto [atol, share] = GENERATE(table<double, double>({{1e-6, 0}, {1e3, 1}}));
+  const auto [w, atol, share] =
+      GENERATE(table<double, double, double>({{2, 1e-6, 0}, {2, 1e3, 1}, {0, 1e3, 0}}));
   Requests problem;
   problem.buffer("x", "f32", v1::IN, kRows * kColumns)
-      .buffer("w", "f32", v1::IN, kColumns)
+      .buffer("w", "f32", v1::IN, kColumns, {.fill = "constant", .parameters = {w}})
       .buffer("y", "f32", v1::OUT, kRows * kColumns, {.atol = atol});
   problem.reference(row_plan(problem, "right").launches(0));
   const v1::DeviceReply reply = verified_after_timing(problem, row_plan(problem, "right"), 4);
