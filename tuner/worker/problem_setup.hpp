@@ -54,8 +54,8 @@ class ProblemSetup {
   /// scalars, the range of random numbers, and two elements of an integer `iota`, which are exchanged.
   void prepare_verification_in_place(std::uint64_t input_seed, bool whole, bool untrusted = false);
   /// At the addresses of timing: its inputs (pattern 0), or these with changes at scattered elements. A
-  /// source is wrong that reads a sample of an input, or uses what it has kept of another pattern. There random
-  /// floating-point numbers depart less from their mean, other random ones are drawn again, and a few
+  /// source is wrong that reads a sample of an input, or uses what it has kept of another pattern. Random
+  /// floating-point numbers depart less from their mean there, other random ones are drawn again, and a few
   /// elements of a constant have another value. Not where outputs were recorded.
   void prepare_verification_scattered(std::uint64_t pattern);
   static constexpr std::uint64_t kPatterns = 9;
