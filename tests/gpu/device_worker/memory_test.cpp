@@ -173,7 +173,7 @@ TEST_CASE("samples take turns among 31 slots that all have the inputs") {
     INFO(reply.DebugString());
     CHECK(reply.measured(0).outcome() == v1::CORRECT);
     CHECK(reply.allocated_bytes() >= one_slot + 30 * each);
-    CHECK((block == 0 || reply.allocated_bytes() < allocated + each));  // the workspace may grow
+    CHECK((block < 2 || reply.allocated_bytes() == allocated));  // the second one may need a larger workspace
     allocated = reply.allocated_bytes();
   }
   REQUIRE(worker.ask(Requests::verify(plan)).outcome() == v1::CORRECT);
