@@ -29,7 +29,7 @@ package() {
   carry_libraries "$folder"
   copy_data "$folder"
   tar -C dist --sort=name --owner=0 --group=0 --numeric-owner -czf "$folder.tar.gz" "$(basename "$folder")"
-  check_package "$folder" "$([ -n "$with_tests" ] && echo 76 || echo 54)"
+  check_package "$folder" "$([ -n "$with_tests" ] && echo 76 || echo 56)"
 }
 
 install_component() { cmake --install build/release --prefix "$2" --component "$1" --strip >/dev/null; }
