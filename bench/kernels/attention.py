@@ -227,7 +227,7 @@ class Bench(Checker):
     def label(self, p):
         return label(p)
 
-    def fault(self, operands, truth):
+    def fault(self, _p, operands, truth):
         """What is wrong with the outputs, or nothing. An element that is not written stays NaN, which is
         wrong."""
         for name, wanted in truth.items():
