@@ -49,6 +49,12 @@ std::string resolve_address(const std::string& given) {
   return address;
 }
 
+Digest caller_digest() {
+  const std::filesystem::path file = ChannelSecrets::from_environment().token_file;
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(file, ignored) ? Digest::of(read_file(file)) : Digest();
+}
+
 struct Connection::Impl {
   std::string address;
   /// The unit of fair sharing of compilers: this process.

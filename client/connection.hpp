@@ -22,6 +22,10 @@ namespace cubind {
 /// host:port and tls://host:port.
 std::string resolve_address(const std::string& given);
 
+/// Of the token with which a Connection that is opened now calls; zero: of none. Another token may show other
+/// things.
+Digest caller_digest();
+
 using OnTuneEvent = std::function<void(const v1::TuneEvent&)>;
 using Milliseconds = std::chrono::milliseconds;
 

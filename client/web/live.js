@@ -3,7 +3,7 @@
 
 const period = 2000;
 const away = document.getElementById('away');
-let seen = new Date(), tag = '';
+let seen = new Date(), tag = '', asks = false;
 
 const say = (text) => { away.textContent = text; away.hidden = !text; };
 const controls = (main) => [...main.querySelectorAll('a, button, input, .scroll')];
@@ -21,7 +21,8 @@ function replace(main, next) {
 async function refresh() {
   const main = document.getElementById('main');
   const isBusy = main.contains(document.activeElement) && document.activeElement.tagName === 'INPUT' || !getSelection().isCollapsed;
-  if (document.hidden || isBusy) return;
+  if (document.hidden || isBusy || asks) return;
+  asks = true;
   try {
     const reply = await fetch(location.href, {headers: {'If-None-Match': tag}});
     const next = reply.status !== 304 && new DOMParser().parseFromString(await reply.text(), 'text/html').getElementById('main');
@@ -33,6 +34,8 @@ async function refresh() {
     tag = reply.headers.get('ETag');
   } catch {
     say(`cubind-web does not answer. This page is of ${seen.toLocaleTimeString()}.`);
+  } finally {
+    asks = false;
   }
 }
 

@@ -28,18 +28,33 @@ Records read_records(const std::string& address) {
   return read;
 }
 
+bool is_same(const v1::Generation& one, const v1::Generation& other) {
+  return one.store_id() == other.store_id() && one.number() == other.number();
+}
+
 }  // namespace
 
 std::shared_ptr<const Snapshot> Snapshots::now() {
   const std::lock_guard lock(mutex_);
-  if (!last_ || clock_.steady_now() - last_at_ >= kFresh) {
-    last_ = read();
+  if ((!last_ && !fault_) || clock_.steady_now() - last_at_ >= kFresh) {
+    fault_ = nullptr;
+    try {
+      last_ = read();
+    } catch (const Error&) {
+      fault_ = std::current_exception();
+    }
     last_at_ = clock_.steady_now();
+  }
+  if (fault_) {
+    std::rethrow_exception(fault_);
   }
   return last_;
 }
 
 std::shared_ptr<const Snapshot> Snapshots::read() {
+  if (const Digest caller = caller_digest(); std::exchange(caller_, caller) != caller) {
+    last_.reset();
+  }
   const Connection connection(address_);
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->address = address_;
@@ -58,7 +73,7 @@ void Snapshots::add_jobs(Snapshot& snapshot, const Connection& connection) {
     open[job.id()] = job;
   }
   const bool is_fresh = last_ && clock_.steady_now() - jobs_at_ < kEndedJobsFresh &&
-                        last_->status.generation().number() == snapshot.status.generation().number();
+                        is_same(last_->status.generation(), snapshot.status.generation());
   if (is_fresh && std::ranges::equal(open | std::views::keys, open_jobs_)) {
     snapshot.jobs = last_->jobs;
     for (v1::Job& job : snapshot.jobs) {
@@ -79,10 +94,9 @@ void Snapshots::add_records(Snapshot& snapshot) {
     return reading_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   };
   const v1::Generation& now = snapshot.status.generation();
-  const bool is_same =
-      last_ && records_of_.store_id() == now.store_id() && records_of_.number() == now.number();
-  const Time::duration pause = 50 * records_took_,
-                       rest = is_same ? std::max<Time::duration>(kRecordsFresh, pause) : pause;
+  const Time::duration pause = 50 * records_took_;
+  const Time::duration rest =
+      is_same(records_of_, now) ? std::max<Time::duration>(kRecordsFresh, pause) : pause;
   snapshot.records =
       last_ ? last_->records
             : Records{std::make_shared<std::vector<v1::ListedRecord>>(),
@@ -90,17 +104,24 @@ void Snapshots::add_records(Snapshot& snapshot) {
   if (!reading_.valid() && (!last_ || clock_.steady_now() - records_at_ >= rest)) {
     records_of_ = now;
     records_at_ = clock_.steady_now();
+    reading_caller_ = caller_;
     reading_ = std::async(std::launch::async, read_records, address_);
     reading_.wait_for(kWaitForRecords);
   }
   if (reading_.valid() && is_read()) {
+    const bool is_callers = reading_caller_ == caller_;
     try {
-      snapshot.records = reading_.get();
+      Records read = reading_.get();
+      if (is_callers) {
+        snapshot.records = std::move(read);
+      }
     } catch (const Error& error) {
-      snapshot.records.missing = std::string("The latest records cannot be read: ") + error.what();
+      if (is_callers) {
+        snapshot.records.missing = std::string("The latest records cannot be read: ") + error.what();
+      }
     }
     records_took_ = clock_.steady_now() - records_at_;
-    records_at_ = clock_.steady_now();
+    records_at_ = is_callers ? clock_.steady_now() : Time{};
   }
 }
 

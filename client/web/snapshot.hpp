@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/digest.hpp"
 #include "schemas/cubind.pb.h"
 
 namespace cubind {
@@ -37,13 +39,14 @@ struct Snapshot {
 /// Thread-safe. However many pages are open, the daemon is asked at most once a second; for its ended jobs
 /// after a change of the open ones, of its generation or 15 seconds, for its records after a change of its
 /// generation or a minute. No page waits for records, whose reading takes at most a fiftieth of the time.
+/// What was read with another token is dropped.
 class Snapshots {
  public:
   explicit Snapshots(std::string address, const Clock& clock) : address_(std::move(address)), clock_(clock) {}
 
   const std::string& address() const { return address_; }
   const Clock& clock() const { return clock_; }
-  /// Throws like Connection.
+  /// Throws like Connection; a fault, too, is that of all who ask within a second.
   std::shared_ptr<const Snapshot> now();
 
  private:
@@ -57,6 +60,8 @@ class Snapshots {
   const Clock& clock_;
   std::mutex mutex_;  // held while the daemon is asked: the other pages wait for the same state
   std::shared_ptr<const Snapshot> last_;       // guarded by mutex_
+  std::exception_ptr fault_;                   // of the latest reading; guarded by mutex_
+  Digest caller_, reading_caller_;             // of last_ and reading_; guarded by mutex_
   std::vector<std::string> open_jobs_;         // ids, at jobs_at_; guarded by mutex_
   Time last_at_{}, jobs_at_{}, records_at_{};  // guarded by mutex_
   Time::duration records_took_{};              // guarded by mutex_

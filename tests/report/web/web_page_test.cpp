@@ -1,16 +1,19 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "client/web/http_server.hpp"
 #include "client/web/site.hpp"
 #include "plan/wire.hpp"
 #include "tests/fakes/browser.hpp"
 #include "tests/fakes/fake_daemon.hpp"
 #include "tests/support/facts.hpp"
+#include "tests/support/manual_clock.hpp"
 
 namespace cubind::test {
 namespace {
@@ -97,6 +100,42 @@ Shown check_open(const Pages& pages, const std::string& path) {
 }
 
 }  // namespace
+
+TEST_CASE_METHOD(Pages, "what was read with one token is on no page after another took its place") {
+  const TempDir folder;
+  const std::filesystem::path token = folder.path() / "token";
+  write_file_atomic(token, "cubind_1_a");
+  ::setenv("CUBIND_TOKEN_FILE", token.c_str(), 1);
+  ManualClock still;
+  web::Snapshots read_now(daemon.address(), still);
+  web::Site pages(read_now);
+  add_record("of_ann", 1, 1);
+  add_job("ann", v1::Job::DONE);
+  CHECK_THAT(pages.answer({"/records", {}}).body, Contains("of_ann"));
+  records.clear();
+  jobs.Clear();
+  write_file_atomic(token, "cubind_2_b");
+  still.advance(std::chrono::seconds(1));
+  CHECK_THAT(pages.answer({"/records", {}}).body, !Contains("of_ann"));
+  CHECK_THAT(pages.answer({"/jobs", {}}).body, !Contains("job?id=ann"));
+  ::unsetenv("CUBIND_TOKEN_FILE");
+}
+
+TEST_CASE_METHOD(Pages, "a fault of the daemon is that of all who ask within a second") {
+  ManualClock still;
+  web::Snapshots read_now(daemon.address(), still);
+  int asked = 0;
+  daemon.scripts.get_status = [&]() -> v1::GetStatusReply {
+    ++asked;
+    throw Error(ErrorCode::Unavailable, "daemon", "is away");
+  };
+  CHECK_THROWS_WITH(read_now.now(), Contains("is away"));
+  CHECK_THROWS_WITH(read_now.now(), Contains("is away"));
+  CHECK(asked == 1);
+  still.advance(std::chrono::seconds(1));
+  CHECK_THROWS_WITH(read_now.now(), Contains("is away"));
+  CHECK(asked == 2);
+}
 
 TEST_CASE_METHOD(Pages, "the pages of an empty store say what is missing") {
   if (!has_browser()) {

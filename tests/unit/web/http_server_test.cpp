@@ -43,6 +43,8 @@ TEST_CASE_METHOD(Served, "a page that the caller has is not sent again") {
   const std::string known = "localhost\r\nIf-None-Match: " + page.substr(at, page.find('\r', at) - at);
   CHECK_THAT(get("/jobs", known), Contains(" 304 ") && Contains("Length: 6\r") && !Contains("/jobs|"));
   CHECK_THAT(get("/kernels", known), Contains("200 OK") && Contains("/kernels|"));
+  const std::string tag = page.substr(at, page.find('\r', at) - at);
+  CHECK_THAT(get("/jobs", "localhost\r\nIf-None-Match: \"1\", W/" + tag), Contains(" 304 "));
 }
 
 TEST_CASE_METHOD(Served, "a request under another host's name is refused") {
