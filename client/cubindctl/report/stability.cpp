@@ -67,6 +67,9 @@ std::vector<Stability> stability_of(const Connection& connection, const std::str
   for (v1::ListedRecord& record : connection.list_records(request, deadline)) {
     questions[question_of(record)].push_back(std::move(record));
   }
+  if (records.empty() && questions.empty()) {
+    connection.require_kernel(kernel, deadline);
+  }
   for (const v1::ListedRecord& record : records) {
     if (const auto again = questions.find(question_of(record)); again != questions.end()) {
       again->second.push_back(record);

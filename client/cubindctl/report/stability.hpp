@@ -27,7 +27,8 @@ struct Stability {
 };
 
 /// The questions that were measured more than once, those measured most often first. `records`: the kernel's
-/// current ones. Asks the daemon for those that they replaced; throws like Connection.
+/// current ones. Asks the daemon for those that they replaced. Throws like Connection, and NotFound if there
+/// is no such kernel.
 std::vector<Stability> stability_of(const Connection& connection, const std::string& kernel,
                                     std::span<const v1::ListedRecord> records,
                                     std::chrono::milliseconds deadline);
