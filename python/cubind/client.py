@@ -262,10 +262,10 @@ class Client(Commands, Tables):
     def judge(
         self,
         kernel: str,
-        source: str,
+        source: str | bytes,
         problems: Sequence[str | Mapping[str, Any]],
         *,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str | bytes] | None = None,
         grid: Sequence[str] = (),
         block: Sequence[str] = (),
         shared_bytes: str = "",
@@ -304,7 +304,10 @@ class Client(Commands, Tables):
         if timeout is not None:
             timeout = _limits.seconds(timeout)
         for path, text in {"source.cu": source, **(headers or {})}.items():
-            request.files.add(path=path, content=text.encode())
+            try:
+                request.files.add(path=path, content=text if isinstance(text, bytes) else text.encode())
+            except (AttributeError, TypeError, ValueError) as error:
+                raise InvalidArgumentError(f"{path!a} is no text: {error}", "source and headers") from None
         for problem in problems:
             _wire.set_problem(_wire.parse_problem(problem, {}), request.problems.add())
         if device is not None:

@@ -58,6 +58,13 @@ void set_launch(const JudgedLaunch& launch, OrderedJson& launches) {
   }
 }
 
+// Baseline and source are compiled with the same headers: what the compiler would not take fails both.
+void check_text(const SourceFile& file) {
+  if (file.content.find('\0') != std::string::npos) {
+    throw Error(ErrorCode::InvalidArgument, file.path, "holds a zero byte: a source is text");
+  }
+}
+
 }  // namespace
 
 Configuration judged_configuration(const Configuration& baseline, bool is_baseline) {
@@ -94,6 +101,7 @@ std::shared_ptr<const KernelSpec> judged_kernel(const std::string& name, const K
   set_launch(launch, json["launches"]);
   take_headers(task, json, bundle.files);
   for (const SourceFile& file : files) {
+    check_text(file);
     bundle.files.push_back({kFolder + file.path, file.content});
   }
   // The name makes each text another, so that no two verdicts share a measurement.

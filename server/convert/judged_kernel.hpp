@@ -19,8 +19,8 @@ struct JudgedLaunch {
 };
 
 /// The kernel `name`: the task, whose tunables have the baseline's values alone. Its default is the baseline.
-/// The first file is the source. Throws Error(InvalidArgument) for a Triton kernel, and where a launch is
-/// given for a task with several.
+/// The first file is the source. Throws Error(InvalidArgument) for a Triton kernel, for a file that holds a
+/// zero byte, and where a launch is given for a task with several.
 std::shared_ptr<const KernelSpec> judged_kernel(const std::string& name, const KernelSpec& task,
                                                 const Configuration& baseline,
                                                 const std::vector<SourceFile>& files,

@@ -103,6 +103,17 @@ void check_header(const v1::SourceFile& header) {
   refuse_absolute_includes(header.path(), header.content());
 }
 
+std::optional<Error> fault_of(const v1::HeaderSet& headers) {
+  try {
+    for (const v1::SourceFile& header : headers.files()) {
+      check_header(header);
+    }
+    return std::nullopt;
+  } catch (const Error& fault) {
+    return fault;
+  }
+}
+
 struct FirstCompile {
   NvrtcStatus status = NvrtcStatus::Fault;
   std::string error;  // where there is no cubin
@@ -189,15 +200,15 @@ void ProgramCompiler::keep_headers(v1::HeaderSet& set) {
     if (set.digest() != kept_headers_.digest()) {
       refuse("header_set", "it is not the set that this worker keeps");
     }
-    return;
+  } else {
+    kept_headers_.Swap(&set);
+    headers_fault_ = fault_of(kept_headers_);
+    if (precompiled_) {
+      precompiled_->forget_names();
+    }
   }
-  kept_headers_.Clear();
-  for (const v1::SourceFile& header : set.files()) {
-    check_header(header);
-  }
-  kept_headers_.Swap(&set);
-  if (precompiled_) {
-    precompiled_->forget_names();
+  if (headers_fault_) {
+    throw Error(*headers_fault_);
   }
 }
 

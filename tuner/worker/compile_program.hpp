@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "schemas/worker.pb.h"
 #include "tuner/worker/compile_ptx.hpp"
 #include "tuner/worker/nvrtc_api.hpp"
@@ -56,6 +57,7 @@ class ProgramCompiler {
   std::vector<std::string> standing_options_;
   bool knows_minimal_ = false;
   v1::HeaderSet kept_headers_;
+  std::optional<Error> headers_fault_;  // of each compile with them
   std::optional<PrecompiledHeaders> precompiled_;
 };
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -25,8 +26,12 @@ constexpr std::chrono::minutes kPatience{10};  // for a GPU that others use, too
 const std::string kSpecSuffix = ".json";
 
 void add_file(const std::string& file, google::protobuf::RepeatedPtrField<v1::SourceFile>& files) {
+  const std::string name = std::filesystem::path(file).filename().string();
+  if (valid_utf8(name) != name) {
+    throw Error(ErrorCode::InvalidArgument, file, "the file's name is not UTF-8");
+  }
   v1::SourceFile& added = *files.Add();
-  added.set_path(std::filesystem::path(file).filename().string());
+  added.set_path(name);
   added.set_content(read_file(file));
 }
 
@@ -116,13 +121,13 @@ void print(const OutputJson& verdict, const std::string& signer) {
 
 ExitCode show(const OutputJson& verdict, const std::string& signer, const JudgeOptions& options,
               const CommonOptions& common) {
-  if (!options.html.empty()) {
-    write_file_atomic(options.html, verdict_page(verdict));
-  }
   if (common.json) {
     print_json(verdict);
   } else {
     print(verdict, signer);
+  }
+  if (!options.html.empty()) {
+    write_file_atomic(options.html, verdict_page(verdict));
   }
   return verdict["outcome"] == "correct" ? ExitCode::Ok : ExitCode::Failure;
 }
@@ -135,12 +140,15 @@ ExitCode run(const JudgeOptions& options, const CommonOptions& common) {
     return show(verified.verdict, verified.signer, options, common);
   }
   const v1::EvaluateRequest request = request_of(options);
+  const auto key = options.key.empty() ? std::nullopt : std::optional(SecretKey::read(options.key));
   const Connection connection(resolve_address(common.address));
   const std::string text = connection.evaluate(request, common.timeout.value_or(kPatience)).verdict_json();
+  // First: a file that cannot be written loses no verdict.
+  const ExitCode shown = show(OutputJson::parse(text), "", options, common);
   if (!options.out.empty()) {
-    write_verdict(text, options.out, options.key);
+    write_verdict(text, options.out, key);
   }
-  return show(OutputJson::parse(text), "", options, common);
+  return shown;
 }
 
 }  // namespace cubind::ctl

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -17,11 +16,10 @@ const std::string kFormat = "cubind-verdict/1";
 
 }  // namespace
 
-void write_verdict(const std::string& text, const std::string& file, const std::string& key) {
-  const auto secret = key.empty() ? std::nullopt : std::optional(SecretKey::read(key));
+void write_verdict(const std::string& text, const std::string& file, const std::optional<SecretKey>& key) {
   write_file_atomic(file, text);
-  if (secret) {
-    write_file_atomic(file + kSuffix, print_signature_file(*secret, text, "cubind verdict"));
+  if (key) {
+    write_file_atomic(file + kSuffix, print_signature_file(*key, text, "cubind verdict"));
   }
 }
 

@@ -1,15 +1,17 @@
 // Verdicts as files, each next to its signature.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "client/cubindctl/terminal/json_output.hpp"
+#include "trust/minisign.hpp"
 #include "trust/trust_file.hpp"
 
 namespace cubind::ctl {
 
-/// Writes the text to `file` and, if `key` names a secret key's file, its signature to `file`.minisig.
-void write_verdict(const std::string& text, const std::string& file, const std::string& key);
+/// Writes the text to `file` and, if there is a key, its signature to `file`.minisig.
+void write_verdict(const std::string& text, const std::string& file, const std::optional<SecretKey>& key);
 
 struct SignedVerdict {
   OutputJson verdict;

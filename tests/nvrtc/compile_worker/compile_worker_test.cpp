@@ -332,6 +332,20 @@ TEST_CASE("a worker keeps a set of headers for requests that name it and no othe
   CHECK_THAT(worker.compile(request).log(), Contains("could not open source file \"a.h\""));
 }
 
+TEST_CASE("a header that the compiler would not take is named at each compile of its set") {
+  WorkerProcess worker(any_toolchain());
+  auto request = compile_request("__global__ void k(int* p) { *p = 1; }", {"k"});
+  request.mutable_header_set()->set_digest("one");
+  v1::SourceFile& header = *request.mutable_header_set()->add_files();
+  header.set_path("a.h");
+  header.set_content(std::string("#define A 1\0", 12));
+  CHECK_THAT(worker.compile(request).log(), Contains("a.h") && Contains("a zero byte"));
+  request.mutable_header_set()->clear_files();
+  CHECK_THAT(worker.compile(request).log(), Contains("a.h") && Contains("a zero byte"));
+  request.clear_header_set();
+  CHECK(worker.compile(request).outcome() == v1::CORRECT);
+}
+
 TEST_CASE("an entry that the source does not have is reported as an entry") {
   WorkerProcess worker(any_toolchain());
   const std::string source =

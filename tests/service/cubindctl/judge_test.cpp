@@ -76,6 +76,24 @@ TEST_CASE("a verdict is printed, written and signed, and verified without the da
   CHECK_THAT(verify().err, Contains("was changed after acme signed it"));
 }
 
+TEST_CASE("a verdict that cannot be written is printed") {
+  const ProgramResult judged = JudgeFixture().judge("scale", {"--out", "/nowhere/verdict.json"});
+  CHECK(judged.exit_code == 4);
+  CHECK_THAT(judged.out, Catch::StartsWith("correct"));
+}
+
+TEST_CASE("what cannot be judged or signed is refused before it is measured") {
+  JudgeFixture fixture;
+  CHECK_THAT(fixture.judge("scale", {"--out", fixture.file("out"), "--key", fixture.file("none.key")}).err,
+             Contains("none.key: cannot open"));
+  CHECK_THAT(fixture.judge("scale", {"--header", fixture.file("\xff.cuh")}).err, Contains("is not UTF-8"));
+  write_file_atomic(fixture.file("mine.cuh"), std::string("\0", 1));
+  const ProgramResult judged = fixture.judge("scale");
+  CHECK(judged.exit_code == 2);
+  CHECK_THAT(judged.err, Contains("mine.cuh: holds a zero byte"));
+  CHECK(ctl_json(fixture.daemon, {"jobs", "--all"})["jobs"].empty());
+}
+
 TEST_CASE("a spec that the daemon does not have is a task") {
   JudgeFixture fixture;
   const ProgramResult judged = fixture.judge((fixture.daemon.kernels() / "scale.json").string());

@@ -22,5 +22,14 @@ TEST_CASE("the reference of a task is the task's own, also where it names no sou
   CHECK(judged->reference.source == "vector_add.cu");
 }
 
+TEST_CASE("a judged source that would fail the baseline's compile too is refused by its name") {
+  const auto task = load_kernel_spec(source_dir() / "variants/vector_add/vector_add.json");
+  const auto judge = [&](const SourceFile& header) {
+    judged_kernel("judged_1", *task, task->defaults.at(0), {{"mine.cu", "// any"}, header}, {});
+  };
+  CHECK_NOTHROW(judge({"a.h", "#include \"/etc/passwd\""}));  // fails its own compile alone
+  CHECK_THROWS_WITH(judge({"a.h", std::string("\0", 1)}), Catch::Contains("a.h: holds a zero byte"));
+}
+
 }  // namespace
 }  // namespace cubind::test

@@ -163,6 +163,7 @@ class Tuning(WithDaemon):
 
         for told, error, call in (
             ('headers: "source.cu" is the source', ValueError, judge(headers={"source.cu": "// another"})),
+            ("'source.cu' is no text", ValueError, judge("\udc80")),
             ("timeout: nan is not a number of seconds", ValueError, judge(timeout=math.nan)),
             ("rounds: -1 is not between 0 and", ValueError, judge(rounds=-1)),
             ("rounds: 2.5 is not an integer", TypeError, judge(rounds=2.5)),
