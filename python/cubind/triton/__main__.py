@@ -105,7 +105,7 @@ def _record(arguments: list[str]) -> None:
                 "record --target sm_90"
             )
         finally:
-            _remove_empty(options.file)
+            _remove_empty(options.file, "" if options.target else "; without a GPU: record --target sm_90")
 
 
 def _record_for(architecture: str, file: str, program: list[str]) -> None:
@@ -131,10 +131,10 @@ def _record_for(architecture: str, file: str, program: list[str]) -> None:
                 print(printable(f"cubind.triton: {name} is not recorded: it {reason}"), file=sys.stderr)
 
 
-def _remove_empty(file: str) -> None:
+def _remove_empty(file: str, hint: str) -> None:
     if os.path.exists(file) and os.path.getsize(file) == 0:
         os.remove(file)
-        print(f"cubind.triton: {file} is not written: no kernel was asked for", file=sys.stderr)
+        print(f"cubind.triton: {file} is not written: no kernel was asked for{hint}", file=sys.stderr)
 
 
 def _bake(arguments: list[str]) -> None:

@@ -234,6 +234,7 @@ class Baked(unittest.TestCase):
                 ("--target", "sm_90"),
                 "no kernel was asked for",
             ),
+            (reads, (), "no kernel was asked for; without a GPU: record --target sm_90"),
             ("", ("--target", "sm_1"), 'target: "sm_1" is none of sm_75,'),
             (reads, ("--target", "sm_90"), "If it needs a GPU (tensors have no contents here)"),
         ):
