@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "client/cubindctl/answers/comparison_output.hpp"
 #include "client/cubindctl/answers/own_terms.hpp"
 #include "client/cubindctl/terminal/json_output.hpp"
 #include "client/cubindctl/terminal/text_table.hpp"
@@ -26,8 +27,8 @@ Cell library_gain(const v1::ListedRecord& record) {
 }
 
 Cell default_gain(const v1::ListedRecord& record) {
-  const v1::Timing& timing = record.provenance().timing();
-  return timing.has_gain_over_default() ? number_cell(timing.gain_over_default(), 2) : Cell{"-"};
+  const auto gain = ctl::over_default(record.provenance().timing());
+  return gain ? number_cell(*gain, 2) : Cell{"-"};
 }
 
 Cell interval_width(const v1::ListedRecord& record) {

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/answers/audit.hpp"
+#include "client/cubindctl/answers/comparison_output.hpp"
 #include "client/cubindctl/answers/own_terms.hpp"
 #include "client/cubindctl/report/report_commands.hpp"
 #include "client/cubindctl/report/stability.hpp"
@@ -106,11 +107,10 @@ std::string record_text(const Snapshot& snapshot, const v1::Job& job) {
     return "";
   }
   const v1::Timing& timing = record->provenance().timing();
+  const auto gain = ctl::over_default(timing);
   return "Its problem's record: " + ctl::configuration_text(*record) + ", " +
          ctl::fixed(timing.median_us(), 2) + " µs" +
-         (timing.has_gain_over_default()
-              ? ", " + ctl::fixed(timing.gain_over_default(), 2) + " times as fast as the default."
-              : ".");
+         (gain ? ", " + ctl::fixed(*gain, 2) + " times as fast as the default." : ".");
 }
 
 std::optional<View> too_large(const Snapshot& snapshot, const std::string& kernel, std::size_t most_records,
