@@ -96,12 +96,6 @@ bool is_among(std::uint32_t round, Rounds rounds) {
   return rounds == Rounds::All || (round % 2 == 1) == (rounds == Rounds::ChangedInputs);
 }
 
-double ratio_below(std::size_t part, std::vector<double> a, std::vector<double> b) {
-  std::ranges::sort(a);
-  std::ranges::sort(b);
-  return a[a.size() / part] / b[b.size() / part];
-}
-
 /// From the rounds in which both were timed; absent: there is none.
 std::optional<Gain> gain_of(const Judged& source, const Judged& baseline, Rounds rounds = Rounds::All) {
   const std::map<std::uint32_t, double> own = times_of(source), theirs = times_of(baseline);
@@ -116,8 +110,11 @@ std::optional<Gain> gain_of(const Judged& source, const Judged& baseline, Rounds
     return std::nullopt;
   }
   const PairedRatio paired = paired_ratio(a, b, kConfidence);
-  return Gain{paired.ratio, paired.interval.low, paired.interval.high, ratio_below(4, a, b),
-              ratio_below(10, a, b)};
+  std::ranges::sort(a);
+  std::ranges::sort(b);
+  const std::size_t quarter = a.size() / 4, tenth = a.size() / 10;
+  return Gain{paired.ratio, paired.interval.low, paired.interval.high, a[quarter] / b[quarter],
+              a[tenth] / b[tenth]};
 }
 
 void add(OrderedJson& json, const Gain& gain) {
