@@ -19,7 +19,7 @@ from daemon import Daemon
 KERNEL, PROBLEM = "rmsnorm_forward", "N=16384,D=4096,T=bf16"
 LISTS = ("/", "/kernels", "/wanted", "/records", "/jobs")
 OF_KERNEL = tuple(f"/{view}?kernel={KERNEL}" for view in ("report", "stability", "audit"))
-MOST_PAINT_MS, MOST_FRAME_MS = 3000, 500  # 2 cores with other tests; `./dev bench pages` measures
+MOST_BUSY_MS = 1500  # loaded, scrolled to its end; times that a person waits: `./dev bench pages`
 
 
 @unittest.skipUnless(browser.PROGRAM.exists(), f"{browser.PROGRAM} is not on this machine: ./dev deps test")
@@ -47,8 +47,9 @@ class Pages(unittest.TestCase):
                     page = self.chromium.page(self.daemon.site + path, width=width, dark=dark)
                     self.assertEqual((page.faults, page.elsewhere), ([], []))
                     self.assertEqual(page.evaluate("document.documentElement.scrollWidth"), width)
-                    self.assertLess(page.first_paint_ms(), MOST_PAINT_MS)
-                    self.assertLess(page.longest_frame_ms(), MOST_FRAME_MS)
+                    self.assertGreater(page.first_paint_ms(), 0)
+                    self.assertGreater(page.longest_frame_ms(), 0)
+                    self.assertLess(page.busy_ms(), MOST_BUSY_MS)
                     page.close()
 
     def test_pictures_can_be_made(self):
