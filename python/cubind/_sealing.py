@@ -85,8 +85,8 @@ program = ProgramSeal()
 
 
 def seal(mode: str = "error", *, accept: str = _ACCEPTED) -> None:
-    """From now on nothing is silently compiled or tuned for the program. Call it once the program has met its
-    problems; CUBIND_SEALED=warn or error in the environment seals from the start.
+    """From now on nothing is silently compiled or tuned for the program. Call it once the program has asked
+    for all its problems; CUBIND_SEALED=warn or error in the environment seals from the start.
 
     It holds for clients, operators and Triton kernels of the whole process. Problems that an earlier answer's
     rule covers make no call, as before.

@@ -14,6 +14,7 @@ from unittest import mock
 
 import cubind
 import running
+from cubind import _wire
 
 
 class FakeTensor(running.FakeArray):
@@ -119,6 +120,15 @@ class Names(unittest.TestCase):
         page = (running.SOURCE / "docs/python.md").read_text()
         public = [n for n in vars(cubind.Client) if not n.startswith("_") and n not in ("after_fork", "ask")]
         self.assertEqual([n for n in public if not re.search(rf"\b{n}\b", page)], [])
+
+    def test_the_departures_that_pages_accept_exist(self):
+        pages = [running.SOURCE / "README.md", *(running.SOURCE / "docs").glob("*.md")]
+        shown = [
+            text for page in pages for text in re.findall(r'accept[ =]"?(\w+(?:\+\w+)+)', page.read_text())
+        ]
+        self.assertGreater(len(shown), 1)
+        for match in shown:
+            _wire.departures_of(match)  # raises for an unknown one
 
     def test_every_public_name_has_a_docstring_that_names_its_parameters(self):
         found = [text for name in cubind.__all__ for text in running.unexplained(name, getattr(cubind, name))]
