@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 import tempfile
 import traceback
@@ -105,7 +106,7 @@ def _record(arguments: list[str]) -> None:
                 "record --target sm_90"
             )
         finally:
-            _remove_empty(options.file, "" if options.target else "; without a GPU: record --target sm_90")
+            _report(options.file, "" if options.target else "; without a GPU: record --target sm_90")
 
 
 def _record_for(architecture: str, file: str, program: list[str]) -> None:
@@ -131,10 +132,16 @@ def _record_for(architecture: str, file: str, program: list[str]) -> None:
                 print(printable(f"cubind.triton: {name} is not recorded: it {reason}"), file=sys.stderr)
 
 
-def _remove_empty(file: str, hint: str) -> None:
-    if os.path.exists(file) and os.path.getsize(file) == 0:
+def _report(file: str, hint: str) -> None:
+    """What became of the file. An empty one is removed."""
+    if not os.path.exists(file):
+        return
+    if os.path.getsize(file) > 0:
+        said = f"{file} has the kernels: `python -m cubind.triton bake {shlex.quote(file)}` has a daemon compile them"
+    else:
         os.remove(file)
-        print(f"cubind.triton: {file} is not written: no kernel was asked for{hint}", file=sys.stderr)
+        said = f"{file} is not written: no kernel was asked for{hint}"
+    print(f"cubind.triton: {said}", file=sys.stderr)
 
 
 def _bake(arguments: list[str]) -> None:

@@ -201,7 +201,8 @@ class Baked(unittest.TestCase):
         self.program.write_text("import triton_served_program as program\nprogram.run()")
         environment = {"CUBIND_EMBEDDED": "0", "CUBIND_ADDRESS": "unix:///none"}
         command = ["record", "--target", "sm_90", "-o", self.file, self.program]
-        running.run_python_for_both(["-m", "cubind.triton", *command], False, **environment)
+        ran = running.run_python_for_both(["-m", "cubind.triton", *command], False, **environment)
+        self.assertIn(f"`python -m cubind.triton bake {self.file}` has a daemon compile them", ran.stderr)
         self.assertEqual(entries_of(self.file), ["add"] * 2 + ["scale"] * 4 + ["total"])
         self.check_baked(7)
 
