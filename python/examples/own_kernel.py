@@ -1,6 +1,6 @@
 """A CUDA kernel of one's own, squared_relu/, as an operator of torch with autograd.
 
-CUBIND_KERNEL_PATH=python/examples/squared_relu CUBIND_EMBEDDED=1 python3 python/examples/own_kernel.py
+CUBIND_KERNEL_PATH=python/examples/squared_relu python3 python/examples/own_kernel.py
 """
 
 import functools
