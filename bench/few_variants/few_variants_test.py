@@ -67,7 +67,3 @@ class Run(unittest.TestCase):
         run = self.run_bench("--variants", "1", "--max-regret", "-1")
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIsNone(json.loads(run.stdout)["variants"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -227,7 +227,3 @@ class Lane(unittest.TestCase):
         self.field.until -= 300
         document = self.run_program("")
         self.assertEqual((document["programs"], document["left_out"]), ([], ["tutorials 02-x.py"]))
-
-
-if __name__ == "__main__":
-    unittest.main()

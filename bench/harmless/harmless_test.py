@@ -49,7 +49,3 @@ class Checks(unittest.TestCase):
         for mode in ("off", "absent"):
             (fault,) = self.faults(mode, before=slow)
             self.assertEqual(fault, f"{mode}: median_ms_before is 3.0 % above torch's")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -64,7 +64,3 @@ class Figures(unittest.TestCase):
                 self.assertEqual(self.faults(), [said])
         self.document["step_ms"]["cubind_second"] = [0.52, 0.62]
         self.assertEqual(self.faults(), ["step: 1.037 of torch's, at most 1.010 is expected"])
-
-
-if __name__ == "__main__":
-    unittest.main()

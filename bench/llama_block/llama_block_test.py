@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -83,7 +83,3 @@ class Problems(unittest.TestCase):
             with self.subTest(problem["kernel"]):
                 self.assertLessEqual(set(names), {*kernel["dims"], *flags})
                 self.assertLessEqual(set(kernel["dims"]), set(names))
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -153,7 +153,3 @@ class States(unittest.TestCase):
         while page.evaluate("document.getElementById('away').hidden") == is_away:
             self.assertLess(time.monotonic(), until, "the page does not notice")
             time.sleep(0.2)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -198,7 +198,3 @@ class CommandLine(unittest.TestCase):
                 ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
                 self.assertEqual(ran.returncode, 2, ran.stderr)
                 self.assertIn(told, ran.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -75,7 +75,3 @@ class Counting(unittest.TestCase):
         counts.install()
         self.call(tuned())
         self.assertEqual(seen, counts.compiles)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,4 +1,4 @@
-"""Prints the cases of the Python tests, one per line: its test's name in CTest, its file, what unittest runs.
+"""Prints the cases of the Python tests, one per line: its test's name in CTest, its folder, what unittest runs.
 
 A case is a test method. It is a whole class where each method would pay for a start that takes long: of the
 class's fixture, mostly a daemon, or the import of Triton (0.3 s of a core) or torch (1.8 s).
@@ -44,7 +44,7 @@ def main():
     for file in sorted([*HERE.glob("*/*_test.py"), *BENCH.glob("*/*_test.py")]):
         folder = "bench" if file.is_relative_to(BENCH) else file.parent.name
         for case in cases(file.read_text()):
-            print(f"service_python_{folder}: {file.stem}: {case}", file, case, sep="|")
+            print(f"service_python_{folder}: {file.stem}: {case}|{file.parent}|{file.stem}.{case}")
 
 
 if __name__ == "__main__":

@@ -165,7 +165,3 @@ class Addresses(unittest.TestCase):
                 with mock.patch.dict(os.environ, environment, clear=True):
                     self.assertRaises(cubind.NotFoundError, client.get, "scale", {"N": 1}, device="x")
                 self.assertEqual(daemon.asked[-1].job, expected)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -223,7 +223,3 @@ class Switch(unittest.TestCase):
         code = "from cubind._switch import IS_OFF; print(IS_OFF)"
         for value, expected in {"0": "True", "1": "False", "": "False"}.items():
             self.assertEqual(running.run_python(code, CUBIND=value).strip(), expected)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -231,7 +231,3 @@ class Numbers(unittest.TestCase):
             cubind.InvalidArgumentError, rf"^problem.N: {2**70} does not fit into 64 bits"
         ):
             client.get("rmsnorm_forward", N=2**70, D=4096, T="bf16")
-
-
-if __name__ == "__main__":
-    unittest.main()

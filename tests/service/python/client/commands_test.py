@@ -97,7 +97,3 @@ class Commands(WithDaemon):
             self.client.report(pathlib.Path(folder, "page.html"), "--all")
         with self.assertRaises(cubind.CubindError):
             self.client.audit("scale", device="--shipped")
-
-
-if __name__ == "__main__":
-    unittest.main()

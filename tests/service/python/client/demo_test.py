@@ -160,7 +160,3 @@ class Demo(unittest.TestCase):
         self.assertIn("DemoError: rmsnorm-example failed", result.stderr)
         self.assertIn("rmsnorm-example: ", result.stderr)
         self.assertNotIn("usage", result.stdout + result.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

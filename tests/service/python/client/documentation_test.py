@@ -133,7 +133,3 @@ class Names(unittest.TestCase):
     def test_every_public_name_has_a_docstring_that_names_its_parameters(self):
         found = [text for name in cubind.__all__ for text in running.unexplained(name, getattr(cubind, name))]
         self.assertEqual(found, [])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -183,7 +183,3 @@ class Embedded(unittest.TestCase):
                 self.assertRaisesRegex(cubind.UnavailableError, f"{self.folder}/file.*{name}"),
             ):
                 cubind.connect("embedded")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -26,7 +26,3 @@ class Exit(unittest.TestCase):
     def test_they_do_not_bring_it_down(self):
         for _ in range(3):
             self.assertEqual(running.run_python(PROGRAM), "ends\n")
-
-
-if __name__ == "__main__":
-    unittest.main()

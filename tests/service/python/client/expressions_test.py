@@ -120,7 +120,3 @@ class Conditions(unittest.TestCase):
             lambda x: math.ceil(x / 4): "cdiv(x, 4)",
         }.items():
             self.assertEqual(expression(given), text)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -64,7 +64,3 @@ class Problems(unittest.TestCase):
                 cubind.InvalidArgumentError, f"argument x: {kind} is no array in GPU memory"
             ):
                 self.kernel(x=wrong, w=array(64))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -153,7 +153,3 @@ class Scripts(unittest.TestCase):
             told.getvalue().startswith("cubind.kernel_tuner: nosuch.py: there is no such script"),
             told.getvalue(),
         )
-
-
-if __name__ == "__main__":
-    unittest.main()

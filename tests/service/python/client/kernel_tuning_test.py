@@ -495,7 +495,3 @@ class Definitions(unittest.TestCase):
         self.assertEqual(made.notes[0], "y: read and written; x, w, n, q, eps, argument_6: read")
         with self.assertRaisesRegex(cubind.InvalidArgumentError, r"it has scale\)"):
             definition(kernel_name="hidden", **given)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -132,7 +132,3 @@ class Launching(WithDaemon):
     def test_an_unknown_kernel_is_refused_with_the_known_ones(self):
         with self.assertRaisesRegex(cubind.NotFoundError, "known: .*scale"):
             self.client.kernel("scael")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -128,7 +128,3 @@ class RealDaemon(unittest.TestCase):
         self.assertTrue(running.eventually(lambda: any(job["stage"] == "screening" for job in self.jobs())))
         lender.send_signal(signal.SIGKILL)
         self.assertTrue(running.eventually(self.waits))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -105,7 +105,3 @@ class Notebook(unittest.TestCase):
 
     def test_it_is_kept_without_results(self):
         self.assertEqual([cell["outputs"] for cell in CELLS if "outputs" in cell], [[]] * len(CODE))
-
-
-if __name__ == "__main__":
-    unittest.main()

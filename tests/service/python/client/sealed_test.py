@@ -101,7 +101,3 @@ class SealedDaemon(unittest.TestCase):
                 client.get("scale", PROBLEM, device=device)
             client.tune([{"kernel": "scale", **PROBLEM}], progress=False)
             self.assertEqual(client.get("scale", PROBLEM, device=device).match, "exact")
-
-
-if __name__ == "__main__":
-    unittest.main()

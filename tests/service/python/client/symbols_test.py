@@ -74,7 +74,3 @@ class Symbols(unittest.TestCase):
         with self.assertRaisesRegex(cubind.InvalidArgumentError, "argument weight"):
             self.kernel(x=x, y=y, weight=running.FakeArray(0x9000, (32,)))
         self.assertEqual(self.driver.launches(), [])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -98,7 +98,3 @@ class TeamTest(unittest.TestCase):
             allowed = team.environment(CUBIND_INSECURE_TOKEN="1")
             with allowed, cubind.connect(address) as client:
                 self.assertRaisesRegex(cubind.UnavailableError, "tls://HOST:PORT", client.kernels)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -81,7 +81,3 @@ class TensorMaps(unittest.TestCase):
         bound(y=running.FakeArray(0xE0000, (1000,)))
         self.kernel(x=self.other, y=self.y, stream=CAPTURING)
         self.assertEqual(self.passed()[1:], [[0x10000, 0xE0000], [0x90000, 0xF0000]])
-
-
-if __name__ == "__main__":
-    unittest.main()

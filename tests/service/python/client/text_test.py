@@ -45,7 +45,3 @@ class Text(unittest.TestCase):
         error = cubind.NotFoundError("no \u202ekernel", "a\u2066")
         self.assertEqual(str(error), "a\\u2066: no \\u202ekernel")
         self.assertEqual((error.field, error.cause), ("a\u2066", "no \u202ekernel"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -222,7 +222,3 @@ class TrustTest(unittest.TestCase):
         self.served.serve(8)
         text = "has the serial 8 of acme, and 9 was accepted before"
         self.refused(cubind.FailedPreconditionError, text, self.served.client())
-
-
-if __name__ == "__main__":
-    unittest.main()

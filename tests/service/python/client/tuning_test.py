@@ -203,7 +203,3 @@ class Tuning(WithDaemon):
                 path.write_text("{}")
                 with self.assertRaises(cubind.InvalidArgumentError):
                     client.import_table(path)
-
-
-if __name__ == "__main__":
-    unittest.main()

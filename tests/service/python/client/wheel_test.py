@@ -39,7 +39,3 @@ class DemosWheels(unittest.TestCase):
     def test_no_release_is_newer_than_the_driver(self):
         self.assertEqual({w.split(">=")[1] for w in demo._wheels(gpu_with_driver(13010))}, {"13,<13.2"})
         self.assertEqual({w.split("<")[1] for w in demo._wheels(gpu_with_driver(12040))}, {"12.5"})
-
-
-if __name__ == "__main__":
-    unittest.main()

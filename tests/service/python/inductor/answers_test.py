@@ -116,7 +116,3 @@ class Questions(unittest.TestCase):
             with self.assertRaisesRegex(FailedPreconditionError, "object of this process"):
                 question(text)
         question("0x40 is a number")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -521,7 +521,3 @@ class Questions(unittest.TestCase):
         with unittest.mock.patch.object(_product, "question_of", question_of):
             self.digest()
         self.assertNotEqual(seen[0].digest, seen[1].digest)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -288,7 +288,3 @@ class Started(unittest.TestCase):
         ended = self.run_python("-m", "cubind.inductor", "--help")
         self.assertIn("python -m cubind.inductor SCRIPT ARGS", ended.stdout)
         self.assertEqual(self.run_python("-m", "cubind.inductor").returncode, 2)
-
-
-if __name__ == "__main__":
-    unittest.main()

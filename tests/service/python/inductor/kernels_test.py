@@ -217,7 +217,3 @@ class Chosen(unittest.TestCase):
         with pretended.gpu(), pretended.Installed(self.answers) as session, fresh_cache():
             Kernels(session).compiles("", source)
         self.assertEqual(self.answers.asked, [])
-
-
-if __name__ == "__main__":
-    unittest.main()

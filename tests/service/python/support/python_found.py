@@ -18,7 +18,7 @@ def require(*packages):
     """Continues in a Python that has the packages."""
     other = os.environ.get("CUBIND_PYTHON", "")
     if other and os.path.abspath(other) != sys.executable and _has(other, packages):
-        os.execv(other, [other, "-B", *sys.argv])
+        os.execv(other, [other, *sys.orig_argv[1:]])
     if not all(importlib.util.find_spec(package) for package in packages):
         print(f"{' or '.join(packages)} is missing: ./dev deps test triton torch", file=sys.stderr)
         sys.exit(SKIPPED)

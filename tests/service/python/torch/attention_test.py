@@ -5,7 +5,7 @@ import copy
 import pickle
 import unittest
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind.torch as operators
@@ -259,7 +259,3 @@ class Masks(unittest.TestCase):
         q, masks = torch.randn(3, 1, 2, 9, D, dtype=torch.bfloat16), torch.ones(3, 9, 9).tril().bool()
         found = twice(operators.scaled_dot_product_attention)(q, masks)
         torch.testing.assert_close(found, twice(functional.scaled_dot_product_attention)(q, masks))
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -4,7 +4,7 @@ torch."""
 import unittest
 from unittest import mock
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind.torch as operators
@@ -151,7 +151,3 @@ class Launched(torch_launches.OnFakeDriver):
             given = rows(64, 256), rows(256, 256).t(), *scales, False
             _, launches = self.launches_of(lambda: scaled(*given), 3)
             self.assertEqual(len(launches), 2)
-
-
-if __name__ == "__main__":
-    torch_found.main()

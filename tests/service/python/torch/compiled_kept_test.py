@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 from cubind.torch import _compiled_kept as kept
@@ -33,7 +33,3 @@ class Kept(unittest.TestCase):
             list(pool.map(kept.write, [KEY] * 100, [TIMES] * 100))
         self.assertEqual(kept.read(KEY), TIMES)
         self.assertEqual(len([*kept.file_of(KEY).parent.iterdir()]), 1)
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -9,7 +9,7 @@ import unittest
 import warnings
 from unittest import mock
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -465,7 +465,3 @@ class Client:
 
     def ask(self, kernel, problem, question, gpu=None):
         raise cubind.FailedPreconditionError("there is none", "kernel")
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -6,7 +6,7 @@ import functools
 import unittest
 import warnings
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -19,10 +19,9 @@ from torch_launches import as_if_on_gpu, directly, on_gpu
 
 # A torch without one of its quicker ways.
 OLDER = """
-import runpy, sys, torch
+import unittest, torch
 del {missing}
-sys.argv = [sys.argv[1], "Calls.test_a_few_calls_launch_what_the_longer_way_does"]
-runpy.run_path(sys.argv[0], run_name="__main__")
+unittest.main("direct_test", argv=["", "Calls.test_a_few_calls_launch_what_the_longer_way_does"])
 """
 
 
@@ -51,7 +50,7 @@ class Calls(torch_launches.OnFakeDriver):
 
     def test_a_torch_without_its_quicker_ways_launches_the_same(self):
         for missing in ("_C._dynamo.guards._empty_strided_cpu", "Tensor.__dlpack_c_exchange_api__"):
-            running.run_python(OLDER.format(missing=f"torch.{missing}"), __file__)
+            running.run_python(OLDER.format(missing=f"torch.{missing}"))
 
     def rms_norm(self, x, w):
         return self.launches_of(lambda: on_gpu("rms_norm", x, w, 1e-6), 4)
@@ -308,7 +307,3 @@ class Functions(torch_launches.OnFakeDriver):
                 self.assertTrue(1 <= len(launches) <= 3)
                 gradients = torch.autograd.grad(y, inputs, torch.ones_like(y))
                 self.assertEqual([g.shape for g in gradients], [t.shape for t in inputs])
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -41,7 +41,3 @@ class Devices(unittest.TestCase):
         )
         with torch_launches.as_if_on_gpu(), refused:
             operators.rms_norm(here, (4,), there)
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import unittest
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -54,7 +54,3 @@ class Examples(unittest.TestCase):
         self.assertEqual(
             (result.returncode, result.stdout), (77, "no GPU: there are no CUDA graphs to show\n")
         )
-
-
-if __name__ == "__main__":
-    torch_found.main()

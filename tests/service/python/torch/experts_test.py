@@ -7,7 +7,7 @@ import pickle
 import unittest
 from unittest import mock
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind.torch as operators
@@ -139,7 +139,3 @@ class Launched(torch_launches.OnFakeDriver):
             self.addCleanup(torch.set_autocast_enabled, "cuda", False)
             _, launches = self.launches_of(lambda: experts(tokens, index, weights), 3)
             self.assertEqual(launches, [])
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -3,7 +3,7 @@
 import unittest
 from unittest import mock
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind.torch as operators
@@ -121,7 +121,3 @@ class Functions(unittest.TestCase):
         x, w = made(3, 4, 8, gradients=False), made(8, gradients=False)
         ours = torch.func.vmap(lambda row: operators.layer_norm(row, (8,), w, w))(x)
         torch.testing.assert_close(ours, functional.layer_norm(x, (8,), w, w))
-
-
-if __name__ == "__main__":
-    torch_found.main()

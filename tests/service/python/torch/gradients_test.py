@@ -2,7 +2,7 @@
 
 import functools
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind.torch as operators
@@ -99,7 +99,3 @@ class Unknown(torch_launches.OnFakeDriver):
         with as_if_on_gpu():
             _, launches = self.launches_of(lambda: torch.autograd.grad(y, x, torch.ones_like(y)), 3)
         self.assertEqual((len(unpacked), len(launches)), (1, 1))
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -9,7 +9,7 @@ import unittest
 import warnings
 from unittest import mock
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -434,7 +434,3 @@ class Alone(unittest.TestCase):
     def test_a_torch_that_is_not_known_goes_the_slow_way(self):
         for change in ("gone", "silent"):
             self.assertEqual(running.run_python(NEWER, change).strip(), "0")
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -3,7 +3,7 @@
 import re
 import unittest
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -22,7 +22,3 @@ class Tensors(unittest.TestCase):
             told = re.escape(f"argument c: an array of {tensor.dtype} is no array of numbers")
             with self.subTest(tensor.dtype), self.assertRaisesRegex(cubind.InvalidArgumentError, told):
                 definition(arguments=[tensor, *call()["arguments"][1:]], answer=None)
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -8,7 +8,7 @@ import pathlib
 import tempfile
 from unittest import mock
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -216,7 +216,3 @@ class Sealed(RmsNorm):
         self.assertEqual(self.client.calls, calls)
         with self.assertRaisesRegex(cubind.SealedError, "rmsnorm_forward.* N=4096,D=1000.*program is sealed"):
             self.rms_norm(torch.ones(4096, 1000, dtype=torch.bfloat16), w[:1000].clone())
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -5,7 +5,7 @@ import contextlib
 import pickle
 import unittest
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind.torch as operators
@@ -230,7 +230,3 @@ class Models(unittest.TestCase):
         layer = model.encoder.layer[0].attention.self
         self.assertIsNot(type(layer), before)
         self.assertIs(type(pickle.loads(pickle.dumps(layer))), before)
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -8,7 +8,7 @@ import pickle
 import unittest
 import warnings
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -192,7 +192,3 @@ def operators_replaced(model, **options):
 
 def cubind_client_of_nobody():
     return cubind.Client(f"unix://{running.SOURCE}/no.sock", timeout=2)
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -4,7 +4,7 @@ import itertools
 import math
 import unittest
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind.torch as operators
@@ -451,7 +451,3 @@ class Registrations(unittest.TestCase):
         self.assertEqual([one.shape for one in found], [one.shape for one in heads])
         y, mean, rstd = ops.layer_norm(x.to("meta"), w.to("meta"), w.to("meta"), 1e-6)
         self.assertEqual((y.shape, mean.shape, rstd.shape), ((4, 8), (4,), (4,)))
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -5,7 +5,7 @@ import functools
 import itertools
 import unittest
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -143,7 +143,3 @@ class Launches(torch_launches.OnFakeDriver):
                 ):
                     call = functools.partial(on_gpu, name, *given)
                     self.assertEqual(len(self.launches_of(call, 1)[1]), 1)
-
-
-if __name__ == "__main__":
-    torch_found.main()

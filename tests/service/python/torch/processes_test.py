@@ -5,7 +5,7 @@ import subprocess
 import sys
 import unittest
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -116,7 +116,3 @@ class Processes(unittest.TestCase):
             self.assertEqual(self.load(32, "fork"), expected)
             self.assertEqual(self.load(1, "spawn"), expected)
             client.status()
-
-
-if __name__ == "__main__":
-    torch_found.main()

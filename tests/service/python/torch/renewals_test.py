@@ -6,7 +6,7 @@ import time
 import warnings
 from unittest import mock
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -138,7 +138,3 @@ class Renewals(Serving):
         for thread in threads:
             thread.join(running.PATIENCE)
         self.assertGreater(len(threads), 0)
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -15,7 +15,7 @@ import threading
 import unittest
 from unittest import mock
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -350,7 +350,3 @@ class Repeated(unittest.TestCase):
         child.start()
         child.join(running.PATIENCE)
         self.assertEqual(child.exitcode, 0)
-
-
-if __name__ == "__main__":
-    torch_found.main()

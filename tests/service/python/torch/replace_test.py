@@ -8,7 +8,7 @@ import sys
 import types
 import unittest
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind.torch as operators
@@ -223,7 +223,3 @@ class Replaced(unittest.TestCase):
         loss = torch.compile(model, backend="aot_eager", fullgraph=True)(tokens, labels=tokens).loss
         torch.testing.assert_close(loss, expected)
         torch.testing.assert_close(torch.autograd.grad(loss, list(model.parameters())), theirs)
-
-
-if __name__ == "__main__":
-    torch_found.main()

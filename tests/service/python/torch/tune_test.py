@@ -5,7 +5,7 @@ import unittest
 import warnings
 from unittest import mock
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -141,7 +141,3 @@ class Tune(unittest.TestCase):
     def test_cubind_turned_off_tunes_nothing(self):
         program = "import cubind.torch; print(cubind.torch.tune(lambda: 1 // 0))"
         self.assertEqual(running.run_python(program, CUBIND="0"), "[]\n")
-
-
-if __name__ == "__main__":
-    torch_found.main()

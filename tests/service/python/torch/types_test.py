@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -18,6 +18,7 @@ import running
 PYRIGHT = pathlib.Path(sys.executable).with_name("basedpyright")
 
 
+@unittest.skipUnless(PYRIGHT.is_file(), f"there is no {PYRIGHT}")
 class Types(unittest.TestCase):
     def test_a_program_that_uses_every_name_has_no_error(self):
         program = pathlib.Path(__file__).with_name("public_types.py").read_text()
@@ -33,10 +34,3 @@ class Types(unittest.TestCase):
         report = json.loads(result.stdout)
         self.assertEqual(report["generalDiagnostics"], [])
         self.assertEqual(report["summary"]["filesAnalyzed"], 1)
-
-
-if __name__ == "__main__":
-    if not PYRIGHT.is_file():
-        print(f"there is no {PYRIGHT}: this test was not run", file=sys.stderr)
-        sys.exit(torch_found.SKIPPED)
-    torch_found.main()

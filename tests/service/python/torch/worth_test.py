@@ -7,7 +7,7 @@ import unittest
 import warnings
 from unittest import mock
 
-import torch_found  # first: it looks for a Python with torch
+import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
 import cubind
@@ -282,7 +282,3 @@ class Summary(unittest.TestCase):
 
     def test_the_library_is_this_build_of_torch(self):
         self.assertEqual(_variants.LIBRARY, f"torch {torch.__version__}")
-
-
-if __name__ == "__main__":
-    torch_found.main()

@@ -339,7 +339,3 @@ class OtherFiles(Cached):
         self.assertNotIn("TRITON_CACHE_MANAGER", os.environ)
         cache.uninstall()
         self.assertIsNone(knobs.cache.manager_class)
-
-
-if __name__ == "__main__":
-    unittest.main()

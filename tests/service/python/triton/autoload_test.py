@@ -127,7 +127,3 @@ class Autoload(unittest.TestCase):
         for value in ("", "0", "off", "False"):
             self.assertEqual(self.run_python("-c", load, CUBIND_TRITON=value).stdout, "cubind_autoload\n")
         self.assertIn("cubind.triton", self.run_python("-c", load).stdout.split())
-
-
-if __name__ == "__main__":
-    unittest.main()

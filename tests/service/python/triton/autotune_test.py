@@ -357,7 +357,3 @@ class Patch(Case):
         self.assertIs(Autotuner.run, run)
         self.call(tuned())
         self.assertEqual((len(calls), len(daemon.asked)), (2, 1))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -252,7 +252,3 @@ class Autotuned(Case):
         self.call(bound)
         self.call(bound)
         self.assertEqual((self.ordinary, [each[0][0] for each in Launches.passed]), (1, [8, 8]))
-
-
-if __name__ == "__main__":
-    unittest.main()

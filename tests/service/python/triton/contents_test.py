@@ -274,7 +274,3 @@ class Replaying(replaying.Replaying):
 
     def __init__(self):
         super().__init__(lambda: stub.spec_of(definition(), with_values=True))
-
-
-if __name__ == "__main__":
-    unittest.main()

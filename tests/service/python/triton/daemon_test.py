@@ -316,7 +316,3 @@ class Report(Case):
         ):
             with self.assertRaisesRegex(cubind.InvalidArgumentError, error):
                 cubind.triton.install(**arguments)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -66,7 +66,7 @@ class Contents(unittest.TestCase):
         self.assertEqual(first.options, {"num_warps": 1, "num_ctas": 1, "num_stages": 3})
 
     def test_it_names_the_entry_the_function_the_key_and_the_versions(self):
-        self.assertEqual((self.found.name, self.found.function), ("scale", "__main__.scale"))
+        self.assertEqual((self.found.name, self.found.function), ("scale", "definition_test.scale"))
         self.assertEqual(self.found.key, (("N", 1000), ("", "float32"), ("", "float32")))
         self.assertEqual((self.found.architecture, self.found.triton), ("sm_90", triton.__version__))
         self.assertRegex(self.found.ptxas, r"1\d\.\d+\.\d+")
@@ -168,7 +168,3 @@ class Identity(unittest.TestCase):
 def name_of(definition):
     """What the daemon knows the kernel by."""
     return stub.spec_of(definition).name
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -87,7 +87,3 @@ class Interrupted(Case):
         self.assertEqual(out, "the call ends with KeyboardInterrupt\n", err)
         self.assertIn("asked 1, served 0, tuning 0", err)
         self.assertEqual(process.returncode, -signal.SIGINT, err)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -126,7 +126,3 @@ class Hints(unittest.TestCase):
             with self.subTest(name), unittest.mock.patch.dict("os.environ", {name: value}):
                 ended = subprocess.run([sys.executable, "-Bc", PROGRAM], capture_output=True, text=True)
                 self.assertIn(told, ended.stdout, ended.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -150,7 +150,3 @@ class TritonsOwn(Case):
             warnings.simplefilter("ignore")
             triton.autotune(configs, ["N"])(triton.jit(copies))[(1,)](self.x, self.y, 1000)
         self.assertIn("has an argument x of type tensordesc<fp32[64]>", cubind.triton.report())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -335,7 +335,3 @@ class WithoutCompiler(unittest.TestCase):
     def test_triton_alone_fails(self):
         with self.assertRaisesRegex(AssertionError, "/nonexistent/cc"):
             self.run_program("triton")
-
-
-if __name__ == "__main__":
-    unittest.main()

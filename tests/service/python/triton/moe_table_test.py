@@ -46,7 +46,3 @@ class Example(unittest.TestCase):
     def test_each_row_has_few_enough_candidates_for_one_question(self):
         for size in self.table.rows:
             self.assertLess(len(self.table.candidates_of(size)), stub.MOST_CONFIGURATIONS)
-
-
-if __name__ == "__main__":
-    unittest.main()

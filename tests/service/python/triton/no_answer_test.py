@@ -153,7 +153,3 @@ class RealDaemon(Case):
                 self.call(kernel, n)
         self.assertLess(sum(waits), 2.1 * 0.05)
         self.assertIn("Triton's own: it has no answer of the daemon", cubind.triton.report())
-
-
-if __name__ == "__main__":
-    unittest.main()

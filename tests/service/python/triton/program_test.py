@@ -96,7 +96,3 @@ class Program(unittest.TestCase):
             out, err, code = self.run_program(text, PYTHONPATH=path)
         self.assertEqual((out, code), ("runs\n", 0))
         self.assertIn("Triton 9.1.0 is not supported: the newest that is known is 3.9", err)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -58,7 +58,3 @@ class Alone(unittest.TestCase):
     def test_without_a_group_it_says_so(self):
         with self.assertRaisesRegex(cubind.FailedPreconditionError, "init_process_group"):
             cubind.triton.verify_ranks()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -242,7 +242,3 @@ class Baked(unittest.TestCase):
             with self.subTest(told):
                 self.assertIn(told, self.refused(text, *options))
                 self.assertFalse(self.file.exists())
-
-
-if __name__ == "__main__":
-    unittest.main()

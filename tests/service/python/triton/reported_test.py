@@ -192,7 +192,3 @@ class Command(Case):
         self.assertEqual(code, 1)
         self.assertRegex(said, "cubind.triton: .*wrong.json: not JSON: NaN is no number of JSON\n")
         self.assertFalse((self.folder / "out.json").exists())
-
-
-if __name__ == "__main__":
-    unittest.main()

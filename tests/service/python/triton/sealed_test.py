@@ -98,7 +98,3 @@ class Sealed(unittest.TestCase):
         refused = self.assertRaisesRegex(cubind.InvalidArgumentError, "CUBIND_TRITON_SEALED: ")
         with unittest.mock.patch.dict(os.environ, CUBIND_TRITON_SEALED="1"), refused:
             self.install()
-
-
-if __name__ == "__main__":
-    unittest.main()

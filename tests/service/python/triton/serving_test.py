@@ -49,7 +49,3 @@ class Served(unittest.TestCase):
     def kernels(self, found):
         """What was launched, with the shared memory of each."""
         return {(name, shared) for _, name, shared in found["launches"]}
-
-
-if __name__ == "__main__":
-    unittest.main()

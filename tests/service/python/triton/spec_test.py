@@ -288,7 +288,3 @@ class Contents(unittest.TestCase):
         for version, count in (("3.4.0", 1), ("3.5.0", 2)):
             found = self.fields(dataclasses.replace(self.found, triton=version))
             self.assertEqual(found["triton"]["trailing_pointers"], count)
-
-
-if __name__ == "__main__":
-    unittest.main()

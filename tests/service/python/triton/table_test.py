@@ -396,7 +396,3 @@ class Loaded(unittest.TestCase):
         table = table_of(file="triton_{triton}/E=8,device_name={device_name}.json")
         path = _table_command._path("out", table, "NVIDIA H200")
         self.assertEqual(path, pathlib.Path(f"out/triton_{version}/E=8,device_name=NVIDIA_H200.json"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -118,7 +118,3 @@ class Torch(unittest.TestCase):
         self.assertRegex(
             found.stdout, r"True \[\] 2 .*gather: 1 times Triton's own: it is interpreted", found.stderr
         )
-
-
-if __name__ == "__main__":
-    unittest.main()

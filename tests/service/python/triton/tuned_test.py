@@ -86,7 +86,3 @@ class FirstOnesThatDoNotFit(unittest.TestCase):
         self.assertIn("product: asked 1, served 1, tuning 0", report)
         told = "product: cannot be launched here: BLOCK: 64, .*num_stages: 8, .*: product: a block takes 262144 bytes"
         self.assertRegex(report, told)
-
-
-if __name__ == "__main__":
-    unittest.main()

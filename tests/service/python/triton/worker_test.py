@@ -380,7 +380,3 @@ class Frames(unittest.TestCase):
                 a.sendall(sent)
             with b, self.assertRaisesRegex(framing.FrameError, words):
                 framing.receive(b, 100)
-
-
-if __name__ == "__main__":
-    unittest.main()
