@@ -1,4 +1,4 @@
-"""Prints the cases of the Python tests, one per line: its test's name in CTest, its folder, what unittest runs.
+"""Prints the cases of the Python tests, one per line: name in CTest, folder, and what unittest runs there.
 
 A case is a test method. It is a whole class where each method would pay for a start that takes long: of the
 class's fixture, mostly a daemon, or the import of Triton (0.3 s of a core) or torch (1.8 s).

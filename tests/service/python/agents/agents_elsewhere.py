@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter
 
-from running import PATIENCE, PROGRAMS, TINY_FILES, WITHOUT_DRIVER, Daemon
+from running import PATIENCE, PROGRAMS, TINY_FILES, WITHOUT_DRIVER, Daemon, cubindctl
 
 PACE_US = 3000  # of each sample: a job takes seconds, so that a fault meets it
 
@@ -50,10 +50,7 @@ class Site(contextlib.AbstractContextManager):
         return agent
 
     def ctl(self, *arguments, check=True):
-        command = [PROGRAMS / "cubindctl", "--address", self.daemon.address, *arguments]
-        return subprocess.run(
-            command, check=check, capture_output=True, text=True, timeout=4 * PATIENCE
-        ).stdout
+        return cubindctl(self.daemon.address, *arguments, check=check).stdout
 
     def submit(self):
         self.ctl("tune", "scale", "--problem", "N=4096,K=2,T=f32", "--detach")

@@ -29,7 +29,7 @@ print("the end", flush=True)
 
 class Asking(unittest.TestCase):
     def setUp(self):
-        _asking._warned.clear()
+        running.forget_warnings()
         self.asker = Asker(PATIENCE, first_delay=0.05)
         self.addCleanup(self.asker.close)
         self.settled = []
@@ -216,10 +216,3 @@ class Asking(unittest.TestCase):
 
     def test_a_process_ends_with_a_question_under_way(self):
         self.assertEqual(running.run_python(ENDS).strip(), "the end")
-
-
-class Switch(unittest.TestCase):
-    def test_zero_turns_cubind_off(self):
-        code = "from cubind._switch import IS_OFF; print(IS_OFF)"
-        for value, expected in {"0": "True", "1": "False", "": "False"}.items():
-            self.assertEqual(running.run_python(code, CUBIND=value).strip(), expected)

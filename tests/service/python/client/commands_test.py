@@ -3,9 +3,7 @@
 import json
 import numbers
 import pathlib
-import subprocess
 import tempfile
-import unittest
 
 import cubind
 import running
@@ -24,8 +22,7 @@ class Integer:
 
 class Commands(WithDaemon):
     def printed(self, *arguments):
-        ctl = [running.PROGRAMS / "cubindctl", "--address", self.daemon.address, *arguments, "--json"]
-        return json.loads(subprocess.run(ctl, capture_output=True, text=True).stdout)
+        return json.loads(running.cubindctl(self.daemon.address, *arguments, "--json").stdout)
 
     def job(self):
         """The id of the tuning."""

@@ -9,7 +9,6 @@ import math
 import os
 import pathlib
 import re
-import subprocess
 import tempfile
 import types
 import unittest
@@ -93,11 +92,7 @@ class Tuned(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             spec = self.result.save(folder)
             self.assertEqual(spec, pathlib.Path(folder, "add_arrays", "add_arrays.json"))
-            ctl = [running.PROGRAMS / "cubindctl", "--address", self.daemon.address]
-            checked = subprocess.run(
-                [*ctl, "kernels", "check", spec, "--problem", f"size={N}"], capture_output=True, text=True
-            )
-            self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+            running.cubindctl(self.daemon.address, "kernels", "check", spec, "--problem", f"size={N}")
             with (
                 Serving(folder) as daemon,
                 cubind.connect(daemon.address, timeout=running.PATIENCE) as client,
@@ -205,13 +200,8 @@ class Tuned(unittest.TestCase):
                 Serving(folder, made) as daemon,
                 cubind.connect(daemon.address, timeout=running.PATIENCE) as client,
             ):
-                ctl = [running.PROGRAMS / "cubindctl", "--address", daemon.address]
-                for command in (
-                    ["kernels", "check", spec, "--problem", f"size={N}"],
-                    ["tune", "large", "--problem", f"size={N}"],
-                ):
-                    done = subprocess.run([*ctl, *command], capture_output=True, text=True)
-                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                for command in (["kernels", "check", spec], ["tune", "large"]):
+                    running.cubindctl(daemon.address, *command, "--problem", f"size={N}")
                 answer = client.get("large", size=N, device=running.offered_device(client))
                 self.assertEqual(answer.configuration, {"block_size_x": 256, "per_thread": 2})
 

@@ -4,7 +4,6 @@ import copy
 import gc
 import sys
 import types
-import unittest
 from unittest import mock
 
 import cubind

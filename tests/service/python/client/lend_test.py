@@ -101,8 +101,7 @@ class RealDaemon(unittest.TestCase):
         return self.client.get("scale", PROBLEM, device=self.device, on_miss="wait", **options)
 
     def jobs(self):
-        command = [running.PROGRAMS / "cubindctl", "--address", self.daemon.address, "jobs", "--json"]
-        return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["jobs"]
+        return json.loads(running.cubindctl(self.daemon.address, "jobs", "--json").stdout)["jobs"]
 
     def waits(self):
         return any(job["state"] == "waiting_for_idle_gpu" for job in self.jobs())

@@ -41,35 +41,46 @@ class Team(contextlib.AbstractContextManager):
         self._folder.cleanup()
 
 
-class TeamTest(unittest.TestCase):
+class Reader(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.team = cls.enterClassContext(Team("--role", "reader"))
+
+    def refused(self, error, text, address=None, **environment):
+        with self.team.environment(**environment), cubind.connect(address or self.team.address) as client:
+            self.assertRaisesRegex(error, text, client.kernels)
+
     def test_a_token_and_the_ca_reach_the_daemon_and_nothing_less_does(self):
-        with Team("--role", "reader") as team:
-            with team.environment(), cubind.connect(team.address) as client:
-                self.assertTrue(client.kernels())
-            with team.environment(CUBIND_TOKEN_FILE=""), cubind.connect(team.address) as client:
-                self.assertRaisesRegex(cubind.PermissionDeniedError, "CUBIND_TOKEN_FILE", client.kernels)
-            other = team.certificate.with_name("other.pem")
-            make_certificate(other, other.with_suffix(".key"))
-            with team.environment(CUBIND_CA_FILE=str(other)), cubind.connect(team.address) as client:
-                self.assertRaisesRegex(cubind.UnavailableError, "CUBIND_CA_FILE", client.kernels)
+        with self.team.environment(), cubind.connect(self.team.address) as client:
+            self.assertTrue(client.kernels())
+        self.refused(cubind.PermissionDeniedError, "CUBIND_TOKEN_FILE", CUBIND_TOKEN_FILE="")
+        other = self.team.certificate.with_name("other.pem")
+        make_certificate(other, other.with_suffix(".key"))
+        self.refused(cubind.UnavailableError, "CUBIND_CA_FILE", CUBIND_CA_FILE=str(other))
 
     def test_a_certificate_that_is_not_trusted_is_told_in_cubinds_words_alone(self):
-        with Team("--role", "reader") as team, team.environment(CUBIND_CA_FILE=""):
-            program = f"import cubind; cubind.connect('{team.address}').kernels()"
-            for command in (
-                [PROGRAMS / "cubindctl", "--address", team.address, "kernels"],
-                [sys.executable, "-c", program],
-            ):
+        program = f"import cubind; cubind.connect('{self.team.address}').kernels()"
+        for command in (
+            [PROGRAMS / "cubindctl", "--address", self.team.address, "kernels"],
+            [sys.executable, "-c", program],
+        ):
+            with self.team.environment(CUBIND_CA_FILE=""):
                 done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE)
-                self.assertIn("CUBIND_CA_FILE", done.stderr)
-                self.assertNotRegex(done.stderr, r"(?i)handshake failed with|ssl_transport_security")
+            self.assertIn("CUBIND_CA_FILE", done.stderr)
+            self.assertNotRegex(done.stderr, r"(?i)handshake failed with|ssl_transport_security")
 
     def test_a_file_that_holds_no_token_is_refused(self):
-        with Team("--role", "reader") as team:
-            for file in (team.certificate, "/nonexistent"):
-                with team.environment(CUBIND_TOKEN_FILE=str(file)), cubind.connect(team.address) as client:
-                    self.assertRaisesRegex(cubind.InvalidArgumentError, "CUBIND_TOKEN_FILE", client.kernels)
+        for file in (self.team.certificate, "/nonexistent"):
+            self.refused(cubind.InvalidArgumentError, "CUBIND_TOKEN_FILE", CUBIND_TOKEN_FILE=str(file))
 
+    def test_a_token_is_not_sent_in_clear_unless_that_is_allowed(self):
+        address = self.team.address.removeprefix("tls://")
+        self.refused(cubind.InvalidArgumentError, "CUBIND_INSECURE_TOKEN=1", address)
+        allowed = {"CUBIND_INSECURE_TOKEN": "1"}
+        self.refused(cubind.UnavailableError, "tls://HOST:PORT", address, **allowed)
+
+
+class Agents(unittest.TestCase):
     def test_an_agent_takes_its_token_from_a_file_and_ends_with_the_reason_where_it_is_refused(self):
         for role, code, said in (("agent", 0, "works for the daemon"), ("reader", 1, "refuses this agent")):
             with self.subTest(role), Team("--role", role) as team:
@@ -89,12 +100,3 @@ class TeamTest(unittest.TestCase):
             done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE)
         self.assertIn(f"{team.address}: no daemon answers there", done.stderr)
         self.assertIn("cubindctl health", done.stderr)
-
-    def test_a_token_is_not_sent_in_clear_unless_that_is_allowed(self):
-        with Team("--role", "reader") as team:
-            address = team.address.removeprefix("tls://")
-            with team.environment(), cubind.connect(address) as client:
-                self.assertRaisesRegex(cubind.InvalidArgumentError, "CUBIND_INSECURE_TOKEN=1", client.kernels)
-            allowed = team.environment(CUBIND_INSECURE_TOKEN="1")
-            with allowed, cubind.connect(address) as client:
-                self.assertRaisesRegex(cubind.UnavailableError, "tls://HOST:PORT", client.kernels)

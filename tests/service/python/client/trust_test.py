@@ -13,7 +13,7 @@ from unittest import mock
 
 import cubind
 import grpc
-from running import PATIENCE, PROGRAMS, Daemon, messages
+from running import PATIENCE, PROGRAMS, Daemon, cubindctl, messages
 
 PUBLIC = "RWSTusczmS7QH5L2It51vEC1qhlIWfNQ4lGb1GLMXmc9CFvB2yiwD7i8"
 OTHER_PUBLIC = "RWRXmk7R/dcvzSjCN97mqbYmDDkQ6KLubNToe/OXguxzdHzrviIj333a"
@@ -52,28 +52,14 @@ class Served(contextlib.AbstractContextManager):
         bundle = self.folder / f"{serial}.bundle"
         terms = ["--key", self.folder / "acme.key", "--issuer", "acme", "--serial", str(serial), "--replayed"]
         terms += ["--expires", "2098-12-31", "--kernels", self.maker.folder / "kernels"]
-        subprocess.run(
-            [
-                PROGRAMS / "cubindctl",
-                "--address",
-                self.maker.address,
-                "bundle",
-                "create",
-                "-o",
-                bundle,
-                *terms,
-            ],
-            check=True,
-            capture_output=True,
-        )
+        cubindctl(self.maker.address, "bundle", "create", "-o", bundle, *terms)
         paths = ["--socket", self.folder / "cubind.sock", "--db", self.folder / f"{serial}.db"]
         self.process = subprocess.Popen(
             [PROGRAMS / "cubind", "--bundle", bundle, "--trust", self.trust, *paths],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        health = [PROGRAMS / "cubindctl", "--address", self.address, "health", "--wait", "30"]
-        subprocess.run(health, check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+        cubindctl(self.address, "health", "--wait", "30")
 
     def client(self, trust=None):
         return cubind.Client(self.address, PATIENCE, trust=trust or self.trust)

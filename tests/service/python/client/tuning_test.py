@@ -9,13 +9,32 @@ import re
 import sys
 import tempfile
 import types
-import unittest
 from unittest import mock
 
 import cubind
 import running
 from fake_daemon import FakeDaemon, pb
 from tuned_daemon import PROBLEM, WithDaemon
+
+
+@contextlib.contextmanager
+def with_tqdm():
+    """Meanwhile tqdm is installed: what makes its bars, and each bar."""
+    bar = mock.MagicMock()
+    bar.__enter__.return_value = bar
+    tqdm = mock.Mock(return_value=bar)
+    modules = {"tqdm": types.ModuleType("tqdm"), "tqdm.auto": types.SimpleNamespace(tqdm=tqdm)}
+    with mock.patch.dict(sys.modules, modules):
+        yield tqdm, bar
+
+
+@contextlib.contextmanager
+def without_tqdm():
+    """Meanwhile it is not; what is written to standard error."""
+    said = io.StringIO()
+    missing = mock.patch.dict(sys.modules, {"tqdm": None, "tqdm.auto": None})
+    with missing, contextlib.redirect_stderr(said):
+        yield said
 
 
 class Tuning(WithDaemon):
@@ -78,11 +97,7 @@ class Tuning(WithDaemon):
                 self.client.tune(shapes, kernel="scale", progress=False)
 
     def test_progress_is_a_bar_where_tqdm_is_installed(self):
-        bar = mock.MagicMock()
-        bar.__enter__.return_value = bar
-        tqdm = mock.Mock(return_value=bar)
-        modules = {"tqdm": types.ModuleType("tqdm"), "tqdm.auto": types.SimpleNamespace(tqdm=tqdm)}
-        with mock.patch.dict(sys.modules, modules):
+        with with_tqdm() as (tqdm, bar):
             results = self.client.tune([PROBLEM, {"N": 4096, "K": 78, "T": "f32"}], kernel="scale")
         self.assertEqual(tqdm.call_args.kwargs["total"], 2)
         self.assertEqual(sum(call.args[0] for call in bar.update.call_args_list), len(results))
@@ -90,12 +105,8 @@ class Tuning(WithDaemon):
         bar.__exit__.assert_called_once()
 
     def test_the_bar_of_one_problem_counts_its_configurations(self):
-        bar = mock.MagicMock()
-        bar.__enter__.return_value = bar
-        tqdm = mock.Mock(return_value=bar)
-        modules = {"tqdm": types.ModuleType("tqdm"), "tqdm.auto": types.SimpleNamespace(tqdm=tqdm)}
         problem = {**PROBLEM, "K": 3}
-        with mock.patch.dict(sys.modules, modules):
+        with with_tqdm() as (tqdm, bar):
             self.client.tune([problem], kernel="scale", retune=True, namespace="bar")
         self.assertEqual((tqdm.call_args.kwargs["unit"], bar.total, bar.n), ("trial", 12, 12))
         self.assertEqual(sum(call.args[0] for call in bar.update.call_args_list), 0)
@@ -104,11 +115,7 @@ class Tuning(WithDaemon):
         self.assertEqual(cubind.__version__, self.client.status()["version"])
 
     def test_progress_is_lines_without_tqdm(self):
-        said = io.StringIO()
-        with (
-            mock.patch.dict(sys.modules, {"tqdm": None, "tqdm.auto": None}),
-            contextlib.redirect_stderr(said),
-        ):
+        with without_tqdm() as said:
             (result,) = self.client.tune([{"N": 4096, "K": 79, "T": "f32"}], kernel="scale")
         self.assertEqual(said.getvalue(), f"scale N=4096,K=79,T=f32: {result.error}\n")
 
@@ -127,10 +134,8 @@ class Tuning(WithDaemon):
             event.job.problem.dims.add(name="N", value=4096)
             event.job.state, event.job.note = pb.Job.State.Value(state), note
             events.append(event)
-        said = io.StringIO()
         with (
-            mock.patch.dict(sys.modules, {"tqdm": None, "tqdm.auto": None}),
-            contextlib.redirect_stderr(said),
+            without_tqdm() as said,
             FakeDaemon(events=events) as daemon,
             cubind.connect(daemon.address) as client,
         ):

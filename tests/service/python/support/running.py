@@ -32,6 +32,19 @@ _PACKAGE = str(pathlib.Path(cubind.__file__).parent)
 messages = _wire.messages  # the module of those that clients and daemons exchange
 
 
+def cubindctl(address, *arguments, check=True):
+    """Its result, with texts."""
+    command = [PROGRAMS / "cubindctl", "--address", address, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=4 * PATIENCE)
+    return succeeded(result) if check else result
+
+
+def succeeded(result):
+    """The result of a program that has to end well."""
+    assert result.returncode == 0, f"exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
+    return result
+
+
 class Daemon(contextlib.AbstractContextManager):
     """A daemon of its own in a folder of its own, with the tiny kernel "scale" and its replayed table;
     `address` is its socket. scale: y = K * x for N elements, with buckets of N that end at powers of two;
@@ -40,13 +53,8 @@ class Daemon(contextlib.AbstractContextManager):
     def __init__(self, *arguments):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cubind-python-"))
         self.address = f"unix://{self.folder}/cubind.sock"
-        command = [
-            PROGRAMS / "cubind",
-            "--socket",
-            self.folder / "cubind.sock",
-            "--db",
-            self.folder / "store.db",
-        ]
+        command = [PROGRAMS / "cubind", "--socket", self.folder / "cubind.sock"]
+        command += ["--db", self.folder / "store.db"]
         self.log = (self.folder / "log").open("w")
         self.process = subprocess.Popen(
             [*command, *self._tiny_arguments(), *arguments],
@@ -55,10 +63,9 @@ class Daemon(contextlib.AbstractContextManager):
             stdin=subprocess.DEVNULL,
             env=WITHOUT_DRIVER | self._faulty_worker(),
         )
-        ctl = [PROGRAMS / "cubindctl", "--address", self.address, "health", "--wait", "30"]
         try:
-            subprocess.run(ctl, check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
-        except subprocess.SubprocessError:
+            cubindctl(self.address, "health", "--wait", "30")
+        except (AssertionError, subprocess.TimeoutExpired):
             self.__exit__()
             raise
 
@@ -204,8 +211,7 @@ def run_python_for_both(arguments, fake_driver=True, **environment):
         text=True,
         timeout=PATIENCE * 2,
     )
-    assert result.returncode == 0, f"exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
-    return result
+    return succeeded(result)
 
 
 def forget_warnings():

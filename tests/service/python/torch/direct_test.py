@@ -35,7 +35,7 @@ class Calls(torch_launches.OnFakeDriver):
                 expected, first = self.launches_of(lambda name=name, inputs=inputs: run(name, inputs), 3)
                 with directly():
                     result, launches = self.launches_of(lambda name=name, inputs=inputs: run(name, inputs), 3)
-                self.assertTrue(launches)
+                self.assertTrue(1 <= len(launches) <= 3)
                 self.assertEqual(described(result), described(expected))
                 self.assertEqual(
                     [placed(one, (*tensors, *several(result))) for one in launches],

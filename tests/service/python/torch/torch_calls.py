@@ -34,9 +34,14 @@ def calls():
             *(tall.to(e4m3), torch.stack([x, x]).to(e4m3), torch.ones(16), torch.ones(2, SIZE), ends),
             4,
         ),
+        "scaled_grouped_mm by blocks": (
+            *(tall.to(e4m3), torch.stack([x, x]).to(e4m3), torch.ones(32, 16), torch.ones(2, 32, 32), ends),
+            2,
+        ),
         "weighted_sum": (x, w),
         "weighted_sum_backward": (w, x, w),
         "add_rms_norm": (x, x, w, 1e-6),
+        "add_rms_norm_backward": (x, x, x, w, rows),
         "layer_norm_linear": (tall, w, w, x, None, 1e-5),
         "layer_norm_linear with a bias": (tall, w, w, x, w, 1e-5),
         "attention": (q, k, k, True, 0, 0, 0, 0.1),
@@ -46,6 +51,7 @@ def calls():
         "gated_activation": (x, x, 2),
         "gated_activation_backward": (x, x, x, 2),
         "rotary": (tokens, tokens, turns, turns, False),
+        "rotary back": (tokens, tokens, turns, turns, True),
         "cross_entropy": (x, target, -100),
         "cross_entropy_backward": (rows, x, target, rows, -100),
     }
