@@ -16,7 +16,7 @@ import running
 import triton_stub as stub
 from triton import knobs
 from triton.runtime import build
-from triton_stub import grid, tuned
+from triton_stub import tuned
 
 sys.path.insert(0, str(running.SOURCE / "bench/second_pod"))
 sys.path.insert(0, str(running.SOURCE / "bench/common"))
@@ -24,10 +24,9 @@ import node
 import triton_counts
 
 
-class Counting(unittest.TestCase):
+class Counting(stub.Case):
     def setUp(self):
-        stub.start()
-        stub.forget()
+        super().setUp()
         folder = self.enterContext(tempfile.TemporaryDirectory())
         self.enterContext(unittest.mock.patch.dict(os.environ, TRITON_CACHE_DIR=folder))
         self.enterContext(unittest.mock.patch.object(build, "_build", self.build))
@@ -38,12 +37,8 @@ class Counting(unittest.TestCase):
     def build(self, *arguments):
         return "built"
 
-    def call(self, kernel):
-        kernel[grid](stub.Tensor((1000,)), stub.Tensor((1000,)), 1000, 2.0)
-        return kernel
-
     def test_compiles_are_counted_and_what_the_cache_has_is_not(self):
-        kernel = self.call(tuned())
+        self.call(kernel := tuned())
         self.assertEqual(self.counts.compiles, ["scale"] * len(kernel.configs))
         self.call(tuned())
         self.assertEqual(len(self.counts.compiles), len(kernel.configs))
@@ -57,13 +52,13 @@ class Counting(unittest.TestCase):
     def test_what_triton_says_of_its_tunings_is_counted(self):
         said = io.StringIO()
         with contextlib.redirect_stdout(said), unittest.mock.patch.object(knobs.autotuning, "print", True):
-            kernel = self.call(tuned())
+            self.call(kernel := tuned())
             self.call(kernel)
         self.assertEqual(node.tunings_of(said.getvalue()), ["scale"])
 
     def test_choices_are_those_of_the_autotuners_by_kernel_and_key(self):
         gc.collect()  # those of other tests
-        kernel = self.call(tuned())
+        self.call(kernel := tuned())
         (one,) = [one for one in triton_counts.choices() if one["kernel"] == triton_counts.name_of(kernel)]
         self.assertEqual(one["configuration"], triton_counts.spelled(kernel.best_config))
         self.assertEqual(one["key"], str(next(iter(kernel.cache))))

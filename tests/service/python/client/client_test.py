@@ -9,7 +9,6 @@ import pickle
 import tempfile
 import time
 import unittest
-from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import cubind
@@ -128,8 +127,7 @@ class Get(WithDaemon):
 
     def test_threads_share_a_client(self):
         sizes = range(3000, 3016)
-        with ThreadPoolExecutor(len(sizes)) as pool:
-            answers = [*pool.map(lambda n: self.get({**PROBLEM, "N": n}), sizes)]
+        answers = running.together(lambda n: self.get({**PROBLEM, "N": n}), sizes)
         self.assertEqual([answer.problem["N"] for answer in answers], [*sizes])
 
     def test_the_current_gpu_is_asked_for_by_its_facts(self):

@@ -6,20 +6,20 @@ import types
 import unittest
 import unittest.mock
 
-import python_found
+import triton_torch_found  # noqa: F401  first: it looks for a Python with Triton and torch
 
-python_found.require("grpc", "torch", "triton")
-import inductor_pretended as pretended  # noqa: E402
-import torch  # noqa: E402
-from cubind import _ranks_agree, _sealing  # noqa: E402
-from cubind.errors import FailedPreconditionError, SealedError, UnavailableError  # noqa: E402
-from cubind.inductor import _session, report, verify_ranks  # noqa: E402
-from cubind.inductor._private import product as _product  # noqa: E402
-from cubind.inductor._question import Choice  # noqa: E402
-from torch._dynamo.utils import counters  # noqa: E402
-from torch._inductor.fx_passes import pad_mm  # noqa: E402
-from torch._inductor.utils import fresh_cache  # noqa: E402
-from torch.nn import functional  # noqa: E402
+# isort: split
+import inductor_pretended as pretended
+import torch
+from cubind import _ranks_agree, _sealing
+from cubind.errors import FailedPreconditionError, SealedError, UnavailableError
+from cubind.inductor import _session, report, verify_ranks
+from cubind.inductor._private import product as _product
+from cubind.inductor._question import Choice
+from torch._dynamo.utils import counters
+from torch._inductor.fx_passes import pad_mm
+from torch._inductor.utils import fresh_cache
+from torch.nn import functional
 
 SHAPES = (64, 128), (128, 256)
 

@@ -8,27 +8,27 @@ import unittest
 import unittest.mock
 import warnings
 
-import cubind
-import python_found
+import triton_torch_found  # noqa: F401  first: it looks for a Python with Triton and torch
 
-python_found.require("grpc", "torch", "triton")
-import fake_daemon  # noqa: E402
-import inductor_pretended as pretended  # noqa: E402
-import running  # noqa: E402
-import torch  # noqa: E402
-from cubind.inductor import _install, install, report  # noqa: E402
-from cubind.inductor._private import gate, product  # noqa: E402
-from torch._dynamo.utils import counters  # noqa: E402
-from torch._functorch import config as functorch  # noqa: E402
-from torch._inductor import codecache, config, ir, select_algorithm  # noqa: E402
-from torch._inductor.async_compile import AsyncCompile  # noqa: E402
-from torch._inductor.choices import InductorChoices  # noqa: E402
-from torch._inductor.fx_passes import pad_mm  # noqa: E402
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner  # noqa: E402
-from torch._inductor.scheduler import Scheduler  # noqa: E402
-from torch._inductor.template_heuristics.aten import ATenConfigHeuristics  # noqa: E402
-from torch._inductor.template_heuristics.registry import register_template_heuristic  # noqa: E402
-from torch._inductor.utils import fresh_cache  # noqa: E402
+# isort: split
+import cubind
+import fake_daemon
+import inductor_pretended as pretended
+import running
+import torch
+from cubind.inductor import _install, install, report
+from cubind.inductor._private import gate, product
+from torch._dynamo.utils import counters
+from torch._functorch import config as functorch
+from torch._inductor import codecache, config, ir, select_algorithm
+from torch._inductor.async_compile import AsyncCompile
+from torch._inductor.choices import InductorChoices
+from torch._inductor.fx_passes import pad_mm
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+from torch._inductor.scheduler import Scheduler
+from torch._inductor.template_heuristics.aten import ATenConfigHeuristics
+from torch._inductor.template_heuristics.registry import register_template_heuristic
+from torch._inductor.utils import fresh_cache
 
 BEGINS = """
 import torch, torch._inductor.compile_fx

@@ -8,18 +8,18 @@ import types
 import unittest
 import unittest.mock
 
-import python_found
+import triton_torch_found  # noqa: F401  first: it looks for a Python with Triton and torch
 
-python_found.require("grpc", "torch", "triton")
-import inductor_pretended as pretended  # noqa: E402
-import torch  # noqa: E402
-from cubind import _sealing  # noqa: E402
-from cubind.inductor import report  # noqa: E402
-from cubind.inductor._private.kernel import Kernels  # noqa: E402
-from cubind.inductor._question import Choice  # noqa: E402
-from torch._inductor import async_compile, config  # noqa: E402
-from torch._inductor.runtime import triton_heuristics  # noqa: E402
-from torch._inductor.utils import fresh_cache  # noqa: E402
+# isort: split
+import inductor_pretended as pretended
+import torch
+from cubind import _sealing
+from cubind.inductor import report
+from cubind.inductor._private.kernel import Kernels
+from cubind.inductor._question import Choice
+from torch._inductor import async_compile, config
+from torch._inductor.runtime import triton_heuristics
+from torch._inductor.utils import fresh_cache
 
 USERS = """
 import triton

@@ -11,7 +11,6 @@ import os
 import pathlib
 import sys
 import tempfile
-import threading
 import unittest
 from unittest import mock
 
@@ -322,22 +321,12 @@ class Repeated(unittest.TestCase):
         self.assertEqual((sys.getrefcount(self.x), sys.getrefcount(self.w)), counts)
 
     def test_threads_share_what_is_known(self):
-        failed = []
-
         def work(rows):
-            try:
-                for _ in range(200):
-                    y = self.kernel(x=self.x[:rows], w=self.w, eps=EPS)
-                    assert y.shape == (rows, D)
-            except Exception as error:
-                failed.append(error)
+            for _ in range(200):
+                y = self.kernel(x=self.x[:rows], w=self.w, eps=EPS)
+                self.assertEqual(y.shape, (rows, D))
 
-        threads = [threading.Thread(target=work, args=(rows,)) for rows in (1100, 1200, 1300, 1400)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(failed, [])
+        running.together(work, (1100, 1200, 1300, 1400))
 
     def test_a_forked_child_loads_for_itself(self):
         self.kernel(x=self.x, w=self.w, eps=EPS)

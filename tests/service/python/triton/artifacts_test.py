@@ -15,30 +15,26 @@ import unittest.mock
 import warnings
 from typing import ClassVar
 
-import python_found
-
-python_found.require("grpc", "triton")
-import triton_found  # noqa: E402, F401
+import triton_grpc_found  # noqa: F401  first: it looks for a Python with Triton and gRPC
 
 # isort: split
-import cubind  # noqa: E402
-import grpc  # noqa: E402
-import running  # noqa: E402
-import triton  # noqa: E402
-import triton_kernels  # noqa: E402
-import triton_stub as stub  # noqa: E402
-from cubind import _asking  # noqa: E402
-from cubind._connected import Connected  # noqa: E402
-from cubind.triton import _artifacts, _defining  # noqa: E402
-from cubind.triton import _triton_private as private  # noqa: E402
-from cubind.triton._artifacts import Artifacts  # noqa: E402
-from cubind.triton._compiled import Kernel  # noqa: E402
-from cubind.triton._own import Own  # noqa: E402
-from cubind.triton._triton_cache import Cache, Compiled, Compiling  # noqa: E402
-from fake_daemon import FakeDaemon, chosen, pb  # noqa: E402
-from triton import knobs  # noqa: E402
-from triton.backends.compiler import GPUTarget  # noqa: E402
-from triton.runtime.cache import FileCacheManager, get_cache_manager, get_dump_manager  # noqa: E402
+import cubind
+import grpc
+import running
+import triton
+import triton_kernels
+import triton_stub as stub
+from cubind._connected import Connected
+from cubind.triton import _artifacts, _defining
+from cubind.triton import _triton_private as private
+from cubind.triton._artifacts import Artifacts
+from cubind.triton._compiled import Kernel
+from cubind.triton._own import Own
+from cubind.triton._triton_cache import Cache, Compiled, Compiling
+from fake_daemon import FakeDaemon, chosen, pb
+from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.runtime.cache import FileCacheManager, get_cache_manager, get_dump_manager
 
 CUBIN = b"a cubin"
 MISSING = Own("is missing")
@@ -64,13 +60,7 @@ def answer(**changes):
     return reply
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        stub.start()
-        _asking._warned.clear()
-        self.enterContext(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-
+class Case(stub.Case):
     def connect(self, address, patience=running.PATIENCE):
         connected = Connected()
         connected.use(self.enterContext(cubind.connect(address)))
@@ -145,7 +135,7 @@ class Refused(Case):
             ("shared", {"shared": 1 << 30}),
         ):
             with self.subTest(name):
-                _asking._warned.clear()
+                running.forget_warnings()
                 artifacts = self.fake(answer(**changes))
                 with self.assertWarnsRegex(RuntimeWarning, "Triton compiles its kernels itself: artifact"):
                     warnings.simplefilter("always")

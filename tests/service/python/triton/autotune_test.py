@@ -7,7 +7,6 @@ import pickle
 import threading
 import unittest
 import unittest.mock
-import warnings
 
 import triton_found  # noqa: F401  first: it looks for a Python with Triton
 
@@ -23,28 +22,16 @@ from triton_stub import blocks, grid, scale, tuned
 ORIGINAL = Autotuner.run
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        stub.start()
-        stub.forget()
-        self.addCleanup(cubind.triton.uninstall)
-        self.x, self.y = stub.Tensor((1000,)), stub.Tensor((1000,))
-
+class Case(stub.Case):
     def install(self, answer=None):
         daemon = stub.Daemon(answer)
         stub.install(daemon)
         return daemon
 
-    def call(self, kernel, n=1000, **others):
-        factor = others.pop("factor", 2.0)
-        return kernel[others.pop("grid", grid)](self.x, self.y, n, factor, **others)
-
     def reason(self, kernel, **others):
         """Why a call stays Triton's own."""
         daemon = self.install(1)
-        with warnings.catch_warnings(record=True):
-            warnings.simplefilter("always")
-            self.call(kernel, **others)
+        self.call(kernel, **others)
         self.assertEqual(daemon.asked, [])
         self.assertEqual(stub.Driver.benchmarked, len(kernel.configs))
         return cubind.triton.report().split("Triton's own: it ")[1]
@@ -99,11 +86,7 @@ class Answers(Case):
         daemon = self.install(0)
         kernel = tuned()
         sizes = range(100, 1700, 100)
-        threads = [threading.Thread(target=self.call, args=(kernel, n)) for n in sizes]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        running.together(lambda n: self.call(kernel, n), sizes)
         asked = [each.key[0] for each in daemon.definitions.values()]
         self.assertEqual(sorted({value for _, value in asked}), sorted(sizes))
 
@@ -144,7 +127,6 @@ class TritonsOwn(Case):
     def test_it_is_said_once_and_counted(self):
         self.install(1)
         kernel = tuned(configs=stub.configurations(128, 256, pre_hook=lambda values: None))
-        running.forget_warnings()
         with self.assertWarnsRegex(RuntimeWarning, "scale stays Triton's own") as warned:
             self.call(kernel, 1000)
             self.call(kernel, 500)
@@ -337,8 +319,7 @@ class Patch(Case):
             tl.store(x, no_such_name)  # noqa: F821
 
         self.install(1)
-        with warnings.catch_warnings(), self.assertRaises(triton.CompilationError):
-            warnings.simplefilter("ignore")
+        with self.assertRaises(triton.CompilationError):
             self.call(tuned(refuses))
 
     def test_a_later_patch_by_others_stays_over_it(self):

@@ -40,13 +40,11 @@ class Launches(stub.Driver):
         return launch
 
 
-class Case(unittest.TestCase):
+class Case(stub.Case):
     def setUp(self):
-        stub.forget()
+        super().setUp()
         Launches.passed.clear()
         stub.driver.set_active(Launches())
-        self.addCleanup(cubind.triton.uninstall)
-        self.x, self.y = stub.Tensor((1000,)), stub.Tensor((1000,))
         self.ordinary = 0
         run = JITFunction.run
 

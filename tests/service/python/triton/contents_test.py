@@ -6,25 +6,20 @@ import json
 import os
 import pathlib
 import tempfile
-import unittest
 import unittest.mock
-import warnings
 
-import python_found
-
-python_found.require("grpc", "torch", "triton")
-import triton_found  # noqa: E402, F401
+import triton_torch_found  # noqa: F401  first: it looks for a Python with Triton and torch
 
 # isort: split
-import cubind  # noqa: E402
-import cubind.triton  # noqa: E402
-import running  # noqa: E402
-import torch  # noqa: E402
-import triton_grouped as moe  # noqa: E402
-import triton_replaying as replaying  # noqa: E402
-import triton_stub as stub  # noqa: E402
-from cubind.triton import definition as d  # noqa: E402
-from fake_daemon import FakeDaemon, chosen  # noqa: E402
+import cubind
+import cubind.triton
+import running
+import torch
+import triton_grouped as moe
+import triton_replaying as replaying
+import triton_stub as stub
+from cubind.triton import definition as d
+from fake_daemon import FakeDaemon, chosen
 
 VARIABLE = "CUBIND_TRITON_CONTENTS"
 TILES = 5
@@ -68,15 +63,11 @@ def raw(tensor):
     return tensor.numpy().tobytes()
 
 
-class Case(unittest.TestCase):
+class Case(stub.Case):
     def setUp(self):
-        stub.start()
-        stub.forget()
-        running.forget_warnings()
+        super().setUp()
         self.enterContext(unittest.mock.patch.dict(os.environ))
         os.environ.pop(VARIABLE, None)
-        self.enterContext(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
 
     def install(self, address):
         client = self.enterContext(cubind.connect(address))
@@ -243,14 +234,14 @@ class Kept(Case):
 
     def test_a_kernel_with_elements_is_tuned(self):
         replaying.require()
-        with Replaying() as daemon, cubind.connect(daemon.address) as client, replaying.on_its_gpu(client):
-            stub.install_client(client)
-            self.addCleanup(cubind.triton.uninstall)
-            call(moe.tuned())
-            self.assertIn("grouped: asked 1, served 1, tuning 0", cubind.triton.report())
-            (kernel,) = (each["name"] for each in client.kernels(defined=True))
-            self.assertEqual(kernel, daemon.spec.name)
-            cubind.triton.uninstall()
+        spec = stub.spec_of(definition(), with_values=True)
+        client = replaying.serve(self, (spec, replaying.TIMES))
+        stub.install_client(client)
+        self.addCleanup(cubind.triton.uninstall)  # before the daemon ends
+        call(moe.tuned())
+        self.assertIn("grouped: asked 1, served 1, tuning 0", cubind.triton.report())
+        (kernel,) = (each["name"] for each in client.kernels(defined=True))
+        self.assertEqual(kernel, spec.name)
 
     def test_files_that_are_wrong_are_refused(self):
         spec = stub.spec_of(definition(), with_values=True)
@@ -267,10 +258,3 @@ class Kept(Case):
                     stub.define(client, wrong)
             self.assertEqual(client.kernels(defined=True), [])
             stub.define(client, spec)
-
-
-class Replaying(replaying.Replaying):
-    """Its table has the kernel of this file's calls."""
-
-    def __init__(self):
-        super().__init__(lambda: stub.spec_of(definition(), with_values=True))

@@ -6,22 +6,19 @@ import time
 import unittest
 import unittest.mock
 
-import python_found
-
-python_found.require("grpc", "triton")
-import triton_found  # noqa: E402, F401
+import triton_grpc_found  # noqa: F401  first: it looks for a Python with Triton and gRPC
 
 # isort: split
-import cubind  # noqa: E402
-import cubind.triton  # noqa: E402
-import grpc  # noqa: E402
-import running  # noqa: E402
-import triton_stub as stub  # noqa: E402
-from fake_daemon import FakeDaemon, chosen, pb, tuning, untuned  # noqa: E402
-from triton.backends.nvidia.compiler import CUDABackend  # noqa: E402
-from triton.runtime.errors import OutOfResources  # noqa: E402
-from triton_asking import PATIENCE, Case  # noqa: E402
-from triton_stub import blocks, tuned  # noqa: E402
+import cubind
+import cubind.triton
+import grpc
+import running
+import triton_stub as stub
+from fake_daemon import FakeDaemon, chosen, pb, tuning, untuned
+from triton.backends.nvidia.compiler import CUDABackend
+from triton.runtime.errors import OutOfResources
+from triton_asking import PATIENCE, Case
+from triton_stub import blocks, tuned
 
 
 def questions():
@@ -126,11 +123,7 @@ class Answers(Case):
 
         self.fake(answer, waits=True)
         kernel = tuned()
-        threads = [threading.Thread(target=self.call, args=(kernel, n)) for n in (1000, 1001)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        running.together(lambda n: self.call(kernel, n), (1000, 1001))
         self.assertEqual((sorted(blocks()), both.broken), ([4, 4], False))
         self.assertIn("asked 2, served 2", cubind.triton.report())
 
@@ -238,11 +231,7 @@ class Answers(Case):
         daemon = self.fake(lambda request: time.sleep(2) if request.on_miss else tuning(), waits=True)
         self.asking._timeout = 1.0
         kernels = [tuned(), tuned(configs=stub.configurations(32, 64))]
-        calls = [threading.Thread(target=self.call, args=(kernel,)) for kernel in kernels]
-        for each in calls:
-            each.start()
-        for each in calls:
-            each.join()
+        running.together(self.call, kernels)
         started = lambda: {request.kernel for request in daemon.asked if request.tune == pb.AUTO}  # noqa: E731
         self.assertTrue(running.eventually(lambda: len(started()) == 2))
         self.assertEqual(stub.Driver.benchmarked, 4)

@@ -6,7 +6,6 @@ import math
 import subprocess
 import sys
 import types
-import unittest
 import unittest.mock
 
 import triton_found  # noqa: F401  first: it looks for a Python with Triton
@@ -91,11 +90,7 @@ def other_globals(kind=KIND, factor=2):
         yield
 
 
-class Hints(unittest.TestCase):
-    def setUp(self):
-        stub.start()
-        stub.forget()
-
+class Hints(stub.Case):
     def check_apart(self, found):
         """found: hints and names."""
         hints, names = map(set, zip(*found))

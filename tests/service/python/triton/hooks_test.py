@@ -1,23 +1,18 @@
 """Configurations with a pre_hook: what it clears is a part of them. Anything else stays Triton's own."""
 
 import json
-import unittest
-import warnings
 
-import python_found
-
-python_found.require("grpc", "torch", "triton")
-import triton_found  # noqa: E402, F401
+import triton_torch_found  # noqa: F401  first: it looks for a Python with Triton and torch
 
 # isort: split
-import cubind  # noqa: E402
-import cubind.triton  # noqa: E402
-import running  # noqa: E402
-import torch  # noqa: E402
-import triton  # noqa: E402
-import triton.language as tl  # noqa: E402
-import triton_stub as stub  # noqa: E402
-from triton_stub import grid  # noqa: E402
+import cubind
+import cubind.triton
+import running
+import torch
+import triton
+import triton.language as tl
+import triton_stub as stub
+from triton_stub import grid
 
 
 def split(x, y, N, SPLIT: tl.constexpr, BLOCK: tl.constexpr):
@@ -49,13 +44,10 @@ def kernel(hook, splits=(1, 4)):
     return triton.autotune(configs, ["N"])(triton.jit(split))
 
 
-class Case(unittest.TestCase):
+class Case(stub.Case):
     def setUp(self):
-        stub.start()
-        stub.forget()
-        running.forget_warnings()
+        super().setUp()
         self.x, self.y = torch.ones(1000), torch.ones(1000)
-        self.addCleanup(cubind.triton.uninstall)
 
     def spec(self, hook, splits=(1, 4)):
         return stub.spec_of(stub.question_of(kernel(hook, splits), self.x, self.y, 1000, grid=grid))
@@ -66,9 +58,7 @@ class Case(unittest.TestCase):
     def reason(self, hook):
         """Why the kernel is tuned by Triton."""
         stub.install(stub.Daemon(1))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            kernel(hook)[grid](self.x, self.y, 1000)
+        kernel(hook)[grid](self.x, self.y, 1000)
         self.assertEqual(stub.Driver.benchmarked, 2)
         stub.forget()
         return cubind.triton.report()
@@ -128,9 +118,7 @@ class TritonsOwn(Case):
                 values["y"].zero_()
 
         stub.install(daemon := stub.Daemon(1))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            kernel(hook, (2, 4))[grid](self.x, self.y, 1000)
+        kernel(hook, (2, 4))[grid](self.x, self.y, 1000)
         self.assertEqual((len(daemon.definitions), stub.Driver.benchmarked), (0, 2))
         self.assertIn("a pre_hook that clears y for some configurations alone", cubind.triton.report())
 
@@ -146,7 +134,5 @@ class TritonsOwn(Case):
 
         configs = [triton.Config({"SPLIT": n, "BLOCK": 64}, pre_hook=hook) for n in (1, 2)]
         stub.install(stub.Daemon(1))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            triton.autotune(configs, ["N"])(triton.jit(copies))[(1,)](self.x, self.y, 1000)
+        triton.autotune(configs, ["N"])(triton.jit(copies))[(1,)](self.x, self.y, 1000)
         self.assertIn("has an argument x of type tensordesc<fp32[64]>", cubind.triton.report())

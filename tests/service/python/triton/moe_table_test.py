@@ -4,15 +4,12 @@ call."""
 import json
 import unittest
 
-import python_found
-
-python_found.require("torch", "triton")
-import triton_found  # noqa: E402, F401
+import triton_torch_found  # noqa: F401  first: it looks for a Python with Triton and torch
 
 # isort: split
-import running  # noqa: E402
-import triton_stub as stub  # noqa: E402
-from cubind.triton import table as table_module  # noqa: E402
+import running
+import triton_stub as stub
+from cubind.triton import table as table_module
 
 EXAMPLE = running.SOURCE / "python/examples/moe_table.py"
 

@@ -6,21 +6,18 @@ import unittest
 import unittest.mock
 import warnings
 
-import python_found
-
-python_found.require("grpc", "triton")
-import triton_found  # noqa: E402, F401
+import triton_grpc_found  # noqa: F401  first: it looks for a Python with Triton and gRPC
 
 # isort: split
-import cubind  # noqa: E402
-import cubind.triton  # noqa: E402
-import grpc  # noqa: E402
-import running  # noqa: E402
-import triton_stub as stub  # noqa: E402
-from fake_daemon import chosen, tuning, untuned  # noqa: E402
-from triton.compiler.errors import CompilationError  # noqa: E402
-from triton_asking import Case  # noqa: E402
-from triton_stub import grid, tuned  # noqa: E402
+import cubind
+import cubind.triton
+import grpc
+import running
+import triton_stub as stub
+from fake_daemon import chosen, tuning, untuned
+from triton.compiler.errors import CompilationError
+from triton_asking import Case
+from triton_stub import grid, tuned
 
 
 class NoAnswer(Case):

@@ -6,14 +6,11 @@ import sys
 import tempfile
 import unittest
 
-import python_found
-
-python_found.require("torch", "triton")
-import triton_found  # noqa: E402, F401
+import triton_torch_found  # noqa: F401  first: it looks for a Python with Triton and torch
 
 # isort: split
-import cubind  # noqa: E402
-import cubind.triton  # noqa: E402
+import cubind
+import cubind.triton
 
 PROGRAM = """
 import sys, torch.distributed as distributed

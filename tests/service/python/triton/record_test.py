@@ -13,18 +13,15 @@ import unittest
 import unittest.mock
 import warnings
 
-import python_found
-
-python_found.require("grpc", "triton")
-import triton_found  # noqa: E402, F401
+import triton_grpc_found  # noqa: F401  first: it looks for a Python with Triton and gRPC
 
 # isort: split
-import cubind.triton  # noqa: E402
-import running  # noqa: E402
-import triton_replaying as replaying  # noqa: E402
-import triton_stub as stub  # noqa: E402
-from cubind.triton import _recording, _spec  # noqa: E402
-from fake_daemon import FakeDaemon, chosen  # noqa: E402
+import cubind.triton
+import running
+import triton_replaying as replaying
+import triton_stub as stub
+from cubind.triton import _recording, _spec
+from fake_daemon import FakeDaemon, chosen
 
 replaying.require()
 

@@ -11,10 +11,9 @@ import triton_found  # noqa: F401  first: it looks for a Python with Triton
 # isort: split
 import cubind
 import cubind.triton
-import running
 import triton
 import triton_stub as stub
-from triton_stub import blocks, grid, scale, tuned
+from triton_stub import blocks, scale, tuned
 
 
 class Missing:
@@ -29,23 +28,14 @@ class Missing:
         pass
 
 
-class Sealed(unittest.TestCase):
+class Sealed(stub.Case):
     def setUp(self):
-        stub.start()
-        stub.forget()
-        running.forget_warnings()
+        super().setUp()
         folder = self.enterContext(tempfile.TemporaryDirectory())
         self.enterContext(unittest.mock.patch.dict(os.environ, TRITON_CACHE_DIR=folder))
-        self.enterContext(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        self.x, self.y = stub.Tensor((1000,)), stub.Tensor((1000,))
 
     def install(self, answer=None):
         stub.install(stub.Daemon(answer), Missing())
-        self.addCleanup(cubind.triton.uninstall)
-
-    def call(self, kernel, n=1000):
-        kernel[grid](self.x, self.y, n, 2.0)
 
     def test_a_new_key_is_refused_with_kernel_key_reason_and_remedy(self):
         self.install()

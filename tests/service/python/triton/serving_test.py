@@ -4,16 +4,12 @@ for, and what it gets is what Triton would have made."""
 import json
 import unittest
 
-import python_found
-
-python_found.require("grpc", "triton")
-import triton_found  # noqa: E402, F401
+import triton_grpc_found  # noqa: F401  first: it looks for a Python with Triton and gRPC
 
 # isort: split
-import cubind  # noqa: E402
-import running  # noqa: E402
-import triton_replaying as replaying  # noqa: E402
-import triton_stub as stub  # noqa: E402
+import running
+import triton_replaying as replaying
+import triton_stub as stub
 
 replaying.require()
 
@@ -21,13 +17,11 @@ replaying.require()
 class Served(unittest.TestCase):
     def setUp(self):
         stub.start()
-        self.daemon = self.enterContext(replaying.Replaying())
-        self.client = self.enterContext(cubind.connect(self.daemon.address))
-        self.assertTrue(running.eventually(lambda: replaying.device(self.client)))
+        self.client = replaying.serve(self)
 
     def run_process(self):
         """With a home and a cache of its own."""
-        out = running.run_python_for_both([replaying.PROGRAM, self.daemon.address])
+        out = running.run_python_for_both([replaying.PROGRAM, self.client.address])
         return json.loads(out.stdout.splitlines()[-1])
 
     def is_idle(self):

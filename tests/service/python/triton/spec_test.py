@@ -4,19 +4,16 @@ import dataclasses
 import json
 import unittest
 
-import python_found
-
-python_found.require("grpc", "triton")
-import triton_found  # noqa: E402, F401
+import triton_grpc_found  # noqa: F401  first: it looks for a Python with Triton and gRPC
 
 # isort: split
-import cubind  # noqa: E402
-import running  # noqa: E402
-import triton  # noqa: E402
-import triton.language as tl  # noqa: E402
-import triton_kernels  # noqa: E402
-import triton_stub as stub  # noqa: E402
-from cubind.triton import definition as d  # noqa: E402
+import cubind
+import running
+import triton
+import triton.language as tl
+import triton_kernels
+import triton_stub as stub
+from cubind.triton import definition as d
 
 ELEMENTS = [
     "fp64",

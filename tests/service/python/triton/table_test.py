@@ -14,18 +14,15 @@ import time
 import unittest
 import unittest.mock
 
-import python_found
-
-python_found.require("grpc", "triton")
-import triton_found  # noqa: E402, F401
+import triton_grpc_found  # noqa: F401  first: it looks for a Python with Triton and gRPC
 
 # isort: split
-import cubind  # noqa: E402
-import running  # noqa: E402
-import triton  # noqa: E402
-import triton_replaying as replaying  # noqa: E402
-import triton_stub as stub  # noqa: E402
-from cubind.triton import (  # noqa: E402
+import cubind
+import running
+import triton
+import triton_replaying as replaying
+import triton_stub as stub
+from cubind.triton import (
     Table,
     _project_file,
     _reported,
@@ -33,9 +30,9 @@ from cubind.triton import (  # noqa: E402
     _rows,
     _table_command,
 )
-from cubind.triton import table as table_module  # noqa: E402
-from fake_daemon import FakeDaemon  # noqa: E402
-from triton_stub import grid, scale  # noqa: E402
+from cubind.triton import table as table_module
+from fake_daemon import FakeDaemon
+from triton_stub import grid, scale
 
 replaying.require()
 
@@ -69,40 +66,16 @@ def spec_of(of, size, group, launch=0):
     return stub.specs_of_row(of, size, group)[launch]
 
 
-class Replaying(running.Daemon):
-    """Its table has the times of each group of configurations: by the table, the size, the group, and the
-    launch if there are several."""
-
-    def __init__(self, *recorded):
-        self.recorded = [
-            (spec_of(of, size, group, *launch), times) for of, size, group, times, *launch in recorded
-        ]
-        super().__init__("--triton-python", sys.executable)
-
-    def _tiny_arguments(self):
-        arguments = super()._tiny_arguments()
-        file = self.folder / "table.json"
-        document = json.loads(file.read_text())
-        like = document["trials"][0]
-        document["trials"] = [
-            replaying.trial(like, spec, index, time)
-            for spec, times in self.recorded
-            for index, time in enumerate(times)
-        ]
-        file.write_text(json.dumps(document))
-        return arguments
-
-
 class Case(unittest.TestCase):
     def setUp(self):
         stub.start()
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def serve(self, *recorded):
-        daemon = self.enterContext(Replaying(*recorded))
-        self.client = self.enterContext(cubind.connect(daemon.address))
-        self.enterContext(replaying.on_its_gpu(self.client))
-        return daemon
+        """A daemon whose table has the times of each group of configurations: by the table, the size, the
+        group, and the launch if there are several."""
+        specs = [(spec_of(of, size, group, *launch), times) for of, size, group, times, *launch in recorded]
+        self.client = replaying.serve(self, *specs)
 
     def rows(self, of=table, tune=True):
         return _rows.Rows(of, self.client, tune, running.PATIENCE)

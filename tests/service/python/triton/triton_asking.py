@@ -1,28 +1,17 @@
 """Cases whose autotuned kernels ask a daemon, for tests."""
 
 import threading
-import unittest
-import warnings
 
 import cubind
 import cubind.triton
 import running
 import triton_stub as stub
 from fake_daemon import FakeDaemon, chosen, tuning
-from triton_stub import grid
 
 PATIENCE = 5.0  # seconds for an answer that is there: a busy machine may need them
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        stub.start()
-        stub.forget()
-        running.forget_warnings()
-        self.x, self.y = stub.Tensor((1000,)), stub.Tensor((1000,))
-        self.enterContext(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-
+class Case(stub.Case):
     def install(self, address, waits=False, timeout=running.PATIENCE, patience=PATIENCE):
         client = self.enterContext(cubind.connect(address))
         self.asking = stub.install_client(client, waits, timeout, patience)
@@ -32,9 +21,6 @@ class Case(unittest.TestCase):
         daemon = self.enterContext(FakeDaemon(answer))
         self.install(daemon.address, **others)
         return daemon
-
-    def call(self, kernel, n=1000):
-        kernel[grid](self.x, self.y, n, 2.0)
 
     def waiting(self, kernel):
         """A daemon, a thread whose call waits for a tuning, and the event that ends that."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import unittest.mock
 
+import cubind
 import python_found
 import running
 import triton_stub as stub
@@ -28,11 +29,11 @@ def spec():
 
 
 class Replaying(running.Daemon):
-    """Its agent compiles Triton kernels, and its table has one. times: in us, by configuration."""
+    """Its agent compiles Triton kernels, and its table has some: a spec, and the times of its configurations
+    in us, each."""
 
-    def __init__(self, of_call=spec, times=dict(enumerate(TIMES))):  # noqa: B006, B008  read alone
-        self.spec = of_call()
-        self._times = times
+    def __init__(self, *recorded):
+        self._recorded = recorded or [(spec(), TIMES)]
         super().__init__("--triton-python", sys.executable)
 
     def _tiny_arguments(self):
@@ -40,12 +41,24 @@ class Replaying(running.Daemon):
         file = self.folder / "table.json"
         table = json.loads(file.read_text())
         like = table["trials"][0]
-        table["trials"] = [trial(like, self.spec, *each) for each in self._times.items()]
+        table["trials"] = [
+            _trial(like, spec, index, time)
+            for spec, times in self._recorded
+            for index, time in enumerate(times)
+        ]
         file.write_text(json.dumps(table))
         return arguments
 
 
-def trial(like, spec, index, time_us):
+def serve(case, *recorded):
+    """Starts such a daemon for a test. Returns a client of it, whose GPU is that of the table."""
+    daemon = case.enterContext(Replaying(*recorded))
+    client = case.enterContext(cubind.connect(daemon.address))
+    case.enterContext(on_its_gpu(client))
+    return client
+
+
+def _trial(like, spec, index, time_us):
     """A row of a table: how long a configuration of the spec takes. like: another row."""
     problem = {"dims": spec.problem, "types": {}, "flags": {}, "scenario": ""}
     found = json.loads(json.dumps(like)) | {

@@ -4,9 +4,11 @@ tensors in no memory, and a daemon in memory."""
 import dataclasses
 import itertools
 import unittest.mock
+import warnings
 from typing import ClassVar
 
 import cubind.triton
+import running
 import triton
 import triton.language as tl
 from cubind.triton import _bound, _daemon, _defining, _install, _own, _roles, _row_questions, _spec
@@ -229,3 +231,18 @@ def grid(values):
 def blocks():
     """What was launched, by the number of blocks."""
     return [launched[0] for launched, _ in Driver.launches]
+
+
+class Case(unittest.TestCase):
+    """Its calls have the arguments of scale()."""
+
+    def setUp(self):
+        start()
+        forget()
+        running.forget_warnings()
+        self.enterContext(warnings.catch_warnings(action="ignore"))
+        self.addCleanup(cubind.triton.uninstall)
+        self.x, self.y = Tensor((1000,)), Tensor((1000,))
+
+    def call(self, kernel, n=1000, factor=2.0, grid=grid, **others):
+        kernel[grid](self.x, self.y, n, factor, **others)

@@ -3,21 +3,18 @@ a real Triton and plays a recorded table instead of a GPU."""
 
 import unittest
 
-import python_found
-
-python_found.require("grpc", "triton")
-import triton_found  # noqa: E402, F401
+import triton_grpc_found  # noqa: F401  first: it looks for a Python with Triton and gRPC
 
 # isort: split
-import cubind  # noqa: E402
-import cubind.triton  # noqa: E402
-import running  # noqa: E402
-import triton  # noqa: E402
-import triton.language as tl  # noqa: E402
-import triton_replaying as replaying  # noqa: E402
-import triton_stub as stub  # noqa: E402
-from triton_replaying import call  # noqa: E402
-from triton_stub import blocks, tuned  # noqa: E402
+import cubind
+import cubind.triton
+import running
+import triton
+import triton.language as tl
+import triton_replaying as replaying
+import triton_stub as stub
+from triton_replaying import call
+from triton_stub import blocks, tuned
 
 replaying.require()
 
@@ -25,9 +22,7 @@ replaying.require()
 class Tuned(unittest.TestCase):
     def setUp(self):
         stub.start()
-        self.daemon = self.enterContext(replaying.Replaying())
-        self.client = self.enterContext(cubind.connect(self.daemon.address))
-        self.enterContext(replaying.on_its_gpu(self.client))
+        self.client = replaying.serve(self)
         stub.forget()
 
     def install(self, waits):
@@ -68,9 +63,7 @@ class FirstOnesThatDoNotFit(unittest.TestCase):
         tensors = [stub.Tensor((1024, 1024)) for _ in range(3)]
         self.call = lambda kernel: kernel[(1,)](*tensors, 1024)
         spec = stub.spec_of(stub.question_of(self.tuned(), *tensors, 1024))
-        self.daemon = self.enterContext(replaying.Replaying(lambda: spec, {0: 5.0, 1: 20.0, 2: 10.0}))
-        self.client = self.enterContext(cubind.connect(self.daemon.address))
-        self.enterContext(replaying.on_its_gpu(self.client))
+        self.client = replaying.serve(self, (spec, (5.0, 20.0, 10.0)))
         stub.forget()
         self.addCleanup(cubind.triton.uninstall)
 
