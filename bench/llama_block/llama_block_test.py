@@ -12,7 +12,6 @@ import unittest
 import torch_found  # noqa: F401  first: it looks for a Python with torch
 
 # isort: split
-import cubind
 import running
 import torch
 
@@ -71,7 +70,7 @@ class Problems(unittest.TestCase):
     def test_the_problems_to_tune_are_ones_that_the_kernels_have(self):
         with (
             running.Daemon() as daemon,
-            cubind.connect(daemon.address, timeout=running.PATIENCE) as client,
+            daemon.connect() as client,
         ):
             kernels = {kernel["name"]: kernel for kernel in client.kernels()}
         listed = tuned.problems(block.LLAMA, linear=True)

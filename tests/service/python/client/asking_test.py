@@ -35,8 +35,7 @@ class Asking(unittest.TestCase):
         self.settled = []
         self.go = threading.Event()  # lets slow answers come
         self.addCleanup(self.go.set)
-        self.enterContext(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
+        self.enterContext(warnings.catch_warnings(action="ignore"))
 
     def submit(self, *answers):
         """A question that gets these answers in turn, the last one again and again; errors are raised."""
@@ -111,8 +110,7 @@ class Asking(unittest.TestCase):
         def refuse(_):
             raise ZeroDivisionError("there")
 
-        warnings.simplefilter("always")
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True, action="always") as caught:
             self.asker.submit(Lookup(lambda: "answer", refuse))
             self.assertTrue(running.eventually(lambda: caught))
             self.assertIn("ZeroDivisionError: there", str(caught[0].message))
@@ -121,11 +119,10 @@ class Asking(unittest.TestCase):
 
     def test_a_thread_that_cannot_be_started_is_a_failure_and_is_tried_again(self):
         self.asker = Asker(PATIENCE, first_delay=0.01)
-        warnings.simplefilter("always")
         none = mock.patch.object(
             threading.Thread, "start", side_effect=RuntimeError("can't start new thread")
         )
-        with warnings.catch_warnings(record=True) as caught, none:
+        with warnings.catch_warnings(record=True, action="always") as caught, none:
             lookup = self.submit("answer")
             self.assertEqual(self.brief(lookup), [])
             self.assertFalse(self.asker.wait(running.PATIENCE))
@@ -135,8 +132,7 @@ class Asking(unittest.TestCase):
         self.assertEqual((lookup.answer, self.asker.failure), ("answer", None))
 
     def test_a_daemon_that_fails_is_asked_again_and_warned_of_once(self):
-        warnings.simplefilter("always")
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True, action="always") as caught:
             lookup = self.submit(GONE, DataLossError("damaged"), GONE, "answer")
             self.assertTrue(running.eventually(lambda: lookup.is_settled))
         self.assertEqual(lookup.answer, "answer")

@@ -13,7 +13,7 @@ from unittest import mock
 
 import cubind
 import running
-from tuned_daemon import PROBLEM, WithDaemon
+from tuned_daemon import PROBLEM, WithTuning
 
 WITHOUT_GPU = """
 import sys, cubind
@@ -26,7 +26,7 @@ for name in ("scal", "scale"):
 """
 
 
-class Get(WithDaemon):
+class Get(WithTuning):
     def test_without_a_gpu_an_unknown_kernel_is_told_before_the_missing_driver(self):
         told = running.run_python(WITHOUT_GPU, self.daemon.address, fake_driver=False)
         self.assertRegex(told, '^NotFoundError: .*did you mean "scale".*\nFailedPreconditionError: .*driver')
@@ -134,12 +134,12 @@ class Get(WithDaemon):
         self.assertEqual(self.client.get("scale", PROBLEM, tune=False).device, "nvidia-h200")
 
 
-class Recording(WithDaemon):
+class Recording(WithTuning):
     def test_a_list_that_cannot_be_recorded_is_a_warning(self):
         record = {"CUBIND_RECORD": "/proc/cubind/shapes.jsonl"}
         with (
             mock.patch.dict(os.environ, record),
-            cubind.connect(self.daemon.address, timeout=running.PATIENCE) as client,
+            self.daemon.connect() as client,
             self.assertWarnsRegex(RuntimeWarning, "shapes.scale.jsonl"),
         ):
             self.assertEqual(client.get("scale", PROBLEM, device=self.device).match, "exact")
@@ -167,7 +167,7 @@ def ask_in_child(address, device, queue):
         queue.put(client.get("scale", PROBLEM, device=device).digest)
 
 
-class Processes(WithDaemon):
+class Processes(WithTuning):
     def test_forked_and_spawned_children_ask_for_themselves(self):
         digest = self.get().digest
         spawn = multiprocessing.get_context("spawn")

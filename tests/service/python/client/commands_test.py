@@ -7,7 +7,7 @@ import tempfile
 
 import cubind
 import running
-from tuned_daemon import PROBLEM, WithDaemon
+from tuned_daemon import PROBLEM, WithTuning
 
 OTHER = {"N": 4096, "K": 3, "T": "f32"}
 
@@ -20,7 +20,7 @@ class Integer:
         return 4096
 
 
-class Commands(WithDaemon):
+class Commands(WithTuning):
     def printed(self, *arguments):
         return json.loads(running.cubindctl(self.daemon.address, *arguments, "--json").stdout)
 

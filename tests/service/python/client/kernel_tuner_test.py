@@ -10,7 +10,6 @@ from unittest import mock
 
 import cubind
 import numpy as np
-import running
 import tuned_here
 from cubind import kernel_tuner
 
@@ -45,7 +44,7 @@ class Scripts(unittest.TestCase):
             tuned_here.definition(answer=None, tolerance=float("inf")),
         )
         daemon = cls.enterClassContext(tuned_here.Daemon(*defined))
-        cls.client = cls.enterClassContext(cubind.connect(daemon.address, timeout=running.PATIENCE))
+        cls.client = cls.enterClassContext(daemon.connect())
 
     def tune(self, **changed):
         """The results, the environment and what was said."""
@@ -75,7 +74,7 @@ class Scripts(unittest.TestCase):
         failing = tuned_here.definition(kernel_source=source, tolerance={"rtol": 1e-5, "atol": 1e-6})
         with (
             tuned_here.Daemon(failing) as daemon,
-            cubind.connect(daemon.address, timeout=running.PATIENCE) as self.client,
+            daemon.connect() as self.client,
         ):
             results, _, _ = self.tune(kernel_source=source)
         self.client = type(self).client

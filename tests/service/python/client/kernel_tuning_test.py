@@ -40,7 +40,7 @@ class Tuned(unittest.TestCase):
     def setUpClass(cls):
         defined = (definition(**changed) for changed in ({}, NUMBERED, LARGE, SENT))
         cls.daemon = cls.enterClassContext(tuned_here.Daemon(*defined))
-        cls.client = cls.enterClassContext(cubind.connect(cls.daemon.address, timeout=running.PATIENCE))
+        cls.client = cls.enterClassContext(cls.daemon.connect())
         cls.result = tuned(cls.client)
 
     def test_the_fastest_values_win(self):
@@ -95,7 +95,7 @@ class Tuned(unittest.TestCase):
             running.cubindctl(self.daemon.address, "kernels", "check", spec, "--problem", f"size={N}")
             with (
                 Serving(folder) as daemon,
-                cubind.connect(daemon.address, timeout=running.PATIENCE) as client,
+                daemon.connect() as client,
             ):
                 client.import_table(spec.parent / "tables" / spec.name)
                 answer = client.get("add_arrays", size=N, device=self.result.device)
@@ -198,7 +198,7 @@ class Tuned(unittest.TestCase):
             made = types.SimpleNamespace(name="large", spec=json.loads(spec.read_text()), problem={"size": N})
             with (
                 Serving(folder, made) as daemon,
-                cubind.connect(daemon.address, timeout=running.PATIENCE) as client,
+                daemon.connect() as client,
             ):
                 for command in (["kernels", "check", spec], ["tune", "large"]):
                     running.cubindctl(daemon.address, *command, "--problem", f"size={N}")

@@ -8,7 +8,7 @@ from unittest import mock
 
 import cubind
 import running
-from tuned_daemon import PROBLEM, WithDaemon
+from tuned_daemon import PROBLEM, WithTuning
 
 
 def buffer(address, elements):
@@ -22,7 +22,7 @@ def on_gpu(ordinal, array):
     return placed
 
 
-class Launching(WithDaemon):
+class Launching(WithTuning):
     def setUp(self):
         super().setUp()
         self.driver = running.FakeDriver(parameters=3)

@@ -70,7 +70,7 @@ class Context(unittest.TestCase):
 class RealDaemon(unittest.TestCase):
     def setUp(self):
         self.daemon = self.enterContext(running.Daemon())
-        self.client = self.enterContext(cubind.connect(self.daemon.address, timeout=running.PATIENCE))
+        self.client = self.enterContext(self.daemon.connect())
         self.device = running.offered_device(self.client)
         self.user = self.other_process()
         self.used_by(self.user)

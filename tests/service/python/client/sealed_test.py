@@ -8,10 +8,10 @@ import warnings
 
 import cubind
 import running
-from tuned_daemon import PROBLEM, WithDaemon
+from tuned_daemon import PROBLEM, WithTuning
 
 
-class Sealed(WithDaemon):
+class Sealed(WithTuning):
     def setUp(self):
         super().setUp()
         running.forget_warnings()
@@ -59,8 +59,7 @@ class Sealed(WithDaemon):
 
     def test_a_warning_names_each_problem_once_and_the_answer_comes(self):
         cubind.seal("warn")
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as told:
             for _ in range(2):
                 self.assertNotEqual(self.get(1 << 22, tune=False).match, "exact")
                 self.client._answers.drop({"scale"})

@@ -14,7 +14,7 @@ from unittest import mock
 import cubind
 import running
 from fake_daemon import FakeDaemon, pb
-from tuned_daemon import PROBLEM, WithDaemon
+from tuned_daemon import PROBLEM, WithTuning
 
 
 @contextlib.contextmanager
@@ -37,7 +37,7 @@ def without_tqdm():
         yield said
 
 
-class Tuning(WithDaemon):
+class Tuning(WithTuning):
     def test_a_problem_that_fails_is_a_result_with_its_error(self):
         (result,) = self.client.tune([{"N": 4096, "K": 77, "T": "f32"}], kernel="scale", progress=False)
         self.assertEqual(result.state, "failed")

@@ -17,6 +17,7 @@ from cubind import _core  # noqa: E402
 from cubind.errors import DataLossError, FailedPreconditionError, UnavailableError  # noqa: E402
 from cubind.inductor._answers import Answers  # noqa: E402
 from cubind.inductor._question import Choice, make_question  # noqa: E402
+from tuned_daemon import WithDaemon  # noqa: E402
 
 CANDIDATES = ["aten::mm None {}", 'triton::mm 1234 {"BLOCK_M": 64}', 'triton::mm 1234 {"BLOCK_M": 128}']
 
@@ -25,16 +26,9 @@ def question(text="a question", candidates=CANDIDATES):
     return make_question(text, candidates, "mm 64x128 by 128x256 bfloat16", "2.11.0 12.8 3.6.0", 0)
 
 
-class Stored(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.daemon = cls.enterClassContext(running.Daemon())
-        with cubind.connect(cls.daemon.address, timeout=running.PATIENCE) as client:
-            running.offered_device(client)
-
+class Stored(WithDaemon):
     def setUp(self):
-        self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
-        self.addCleanup(self.client.close)
+        super().setUp()
         self.answers = Answers(self.client)
 
     def test_the_first_offer_stays(self):

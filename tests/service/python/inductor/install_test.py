@@ -140,8 +140,7 @@ class Daemons(unittest.TestCase):
             alone = pretended.compiled(product, *shapes)
             install(client)
             breaks(daemon, client)
-            with warnings.catch_warnings(record=True) as said:
-                warnings.simplefilter("always")
+            with warnings.catch_warnings(record=True, action="always") as said:
                 codes = [pretended.compiled(product, *shapes) for _ in range(2)]
         self.assertEqual(codes, [alone, alone])
         self.assertRegex(*[str(each.message) for each in said], f"without cubind: .*{says}")
@@ -156,8 +155,7 @@ class Daemons(unittest.TestCase):
 
     def test_so_does_one_that_is_killed(self):
         def breaks(daemon, _):
-            daemon.process.kill()
-            daemon.process.wait(running.PATIENCE)
+            daemon.kill()
 
         self.check_left_alone(breaks, "no daemon answers there")
 

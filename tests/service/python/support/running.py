@@ -80,6 +80,14 @@ class Daemon(contextlib.AbstractContextManager):
         worker = pathlib.Path(TINY_FILES).parent / "faulty" / "cubind-worker"
         return {"CUBIND_WORKER": str(worker), "CUBIND_REPLAY_FAULTS": str(self.folder / "faults.json")}
 
+    def connect(self):
+        """A client that waits for it as long as the tests do."""
+        return cubind.connect(self.address, timeout=PATIENCE)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
     def __exit__(self, *_):
         self.process.terminate()
         self.process.wait(PATIENCE)
@@ -190,8 +198,9 @@ def offered_device(client):
     return labels()[0]
 
 
-def add_kernel(daemon, client, name, source, spec):
+def add_kernel(daemon, client, source, spec):
     """Writes the kernel's files and waits until the daemon knows it."""
+    name = spec["name"]
     (daemon.folder / "kernels" / f"{name}.cu").write_text(source)
     (daemon.folder / "kernels" / f"{name}.json").write_text(json.dumps(spec))
     known = eventually(lambda: name in [kernel["name"] for kernel in client.kernels()])

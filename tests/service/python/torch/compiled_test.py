@@ -26,11 +26,7 @@ from cubind.torch import (
     _graph_attention,
 )
 from torch_launches import as_if_on_gpu
-
-try:
-    import transformers
-except ImportError:
-    transformers = None
+from transformers_found import transformers
 
 LAYERS = 1
 TOKENS = torch.arange(14).view(2, 7)
@@ -131,8 +127,7 @@ class OfModels(unittest.TestCase):
             self.skipTest("needs transformers")
         self.enterContext(as_if_on_gpu())
         self.enterContext(mock.patch.object(_embedding, "_LARGE", 64 * 128))
-        self.enterContext(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
+        self.enterContext(warnings.catch_warnings(action="ignore"))
         operators.use(Client())
         self.addCleanup(operators.use, None)
 

@@ -40,7 +40,7 @@ class Examples(unittest.TestCase):
     def test_its_kernels_compile_and_are_launched_with_their_arguments(self):
         with running.Daemon("--kernels", EXAMPLES / "squared_relu") as daemon:
             driver = running.FakeDriver(parameters=3)
-            with cubind.connect(daemon.address, timeout=running.PATIENCE) as client:
+            with daemon.connect() as client:
                 x, dy, y = (
                     running.FakeArray(address, (1000, 77)) for address in (0x10000, 0x80000, 0x100000)
                 )

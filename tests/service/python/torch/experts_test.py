@@ -15,11 +15,7 @@ import torch
 import torch_launches
 from cubind.torch import _choices, _experts
 from torch_launches import as_if_on_gpu
-
-try:
-    import transformers
-except ImportError:
-    transformers = None
+from transformers_found import needs_transformers, transformers
 
 LAYERS = 2
 TOKENS = torch.arange(14).view(2, 7)
@@ -58,7 +54,7 @@ def loss_and_gradients(model):
     return loss, torch.autograd.grad(loss, list(model.parameters()))
 
 
-@unittest.skipIf(transformers is None, "needs transformers")
+@needs_transformers
 class Experts(unittest.TestCase):
     def test_models_compute_the_same_with_gradients(self):
         # GptOss stores its matrices the other way round, and adds a bias.
@@ -119,7 +115,7 @@ class Experts(unittest.TestCase):
                 self.assertTrue(all(one.grad is not None for one in experts_of(model).parameters()))
 
 
-@unittest.skipIf(transformers is None, "needs transformers")
+@needs_transformers
 class Launched(torch_launches.OnFakeDriver):
     def test_experts_launch_the_kernel_in_both_passes_but_under_autocast(self):
         model = made().bfloat16()

@@ -105,8 +105,7 @@ class Harmless(Serving):
         others are torch's own, and there is one warning."""
         self.serve()
         self.client.timeout, before = TIMEOUT, len(self.driver.launches())
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             event()
             with running.waits(_operator.asker) as waits:
                 for step in range(24):
@@ -124,11 +123,7 @@ class Harmless(Serving):
         return warning
 
     def test_a_daemon_that_is_killed(self):
-        def kill():
-            self.daemon.process.kill()
-            self.daemon.process.wait(running.PATIENCE)
-
-        self.lose(kill)
+        self.lose(self.daemon.kill)
 
     def test_a_compiled_program_whose_daemon_is_killed(self):
         operator = torch.ops.cubind.rms_norm
@@ -145,10 +140,8 @@ class Harmless(Serving):
 
         self.serve()
         self.assertEqual(launches(SIZE), 1)
-        self.daemon.process.kill()
-        self.daemon.process.wait(running.PATIENCE)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        self.daemon.kill()
+        with warnings.catch_warnings(record=True, action="always") as caught:
             self.assertEqual([launches(size) for size in (SIZE, 8, 16, 24, SIZE)], [1, 0, 0, 0, 1])
             told = "torch's own operators are used"
             self.assertTrue(running.eventually(lambda: any(told in str(one.message) for one in caught)))
@@ -166,8 +159,7 @@ class Harmless(Serving):
         reply = wrong_daemon.reply_of(self.client, "rmsnorm_forward", problem, "nvidia-h200")
 
         def replace():
-            self.daemon.process.kill()
-            self.daemon.process.wait(running.PATIENCE)
+            self.daemon.kill()
             (self.daemon.folder / "cubind.sock").unlink(missing_ok=True)
             self.wrong = wrong_daemon.WrongDaemon(self.daemon.address, reply)
             self.addCleanup(self.wrong.close)
@@ -176,12 +168,11 @@ class Harmless(Serving):
         self.assertGreaterEqual(self.wrong.asked, 1)
 
     def test_another_daemon_takes_over_what_the_first_one_owes(self):
-        self.daemon.process.kill()
-        self.daemon.process.wait(running.PATIENCE)
+        self.daemon.kill()
         with warnings.catch_warnings(action="ignore"):
             self.assertTrue(self.call(SIZE))
             self.assertTrue(running.eventually(lambda: _operator.asker.failure is not None))
-        with running.Daemon() as daemon, cubind.connect(daemon.address, timeout=running.PATIENCE) as client:
+        with running.Daemon() as daemon, daemon.connect() as client:
             operators.use(client)
             self.assertTrue(operators.wait(running.PATIENCE), operators.report())
             self.assertFalse(self.call(SIZE))
@@ -195,8 +186,7 @@ class Harmless(Serving):
 
     def test_a_kernel_that_cannot_be_loaded_is_told_and_torchs_own_used(self):
         broken = mock.patch.object(_operator, "load", side_effect=cubind.DataLossError("no cubin"))
-        with broken, warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with broken, warnings.catch_warnings(record=True, action="always") as caught:
             self.call(SIZE)
             self.assertFalse(operators.wait(running.PATIENCE))
             self.assertTrue(self.call(SIZE))
@@ -220,8 +210,10 @@ class Harmless(Serving):
                 raise errors[-1]
             return ask(kernel, problem, *others, **named)
 
-        with warnings.catch_warnings(record=True) as caught, mock.patch.object(self.client, "ask", refuse):
-            warnings.simplefilter("always")
+        with (
+            warnings.catch_warnings(record=True, action="always") as caught,
+            mock.patch.object(self.client, "ask", refuse),
+        ):
             for _ in range(3):
                 self.assertTrue(self.call(SIZE))
                 self.assertFalse(operators.wait(running.PATIENCE))
@@ -371,11 +363,7 @@ class ComputedAgain(Serving):
 class Devices(unittest.TestCase):
     def test_a_gpu_is_described_by_its_number_whatever_thread_asks(self):
         running.FakeDriver(0)
-        found = []
-        thread = threading.Thread(target=lambda: found.append(_core.gpu(0)))  # without a context
-        thread.start()
-        thread.join()
-        self.assertEqual(found, [_core.gpu()])
+        self.assertEqual(running.together(_core.gpu, [0]), [_core.gpu()])  # on a thread without a context
         with self.assertRaisesRegex(cubind.FailedPreconditionError, "1 GPUs, and none has number 3"):
             _core.gpu(3)
 

@@ -13,7 +13,6 @@ import torch_found  # noqa: F401  first: it looks for a Python with torch
 # isort: split
 import cubind
 import cubind.torch as operators
-import running
 import torch
 import torch_launches
 from torch_launches import as_if_on_gpu, on_gpu
@@ -108,7 +107,7 @@ class Launches(RmsNorm):
         with tempfile.TemporaryDirectory() as folder:
             with (
                 mock.patch.dict(os.environ, CUBIND_RECORD=f"{folder}/shapes.jsonl"),
-                cubind.connect(self.daemon.address, timeout=running.PATIENCE) as client,
+                self.daemon.connect() as client,
             ):
                 operators.use(client)
                 w = torch.ones(4096, dtype=torch.bfloat16)

@@ -11,11 +11,7 @@ import torch_found  # noqa: F401  first: it looks for a Python with torch
 import cubind.torch as operators
 import torch
 from torch_launches import attention_by_formula, left_to_torch
-
-try:
-    import transformers
-except ImportError:
-    transformers = None
+from transformers_found import needs_transformers, transformers
 
 LAYERS = 2
 
@@ -47,7 +43,7 @@ def counted(model):
     done.undo()
 
 
-@unittest.skipIf(transformers is None, "needs transformers")
+@needs_transformers
 class Models(unittest.TestCase):
     def check(self, model, calls, **given):
         tokens = torch.arange(14).view(2, 7)

@@ -163,8 +163,7 @@ class Missing(unittest.TestCase):
         self.assertTrue(torch.equal(y, torch.nn.functional.rms_norm(x, (8,), w, 1e-6)))
 
     def test_it_is_warned_of_once_and_asked_for_again_after_a_step(self):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             self.launch()
             self.launch()
             operators.step()

@@ -1,9 +1,6 @@
 """Training jobs: ranks that torchrun starts, and the workers of a DataLoader. Needs torch."""
 
 import json
-import subprocess
-import sys
-import unittest
 
 import torch_found  # noqa: F401  first: it looks for a Python with torch
 
@@ -13,6 +10,7 @@ import cubind.torch as operators
 import running
 import torch
 import torch.utils.data
+from tuned_daemon import WithDaemon
 
 PROBLEM = {"N": 4096, "K": 3, "T": "f32"}
 
@@ -58,41 +56,13 @@ class Items(torch.utils.data.Dataset):
         return answer.problem["N"] + round(y.sum().item())
 
 
-class Processes(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.daemon = cls.enterClassContext(running.Daemon())
-        with cubind.connect(cls.daemon.address, timeout=running.PATIENCE) as client:
-            cls.device = running.offered_device(client)
-
+class Processes(WithDaemon):
     def test_all_ranks_of_a_job_get_the_answers_of_one_generation(self):
-        launch = [
-            "-m",
-            "torch.distributed.run",
-            "--nproc-per-node",
-            "2",
-            "--rdzv-backend",
-            "c10d",
-            "--rdzv-id",
-            "job17",
-        ]
         script = self.daemon.folder / "rank.py"
         script.write_text(RANK)
-        run = subprocess.run(
-            [
-                sys.executable,
-                *launch,
-                "--rdzv-endpoint",
-                "localhost:0",
-                script,
-                self.daemon.address,
-                self.device,
-            ],
-            capture_output=True,
-            text=True,
-            timeout=4 * running.PATIENCE,
-        )
-        self.assertEqual(run.returncode, 0, run.stderr)
+        launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+        launch += ["--rdzv-id", "job17", "--rdzv-endpoint", "localhost:0", script]
+        run = running.run_python_for_both([*launch, self.daemon.address, self.device])
         ranks = [json.loads(line[line.index("{") :]) for line in run.stdout.splitlines() if "{" in line]
         self.assertEqual(sorted(rank["rank"] for rank in ranks), [0, 1])
         self.assertEqual({rank["ours"][0] for rank in ranks}, {"none"})  # as before the tuning
@@ -109,10 +79,8 @@ class Processes(unittest.TestCase):
 
     def test_32_forked_workers_and_a_spawned_one(self):
         expected = [3000 + index + 8 for index in range(64)]
-        with cubind.connect(
-            self.daemon.address, timeout=running.PATIENCE
-        ) as client:  # gRPC's threads are there
-            client.get("scale", {**PROBLEM, "N": 3000}, device=self.device, tune=False)
-            self.assertEqual(self.load(32, "fork"), expected)
-            self.assertEqual(self.load(1, "spawn"), expected)
-            client.status()
+        # gRPC's threads are there.
+        self.client.get("scale", {**PROBLEM, "N": 3000}, device=self.device, tune=False)
+        self.assertEqual(self.load(32, "fork"), expected)
+        self.assertEqual(self.load(1, "spawn"), expected)
+        self.client.status()

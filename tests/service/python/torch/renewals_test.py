@@ -33,8 +33,7 @@ class Renewals(Serving):
             self.assertEqual(FORWARD._variants.by_key[KEY], first)
         operators.step()
         self.assertNotEqual(FORWARD._variants.by_key[KEY], first)
-        self.daemon.process.kill()
-        self.daemon.process.wait(running.PATIENCE)
+        self.daemon.kill()
         self.client._answers.drop({"rmsnorm_forward"})
         with old, warnings.catch_warnings(action="ignore"):
             for _ in range(3):
@@ -54,7 +53,7 @@ class Renewals(Serving):
 
     def test_a_renewal_with_an_error_of_its_own_is_asked_again_after_a_while_alone(self):
         self.serve()
-        forward, asked = FORWARD, []
+        asked = []
 
         def refuse(kernel, *_, **__):
             asked.append(kernel)
@@ -72,9 +71,9 @@ class Renewals(Serving):
             mock.patch.object(_operator, "_RETRY_AFTER", 600),
             mock.patch.object(self.client, "ask", refuse),
         ):
-            forward._retried_at = time.monotonic()
+            FORWARD._retried_at = time.monotonic()
             self.assertEqual(steps(), 1)
-            forward._retried_at -= 600
+            FORWARD._retried_at -= 600
             self.assertEqual(steps(), 2)
             self.assertFalse(self.call(SIZE))
 
@@ -94,8 +93,7 @@ class Renewals(Serving):
 
     def test_a_renewal_that_is_answered_while_they_are_taken_is_taken_later(self):
         self.serve()
-        forward = FORWARD
-        (known,) = forward._variants.by_key[KEY]
+        (known,) = FORWARD._variants.by_key[KEY]
         found = dataclasses.replace(known.found)
 
         class Late(_asking.Lookup):
@@ -110,22 +108,22 @@ class Renewals(Serving):
             def answer(self, seen):
                 self._seen = seen
 
-        forward._renewals._under_way.append((KEY, known.dims, Late(None, None)))
-        forward._take_renewals()
-        self.assertIsNot(forward._variants.by_key[KEY][0].found, found)
-        forward._take_renewals()
-        self.assertIs(forward._variants.by_key[KEY][0].found, found)
+        FORWARD._renewals._under_way.append((KEY, known.dims, Late(None, None)))
+        FORWARD._take_renewals()
+        self.assertIsNot(FORWARD._variants.by_key[KEY][0].found, found)
+        FORWARD._take_renewals()
+        self.assertIs(FORWARD._variants.by_key[KEY][0].found, found)
 
     def test_another_thread_may_load_a_variant_during_a_step(self):
         self.serve()
-        forward, threads = FORWARD, []
+        threads = []
         self.addCleanup(
-            lambda: [forward._variants.by_key.pop((KEY[0], -1, (), (n,)), None) for n in range(9)]
+            lambda: [FORWARD._variants.by_key.pop((KEY[0], -1, (), (n,)), None) for n in range(9)]
         )
 
         def load(number):
-            with forward._lock:
-                forward._variants.by_key[KEY[0], -1, (), (number,)] = ()
+            with FORWARD._lock:
+                FORWARD._variants.by_key[KEY[0], -1, (), (number,)] = ()
 
         def look(_):
             threads.append(threading.Thread(target=load, args=[len(threads)]))
@@ -134,7 +132,7 @@ class Renewals(Serving):
             return True
 
         with mock.patch.object(_variants.Loaded, "is_current", property(look)):
-            forward.renew()
+            FORWARD.renew()
         for thread in threads:
             thread.join(running.PATIENCE)
         self.assertGreater(len(threads), 0)

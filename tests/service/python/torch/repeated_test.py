@@ -83,7 +83,7 @@ class Repeated(unittest.TestCase):
         cls.daemon = cls.enterClassContext(running.Daemon("--kernels", folder))
 
     def setUp(self):
-        self.client = self.enterContext(cubind.connect(self.daemon.address, timeout=running.PATIENCE))
+        self.client = self.enterContext(self.daemon.connect())
         self.enterContext(mock.patch.object(arrays, "facts_of", _on_gpu(arrays.facts_of)))
         self.kernel = self.client.kernel("rmsnorm_forward")
         self.x = torch.ones(N, D, dtype=torch.bfloat16)

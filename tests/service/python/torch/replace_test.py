@@ -15,11 +15,7 @@ import cubind.torch as operators
 import running
 import torch
 from torch.nn import functional
-
-try:
-    import transformers
-except ImportError:
-    transformers = None
+from transformers_found import needs_transformers, transformers
 
 
 def tiny_llama():
@@ -147,7 +143,7 @@ class Replaced(unittest.TestCase):
         torch.testing.assert_close(twin(x), model(x))
         self.assertIsNot(twin.down_proj.weight, model.down_proj.weight)
 
-    @unittest.skipIf(transformers is None, "needs transformers")
+    @needs_transformers
     def test_models_of_transformers_compute_the_same(self):
         sizes = {"vocab_size": 64, "num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 48}
         heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
@@ -168,7 +164,7 @@ class Replaced(unittest.TestCase):
                 found = model(tokens, labels=tokens)
                 torch.testing.assert_close((found.loss, found.logits), (expected.loss, expected.logits))
 
-    @unittest.skipIf(transformers is None, "needs transformers")
+    @needs_transformers
     def test_rotary_embedding_and_loss_of_one_model_are_replaced(self):
         model, other = (tiny_llama() for _ in range(2))
         tokens = torch.randint(64, (2, 7))
@@ -183,7 +179,7 @@ class Replaced(unittest.TestCase):
             model(tokens, labels=labels)
             self.assertEqual((calls["rotary"], calls["cross_entropy"]), (2, 1))
 
-    @unittest.skipIf(transformers is None, "needs transformers")
+    @needs_transformers
     def test_a_chunked_loss_has_no_logits_and_the_same_gradients(self):
         model, tokens = tiny_llama(), torch.randint(64, (2, 7))
         labels = tokens.masked_fill(torch.rand(2, 7) < 0.3, -100)
@@ -201,7 +197,7 @@ class Replaced(unittest.TestCase):
             model.train()
             done.undo()
 
-    @unittest.skipIf(transformers is None, "needs transformers")
+    @needs_transformers
     def test_a_loss_that_the_user_has_set_stays(self):
         model = tiny_llama()
         model.loss_function = lambda **_: 3
@@ -213,7 +209,7 @@ class Replaced(unittest.TestCase):
         other.loss_function = model.loss_function
         self.assertEqual(other(tokens, labels=tokens).loss, 3)
 
-    @unittest.skipIf(transformers is None, "needs transformers")
+    @needs_transformers
     def test_a_replaced_model_pickles_compiles_and_differentiates(self):
         model, tokens = tiny_llama(), torch.randint(64, (2, 7))
         expected = model(tokens, labels=tokens).loss

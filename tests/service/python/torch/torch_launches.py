@@ -7,7 +7,6 @@ import re
 import unittest
 from unittest import mock
 
-import cubind
 import cubind.torch as operators
 import running
 import torch
@@ -126,7 +125,7 @@ class OnFakeDriver(unittest.TestCase):
 
     def other_client(self):
         """Another client of the same daemon."""
-        client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
+        client = self.daemon.connect()
         self.addCleanup(client.close)
         return client
 

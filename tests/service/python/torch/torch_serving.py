@@ -3,7 +3,6 @@ were torch's own. Import torch_found first."""
 
 import unittest
 
-import cubind
 import cubind.torch as operators
 import running
 import torch
@@ -17,7 +16,7 @@ KEY = torch.bfloat16, -1, (), (SIZE,)
 class Serving(unittest.TestCase):
     def setUp(self):
         self.daemon = self.enterContext(running.Daemon())
-        self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
+        self.client = self.daemon.connect()
         self.addCleanup(self.client.close)
         self.addCleanup(self.leave)
         self.enterContext(torch_launches.as_if_on_gpu())

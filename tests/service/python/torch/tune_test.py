@@ -14,11 +14,7 @@ import running
 import torch
 import torch_launches
 from cubind.tuning import TuneResult
-
-try:
-    import transformers
-except ImportError:
-    transformers = None
+from transformers_found import needs_transformers, transformers
 
 
 class Norm(torch.nn.Module):
@@ -62,8 +58,7 @@ class Tune(unittest.TestCase):
         operators.use(self.client)
         self.addCleanup(operators.use, None)
         self.enterContext(torch_launches.as_if_on_gpu())
-        self.enterContext(warnings.catch_warnings(record=True))
-        warnings.simplefilter("always")
+        self.enterContext(warnings.catch_warnings(record=True, action="always"))
         running.forget_warnings()
 
     def tune(self, model, *inputs, **options):
@@ -81,7 +76,7 @@ class Tune(unittest.TestCase):
         self.tune(Norm(8), 4, backward=False)
         self.assertEqual(self.client.shapes, [norm("rmsnorm_forward", 4, 8)])
 
-    @unittest.skipIf(transformers is None, "needs transformers")
+    @needs_transformers
     def test_attention_of_a_model_of_transformers_is_tuned_for_both_passes(self):
         sizes = {"vocab_size": 64, "num_hidden_layers": 2, "hidden_size": 128, "intermediate_size": 48}
         heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
@@ -113,8 +108,7 @@ class Tune(unittest.TestCase):
         self.assertIsNone(model.weights[0].grad)
 
     def test_a_model_without_operators_is_warned_of(self):
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as said:
             self.assertEqual(self.tune(torch.nn.Linear(2, 2), torch.ones(1, 2)), [])
             self.assertEqual(self.tune(torch.sin, torch.ones(1, 2)), [])
             with mock.patch.object(torch, "is_autocast_enabled", return_value=True):
@@ -131,8 +125,7 @@ class Tune(unittest.TestCase):
             _is_cubinds = True  # as replace() marks it
             loss_function = property(lambda model: None)
 
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as said:
             for backward, expected in ((False, False), (True, True)):
                 self.tune(Causal(8), 4, backward=backward)
                 told = any("the run computed no loss" in str(one.message) for one in said)

@@ -78,7 +78,7 @@ class Cleared(Case):
         self.assertEqual(len(names), 2)
 
     def test_the_daemon_takes_such_kernels(self):
-        with running.Daemon() as daemon, cubind.connect(daemon.address, timeout=running.PATIENCE) as client:
+        with running.Daemon() as daemon, daemon.connect() as client:
             for hook in (clears, clears_split):
                 spec = self.spec(hook)
                 stub.define(client, spec)

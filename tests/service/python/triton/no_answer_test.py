@@ -118,8 +118,7 @@ class RealDaemon(Case):
     def test_one_that_dies_costs_nothing_but_the_choice(self):
         self.install(self.daemon.address, patience=0.05)
         self.call(tuned())
-        self.daemon.process.kill()
-        self.daemon.process.wait()
+        self.daemon.kill()
         self.check_calls()
 
     def test_one_that_is_stopped_costs_nothing_but_the_choice(self):

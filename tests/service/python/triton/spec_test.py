@@ -7,13 +7,12 @@ import unittest
 import triton_grpc_found  # noqa: F401  first: it looks for a Python with Triton and gRPC
 
 # isort: split
-import cubind
-import running
 import triton
 import triton.language as tl
 import triton_kernels
 import triton_stub as stub
 from cubind.triton import definition as d
+from tuned_daemon import WithDaemon
 
 ELEMENTS = [
     "fp64",
@@ -72,12 +71,7 @@ def setUpModule():
     stub.start()
 
 
-class Defining(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.daemon = cls.enterClassContext(running.Daemon())
-        cls.client = cls.enterClassContext(cubind.connect(cls.daemon.address, timeout=running.PATIENCE))
-
+class Defining(WithDaemon):
     def define(self, definition):
         spec = stub.spec_of(definition)
         stub.define(self.client, spec)
