@@ -3,17 +3,6 @@
 namespace cubind::python {
 namespace {
 
-// Made once, never released: a lookup by an interned name costs a pointer comparison.
-PyObject* interned(const char* name) { return PyUnicode_InternFromString(name); }
-
-cuda::DevicePtr address_of(PyObject* integer) {
-  const unsigned long long address = PyLong_AsUnsignedLongLong(integer);
-  if (PyErr_Occurred() != nullptr) {
-    throw PythonError();
-  }
-  return address;
-}
-
 Object attribute_or_none(PyObject* object, PyObject* name) {
   PyObject* found = PyObject_GetAttr(object, name);
   if (found == nullptr) {
@@ -27,8 +16,9 @@ Object attribute_or_none(PyObject* object, PyObject* name) {
 }
 
 cuda::DevicePtr array_address(PyObject* object, const Parameter& parameter) {
-  static PyObject* const data_ptr = interned("data_ptr");
-  static PyObject* const interface_name = interned("__cuda_array_interface__");
+  // Made once, never released: a lookup by an interned name costs a pointer comparison.
+  static PyObject* const data_ptr = interned("data_ptr").release();
+  static PyObject* const interface_name = interned("__cuda_array_interface__").release();
   if (const Object method = attribute_or_none(object, data_ptr)) {
     return address_of(Object::take(PyObject_CallNoArgs(method.get())).get());
   }

@@ -44,22 +44,13 @@ void expect_count(Py_ssize_t count, Py_ssize_t least, const char* signature) {
   }
 }
 
-int status(PyObject* done) {
-  Py_XDECREF(done);
-  return done == nullptr ? -1 : 0;
-}
-
 int init_rule(PyObject* self, PyObject* arguments, PyObject*) {
-  const char* reply = nullptr;
-  Py_ssize_t size = 0;
-  if (PyArg_ParseTuple(arguments, "y#", &reply, &size) == 0) {
-    return -1;
-  }
-  return status(guarded([&] {
-    set_boxed(self, std::make_unique<RulePointer>(std::make_shared<const Rule>(
-                        read_told({reply, static_cast<std::size_t>(size)}).rule)));
-    return Object::share(Py_None);
-  }));
+  return init_boxed<RulePointer>(self, [&] {
+    const char* reply = nullptr;
+    Py_ssize_t size = 0;
+    parse(arguments, "y#", &reply, &size);
+    return std::make_shared<const Rule>(read_told({reply, static_cast<std::size_t>(size)}).rule);
+  });
 }
 
 PyObject* rule_covers(PyObject* self, PyObject* dims) {
@@ -94,33 +85,24 @@ BoundKernel load(const RulePointer& rule, const std::string& cubin, const BoundK
 }
 
 int init_kernel(PyObject* self, PyObject* arguments, PyObject*) {
-  PyObject* rule = nullptr;
-  PyObject* same_cubin = Py_None;
-  const char* cubin = nullptr;
-  Py_ssize_t size = 0;
-  if (PyArg_ParseTuple(arguments, "Oy#|O", &rule, &cubin, &size, &same_cubin) == 0) {
-    return -1;
-  }
-  return status(guarded([&] {
-    const BoundKernel* loaded =
-        same_cubin == Py_None ? nullptr : &unbox<BoundKernel>(same_cubin, kernel_type, "Kernel");
-    set_boxed(self, std::make_unique<BoundKernel>(load(unbox<RulePointer>(rule, rule_type, "Rule"),
-                                                       {cubin, static_cast<std::size_t>(size)}, loaded)));
-    return Object::share(Py_None);
-  }));
+  return init_boxed<BoundKernel>(self, [&] {
+    PyObject *rule = nullptr, *same_cubin = Py_None;
+    const char* cubin = nullptr;
+    Py_ssize_t size = 0;
+    parse(arguments, "Oy#|O", &rule, &cubin, &size, &same_cubin);
+    return load(unbox<RulePointer>(rule, rule_type, "Rule"), {cubin, static_cast<std::size_t>(size)},
+                same_cubin == Py_None ? nullptr : &bound_kernel(same_cubin));
+  });
 }
 
 PyObject* kernel_parameters(PyObject* self, PyObject*) {
   return guarded([&] {
     const std::vector<Parameter>& parameters = unbox<BoundKernel>(self).arguments();
-    Object all = Object::take(PyTuple_New(static_cast<Py_ssize_t>(parameters.size())));
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
+    return tuple_of(parameters.size(), [&](std::size_t i) {
       const Parameter& from = parameters[i];
-      Object one = Object::take(Py_BuildValue("(ssss)", from.name.c_str(), name_of(from.source),
-                                              std::string(to_string(from.type)).c_str(), name_of(from.role)));
-      PyTuple_SetItem(all.get(), static_cast<Py_ssize_t>(i), one.release());
-    }
-    return all;
+      return Object::take(Py_BuildValue("(ssss)", from.name.c_str(), name_of(from.source),
+                                        std::string(to_string(from.type)).c_str(), name_of(from.role)));
+    });
   });
 }
 
@@ -131,12 +113,8 @@ PyObject* kernel_extents(PyObject* self, PyObject* dims) {
     if (!kernel.extents(Dims(dims).span(), extents)) {
       return Object::share(Py_None);
     }
-    Object all = Object::take(PyTuple_New(static_cast<Py_ssize_t>(kernel.arguments().size())));
-    for (std::size_t i = 0; i < kernel.arguments().size(); ++i) {
-      Object one = Object::take(PyLong_FromUnsignedLongLong(extents[i]));
-      PyTuple_SetItem(all.get(), static_cast<Py_ssize_t>(i), one.release());
-    }
-    return all;
+    return tuple_of(kernel.arguments().size(),
+                    [&](std::size_t i) { return Object::take(PyLong_FromUnsignedLongLong(extents[i])); });
   });
 }
 
@@ -170,10 +148,6 @@ PyObject* kernel_prepare(PyObject* self, PyObject* const* given, Py_ssize_t coun
   });
 }
 
-PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
 }  // namespace
 
 const BoundKernel& bound_kernel(PyObject* kernel) {
@@ -193,9 +167,9 @@ void add_kernel_types(PyObject* module) {
       {"extents", kernel_extents, METH_O,
        "extents(dims): bytes of each parameter, 0 for a scalar; None where the rule does not cover the "
        "dims."},
-      {"launch", fast(kernel_launch), METH_FASTCALL,
+      {"launch", as_method(kernel_launch), METH_FASTCALL,
        "launch(dims, stream, *arguments): False where the rule does not cover the dims."},
-      {"prepare", fast(kernel_prepare), METH_FASTCALL,
+      {"prepare", as_method(kernel_prepare), METH_FASTCALL,
        "prepare(dims, arguments, stream, device): a callable that launches; None where the rule does not "
        "cover the dims."},
       {nullptr, nullptr, 0, nullptr}};

@@ -69,8 +69,9 @@ PyObject* call(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObjec
   });
 }
 
-PyMethodDef call_definition = {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)),
-                               METH_FASTCALL | METH_KEYWORDS, "Launches the kernel."};
+PyMethodDef call_definition = {"launch", as_method(call), METH_FASTCALL | METH_KEYWORDS,
+                               "Launches the kernel."};
+
 PyObject* captured(PyObject* self, PyObject*) {
   return guarded([&] {
     Object held = Object::take(PyDict_New());
@@ -88,35 +89,26 @@ PyObject* captured(PyObject* self, PyObject*) {
 PyMethodDef methods[] = {{"captured", captured, METH_NOARGS, "The buffers that a CUDA graph holds."},
                          {nullptr, nullptr, 0, nullptr}};
 
-int refuse_init(PyObject*, PyObject*, PyObject*) {
-  PyErr_SetString(PyExc_TypeError, "Kernel.prepare() makes launchers");
-  return -1;
-}
-
 }  // namespace
 
 void add_launcher_type(PyObject* module) {
-  launcher_type =
-      boxed_type<Launcher>(module, "cubind._core.Launcher", methods, refuse_init, "Behind a launch.");
+  launcher_type = boxed_type<Launcher>(module, "cubind._core.Launcher", methods, nullptr, "Behind a launch.");
 }
 
 Object make_launcher(PreparedLaunch launch, const BoundKernel& kernel, PyObject* bound, PyObject* stream,
                      PyObject* device) {
-  auto launcher = std::make_unique<Launcher>(
-      Launcher{std::move(launch), kernel, {}, {}, Object::share(bound), Object::share(stream), {}});
+  Launcher launcher{std::move(launch), kernel, {}, {}, Object::share(bound), Object::share(stream), {}};
   if (device != Py_None) {
-    launcher->device = Object::share(device);
+    launcher.device = Object::share(device);
   }
   const std::vector<Parameter>& parameters = kernel.arguments();
-  check_count(*launcher, 0);
+  check_count(launcher, 0);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    launcher->names.push_back(Object::take(PyUnicode_InternFromString(parameters[i].name.c_str())));
+    launcher.names.push_back(interned(parameters[i].name.c_str()));
     const Object given = Object::take(PySequence_GetItem(bound, static_cast<Py_ssize_t>(i)));
-    launcher->values.push_back(argument_value(given.get(), parameters[i]));
+    launcher.values.push_back(argument_value(given.get(), parameters[i]));
   }
-  const Object self = Object::take(PyType_GenericAlloc(launcher_type, 0));
-  set_boxed(self.get(), std::move(launcher));
-  return Object::take(PyCFunction_NewEx(&call_definition, self.get(), nullptr));
+  return boxed_function(call_definition, launcher_type, std::move(launcher));
 }
 
 }  // namespace cubind::python

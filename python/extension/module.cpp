@@ -14,16 +14,15 @@
 namespace cubind::python {
 namespace {
 
+std::string_view view(const char* bytes, Py_ssize_t size) { return {bytes, static_cast<std::size_t>(size)}; }
+
 PyObject* decompress(PyObject*, PyObject* arguments) {
-  const char* frame = nullptr;
-  Py_ssize_t size = 0;
-  unsigned long long content = 0;
-  if (PyArg_ParseTuple(arguments, "y#K", &frame, &size, &content) == 0) {
-    return nullptr;
-  }
   return guarded([&] {
-    const std::string bytes =
-        zstd_decompress({frame, static_cast<std::size_t>(size)}, static_cast<std::size_t>(content));
+    const char* frame = nullptr;
+    Py_ssize_t size = 0;
+    unsigned long long content = 0;
+    parse(arguments, "y#K", &frame, &size, &content);
+    const std::string bytes = zstd_decompress(view(frame, size), static_cast<std::size_t>(content));
     return Object::take(PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
   });
 }
@@ -39,11 +38,9 @@ PyObject* fact_object(std::uint64_t number) { return PyLong_FromUnsignedLongLong
 
 // The fields of v1.DeviceFacts and v1.DriverVersion.
 PyObject* gpu(PyObject*, PyObject* arguments) {
-  int ordinal = -1;
-  if (PyArg_ParseTuple(arguments, "|i", &ordinal) == 0) {
-    return nullptr;
-  }
   return guarded([&] {
+    int ordinal = -1;
+    parse(arguments, "|i", &ordinal);
     const Gpu gpu = read_gpu(ordinal);
     const Object facts = Object::take(PyDict_New());
     visit_facts(gpu.facts, [&]<typename Value>(const char* name, const Value& value) {
@@ -64,11 +61,9 @@ std::optional<HeldGpu> read_held_gpu(int ordinal) {
 
 // The fields of v1.LentGpu but for the memory.
 PyObject* synchronized(PyObject*, PyObject* arguments) {
-  int ordinal = -1;
-  if (PyArg_ParseTuple(arguments, "|i", &ordinal) == 0) {
-    return nullptr;
-  }
   return guarded([&] {
+    int ordinal = -1;
+    parse(arguments, "|i", &ordinal);
     const std::optional<HeldGpu> held = read_held_gpu(ordinal);
     if (!held) {
       return Object::share(Py_None);
@@ -78,15 +73,11 @@ PyObject* synchronized(PyObject*, PyObject* arguments) {
   });
 }
 
-std::string_view view(const char* bytes, Py_ssize_t size) { return {bytes, static_cast<std::size_t>(size)}; }
-
 PyObject* check_reply(PyObject*, PyObject* arguments) {
-  const char *request = nullptr, *reply = nullptr;
-  Py_ssize_t request_size = 0, reply_size = 0;
-  if (PyArg_ParseTuple(arguments, "y#y#", &request, &request_size, &reply, &reply_size) == 0) {
-    return nullptr;
-  }
   return guarded([&] {
+    const char *request = nullptr, *reply = nullptr;
+    Py_ssize_t request_size = 0, reply_size = 0;
+    parse(arguments, "y#y#", &request, &request_size, &reply, &reply_size);
     const Told told = read_told(view(reply, reply_size));
     cubind::check_reply(read_asked(view(request, request_size)), told);
     return Object::share(is_unsettled(told) ? Py_True : Py_False);
@@ -94,13 +85,10 @@ PyObject* check_reply(PyObject*, PyObject* arguments) {
 }
 
 PyObject* check_signed(PyObject*, PyObject* arguments) {
-  const char *trust = nullptr, *request = nullptr, *reply = nullptr, *cubin = nullptr;
-  Py_ssize_t request_size = 0, reply_size = 0, cubin_size = 0;
-  if (PyArg_ParseTuple(arguments, "sy#y#y#", &trust, &request, &request_size, &reply, &reply_size, &cubin,
-                       &cubin_size) == 0) {
-    return nullptr;
-  }
   return guarded([&] {
+    const char *trust = nullptr, *request = nullptr, *reply = nullptr, *cubin = nullptr;
+    Py_ssize_t request_size = 0, reply_size = 0, cubin_size = 0;
+    parse(arguments, "sy#y#y#", &trust, &request, &request_size, &reply, &reply_size, &cubin, &cubin_size);
     AnswerTrust::of(trust)->check(read_asked(view(request, request_size)), read_told(view(reply, reply_size)),
                                   view(cubin, cubin_size), std::chrono::system_clock::now());
     return Object::share(Py_None);

@@ -20,12 +20,13 @@ PyTypeObject* operator_type = nullptr;
 // to see: the operators live as long as their modules.
 struct Operator {
   OperatorCall call;
-  Object differentiated;  // from a tuple of constants and numbers to the apply() of an autograd.Function
-  std::vector<std::size_t> saved;  // of the inputs and outputs
-  Object also;                     // an OperatorCall that has to have a kernel too, or null
-  Object constants;                // a tuple
-  std::size_t returned = 1;        // the outputs that direct() gives, with gradients
-  Object to_save;                  // a name
+  // From a tuple of constants and numbers to the apply() of an autograd.Function.
+  Object differentiated = {};
+  std::vector<std::size_t> saved = {};  // of the inputs and outputs
+  Object also = {};                     // an OperatorCall that has to have a kernel too, or null
+  Object constants;                     // a tuple
+  std::size_t returned = 1;             // the outputs that direct() gives, with gradients
+  Object to_save = interned("to_save");
 
   // By the numbers of a call, which are seldom others in the next one: ctx need not keep them.
   struct Applied {
@@ -63,49 +64,28 @@ class Computed {
 
 thread_local constinit const Computed* Computed::latest = nullptr;
 
-std::vector<std::string> texts_of(PyObject* sequence) {
-  std::vector<std::string> all(size_of(sequence));
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i] = text_of(Object::take(PySequence_GetItem(sequence, static_cast<Py_ssize_t>(i))).get());
-  }
-  return all;
-}
+std::vector<std::string> texts_of(PyObject* sequence) { return each_of(sequence, text_of); }
 
 template <typename Number>
 std::vector<Number> numbers_of(PyObject* sequence) {
-  std::vector<Number> all(size_of(sequence));
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i] = static_cast<Number>(
-        integer_of(Object::take(PySequence_GetItem(sequence, static_cast<Py_ssize_t>(i))).get()));
-  }
-  return all;
-}
-
-int set_up(PyObject* done) {
-  Py_XDECREF(done);
-  return done == nullptr ? -1 : 0;
+  return each_of(sequence, [](PyObject* item) { return static_cast<Number>(integer_of(item)); });
 }
 
 int init_torch(PyObject* self, PyObject* arguments, PyObject*) {
-  PyObject* fields = nullptr;
-  if (PyArg_ParseTuple(arguments, "O", &fields) == 0) {
-    return -1;
-  }
-  return set_up(guarded([&] {
-    set_boxed(self, std::make_unique<TorchPointer>(std::make_shared<const TorchAccess>(fields)));
-    return Object::share(Py_None);
-  }));
+  return init_boxed<TorchPointer>(self, [&] {
+    PyObject* fields = nullptr;
+    parse(arguments, "O", &fields);
+    return std::make_shared<const TorchAccess>(fields);
+  });
 }
 
 int init_operator(PyObject* self, PyObject* arguments, PyObject*) {
-  PyObject *torch = nullptr, *dims = nullptr, *inputs = nullptr, *outputs = nullptr, *known = nullptr;
-  PyObject *constants = nullptr, *fixed = nullptr;
-  Py_ssize_t numbers = 0, returned = 0;
-  if (PyArg_ParseTuple(arguments, "OOOOOnO!nO", &torch, &dims, &inputs, &outputs, &known, &numbers,
-                       &PyTuple_Type, &constants, &returned, &fixed) == 0) {
-    return -1;
-  }
-  return set_up(guarded([&] {
+  return init_boxed<Operator>(self, [&] {
+    PyObject *torch = nullptr, *dims = nullptr, *inputs = nullptr, *outputs = nullptr, *known = nullptr;
+    PyObject *constants = nullptr, *fixed = nullptr;
+    Py_ssize_t numbers = 0, returned = 0;
+    parse(arguments, "OOOOOnO!nO", &torch, &dims, &inputs, &outputs, &known, &numbers, &PyTuple_Type,
+          &constants, &returned, &fixed);
     const OperatorLayout layout{texts_of(dims),
                                 texts_of(inputs),
                                 texts_of(outputs),
@@ -116,30 +96,19 @@ int init_operator(PyObject* self, PyObject* arguments, PyObject*) {
     if (returned < 0 || static_cast<std::size_t>(returned) > call.outputs()) {
       throw Error(ErrorCode::InvalidArgument, "returned", "there are not as many outputs");
     }
-    set_boxed(self,
-              std::make_unique<Operator>(Operator{std::move(call),
-                                                  {},
-                                                  {},
-                                                  {},
-                                                  Object::share(constants),
-                                                  static_cast<std::size_t>(returned),
-                                                  Object::take(PyUnicode_InternFromString("to_save"))}));
-    return Object::share(Py_None);
-  }));
+    return Operator{.call = std::move(call),
+                    .constants = Object::share(constants),
+                    .returned = static_cast<std::size_t>(returned)};
+  });
 }
 
 std::vector<OperatorCall::Variant> variants_of(PyObject* triples) {
-  std::vector<OperatorCall::Variant> variants;
-  const std::size_t count = size_of(triples);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Object one = Object::take(PySequence_GetItem(triples, static_cast<Py_ssize_t>(i)));
-    const Object kernel = Object::take(PySequence_GetItem(one.get(), 0));
-    const Object order = Object::take(PySequence_GetItem(one.get(), 1));
-    const Object yields = Object::take(PySequence_GetItem(one.get(), 2));
-    variants.push_back(
-        {bound_kernel(kernel.get()), numbers_of<int>(order.get()), PyObject_IsTrue(yields.get()) == 1});
-  }
-  return variants;
+  return each_of(triples, [](PyObject* triple) {
+    PyObject *kernel = nullptr, *order = nullptr;
+    int yields = 0;
+    parse(triple, "OOp", &kernel, &order, &yields);
+    return OperatorCall::Variant{bound_kernel(kernel), numbers_of<int>(order), yields == 1};
+  });
 }
 
 DType dtype_named(const char* name) {
@@ -151,13 +120,11 @@ DType dtype_named(const char* name) {
 }
 
 PyObject* operator_know(PyObject* self, PyObject* arguments) {
-  PyObject *known = nullptr, *variants = nullptr;
-  const char* type = nullptr;
-  int device = 0;
-  if (PyArg_ParseTuple(arguments, "siOO", &type, &device, &known, &variants) == 0) {
-    return nullptr;
-  }
   return guarded([&] {
+    PyObject *known = nullptr, *variants = nullptr;
+    const char* type = nullptr;
+    int device = 0;
+    parse(arguments, "siOO", &type, &device, &known, &variants);
     unbox<Operator>(self).call.know(dtype_named(type), device, numbers_of<std::int64_t>(known),
                                     variants_of(variants));
     return Object::share(Py_None);
@@ -165,13 +132,11 @@ PyObject* operator_know(PyObject* self, PyObject* arguments) {
 }
 
 PyObject* operator_forget(PyObject* self, PyObject* arguments) {
-  PyObject* known = nullptr;
-  const char* type = nullptr;
-  int device = 0;
-  if (PyArg_ParseTuple(arguments, "siO", &type, &device, &known) == 0) {
-    return nullptr;
-  }
   return guarded([&] {
+    PyObject* known = nullptr;
+    const char* type = nullptr;
+    int device = 0;
+    parse(arguments, "siO", &type, &device, &known);
     unbox<Operator>(self).call.forget(dtype_named(type), device, numbers_of<std::int64_t>(known));
     return Object::share(Py_None);
   });
@@ -193,11 +158,9 @@ PyObject* operator_clear(PyObject* self, PyObject*) {
 }
 
 PyObject* operator_differentiate(PyObject* self, PyObject* arguments) {
-  PyObject *differentiated = nullptr, *saved = nullptr, *also = nullptr;
-  if (PyArg_ParseTuple(arguments, "OOO", &differentiated, &saved, &also) == 0) {
-    return nullptr;
-  }
   return guarded([&] {
+    PyObject *differentiated = nullptr, *saved = nullptr, *also = nullptr;
+    parse(arguments, "OOO", &differentiated, &saved, &also);
     Operator& op = unbox<Operator>(self);
     op.saved = numbers_of<std::size_t>(saved);
     if (std::ranges::any_of(op.saved,
@@ -216,12 +179,9 @@ PyObject* operator_differentiate(PyObject* self, PyObject* arguments) {
 
 // A missing one is None.
 Object first_of(const OperatorCall::Outputs& outputs, std::size_t count) {
-  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(count)));
-  for (std::size_t i = 0; i < count; ++i) {
-    Object one = i < outputs.size() && outputs[i] ? outputs[i] : Object::share(Py_None);
-    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), one.release());
-  }
-  return tuple;
+  return tuple_of(count, [&](std::size_t i) {
+    return i < outputs.size() && outputs[i] ? outputs[i] : Object::share(Py_None);
+  });
 }
 
 Object one_or_tuple(const OperatorCall::Outputs& outputs, std::size_t count) {
@@ -301,15 +261,11 @@ std::optional<std::int64_t> only_size(PyObject* sizes) {
 }
 
 Object other_values(const Operator& op, std::span<PyObject* const> numbers) {
-  const Py_ssize_t constants = PyTuple_Size(op.constants.get());
-  Object tuple = Object::take(PyTuple_New(constants + static_cast<Py_ssize_t>(numbers.size())));
-  for (Py_ssize_t i = 0; i < constants; ++i) {
-    PyTuple_SetItem(tuple.get(), i, Object::share(PyTuple_GetItem(op.constants.get(), i)).release());
-  }
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    PyTuple_SetItem(tuple.get(), constants + static_cast<Py_ssize_t>(i), Object::share(numbers[i]).release());
-  }
-  return tuple;
+  const std::size_t constants = size_of(op.constants.get());
+  return tuple_of(constants + numbers.size(), [&](std::size_t i) {
+    return Object::share(i < constants ? PyTuple_GetItem(op.constants.get(), static_cast<Py_ssize_t>(i))
+                                       : numbers[i - constants]);
+  });
 }
 
 Object apply_for(Operator& op, std::span<PyObject* const> numbers) {
@@ -330,10 +286,7 @@ Object apply_for(Operator& op, std::span<PyObject* const> numbers) {
 Object with_gradients(Operator& op, std::span<PyObject* const> given, const OperatorCall::Outputs& outputs) {
   const std::size_t tensors = op.call.inputs();
   const Object apply = apply_for(op, given.subspan(tensors));
-  const Object arguments = Object::take(PyTuple_New(static_cast<Py_ssize_t>(tensors)));
-  for (std::size_t i = 0; i < tensors; ++i) {
-    PyTuple_SetItem(arguments.get(), static_cast<Py_ssize_t>(i), Object::share(given[i]).release());
-  }
+  const Object arguments = tuple_of(tensors, [&](std::size_t i) { return Object::share(given[i]); });
   const Computed computed(op, outputs);
   return Object::take(PyObject_Call(apply.get(), arguments.get(), nullptr));
 }
@@ -372,13 +325,10 @@ PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t cou
 }
 
 Object saved_tensors(const Operator& op, PyObject* const* inputs, const OperatorCall::Outputs& outputs) {
-  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(op.saved.size())));
-  for (std::size_t i = 0; i < op.saved.size(); ++i) {
+  return tuple_of(op.saved.size(), [&](std::size_t i) {
     const std::size_t number = op.saved[i], inputs_count = op.call.inputs();
-    Object tensor = number < inputs_count ? Object::share(inputs[number]) : outputs[number - inputs_count];
-    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), tensor.release());
-  }
-  return tuple;
+    return number < inputs_count ? Object::share(inputs[number]) : outputs[number - inputs_count];
+  });
 }
 
 // ctx.to_save is what ctx.save_for_backward() sets, in Python.
@@ -427,10 +377,6 @@ PyObject* torch_is_quiet(PyObject* self, PyObject*) {
   return guarded([&] { return Object::share(unbox<TorchPointer>(self)->is_quiet() ? Py_True : Py_False); });
 }
 
-PyCFunction fast_method(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
 }  // namespace
 
 std::shared_ptr<const TorchAccess> torch_access(PyObject* torch) {
@@ -454,23 +400,23 @@ void add_operator_types(PyObject* module) {
        "differentiate(differentiated, saved, also): where gradients are needed direct() calls "
        "differentiated(others)(*tensors). others: the constants and numbers. saved: numbers of tensors. "
        "also: an OperatorCall that has to have a kernel then, or None."},
-      {"launch", fast_method(operator_launch), METH_FASTCALL,
+      {"launch", as_method(operator_launch), METH_FASTCALL,
        "launch(*arguments): the output, or a tuple of them; NotImplemented if there is no kernel; None if "
        "the fast path does not apply."},
-      {"launch_on", fast_method(operator_launch_on), METH_FASTCALL,
+      {"launch_on", as_method(operator_launch_on), METH_FASTCALL,
        "launch_on(stream, *arguments): the same, None without outputs; NotImplemented: nothing was launched. "
        "stream: None for the current one."},
-      {"problem", fast_method(operator_problem), METH_FASTCALL,
+      {"problem", as_method(operator_problem), METH_FASTCALL,
        "problem(*tensors): (dtype, device, known, dims) of the kernel for them, however they lie in memory; "
        "None if they do not fit."},
-      {"direct", fast_method(operator_direct), METH_FASTCALL,
+      {"direct", as_method(operator_direct), METH_FASTCALL,
        "direct(sizes, *arguments): the returned outputs, with gradients; NotImplemented and None as "
        "launch(), "
        "None also if a tensor is not plain or a dispatch mode is active. sizes: a sequence that has to be "
        "that of the last dim, or None."},
-      {"forward", fast_method(operator_forward), METH_FASTCALL,
+      {"forward", as_method(operator_forward), METH_FASTCALL,
        "forward(ctx, *tensors): that of direct()'s autograd.Function."},
-      {"gradients", fast_method(operator_gradients), METH_FASTCALL,
+      {"gradients", as_method(operator_gradients), METH_FASTCALL,
        "gradients(needed, *arguments): the outputs, in a tuple as long as `needed`, with None for those that "
        "are not needed. None: "
        "not launched, for a reason of direct()'s, or since gradients are recorded here too."},

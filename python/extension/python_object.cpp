@@ -58,17 +58,22 @@ long long integer_of(PyObject* object) {
   return value;
 }
 
+unsigned long long address_of(PyObject* integer) {
+  const unsigned long long address = PyLong_AsUnsignedLongLong(integer);
+  if (address == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) {
+    throw PythonError();
+  }
+  return address;
+}
+
+Object interned(const char* name) { return Object::take(PyUnicode_InternFromString(name)); }
+
 Object text(std::string_view value) {
   return Object::take(PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size())));
 }
 
 Object tuple_of(std::span<const std::int64_t> values) {
-  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i),
-                    Object::take(PyLong_FromLongLong(values[i])).release());
-  }
-  return tuple;
+  return tuple_of(values.size(), [&](std::size_t i) { return Object::take(PyLong_FromLongLong(values[i])); });
 }
 
 std::size_t size_of(PyObject* sequence) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace cubind::python {
 
@@ -69,10 +70,49 @@ class WithoutGil {
 std::string text_of(PyObject* object);
 /// Throws PythonError for what is no int of 64 bits.
 long long integer_of(PyObject* object);
+/// The 64 bits of an address; throws PythonError for what is none.
+unsigned long long address_of(PyObject* integer);
+/// A str that is found by its pointer where it is a name.
+Object interned(const char* name);
 Object text(std::string_view value);
-Object tuple_of(std::span<const std::int64_t> values);
 /// Of a sequence; throws PythonError for what is none.
 std::size_t size_of(PyObject* sequence);
+
+/// What `of` gives for each item of a sequence.
+template <typename Of>
+auto each_of(PyObject* sequence, const Of& of) {
+  std::vector<decltype(of(sequence))> all;
+  const std::size_t count = size_of(sequence);
+  for (std::size_t i = 0; i < count; ++i) {
+    all.push_back(of(Object::take(PySequence_GetItem(sequence, static_cast<Py_ssize_t>(i))).get()));
+  }
+  return all;
+}
+
+/// A tuple of the objects that `item` gives for 0 to `count` - 1.
+template <typename Item>
+Object tuple_of(std::size_t count, const Item& item) {
+  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(count)));
+  for (std::size_t i = 0; i < count; ++i) {
+    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), Object(item(i)).release());
+  }
+  return tuple;
+}
+Object tuple_of(std::span<const std::int64_t> values);
+
+/// PyArg_ParseTuple, but it throws PythonError.
+template <typename... Values>
+void parse(PyObject* arguments, const char* format, Values... values) {
+  if (PyArg_ParseTuple(arguments, format, values...) == 0) {
+    throw PythonError();
+  }
+}
+
+/// For a PyMethodDef.
+template <typename Function>
+PyCFunction as_method(Function* function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
 
 /// An exception of C++ as one of Python; an Error becomes what cubind.errors makes of its code, place and
 /// cause.

@@ -11,13 +11,7 @@ Object field(PyObject* fields, const char* name) {
   return Object::take(PyMapping_GetItemString(fields, name));
 }
 
-std::vector<Object> items(const Object& sequence) {
-  std::vector<Object> all(size_of(sequence.get()));
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i] = Object::take(PySequence_GetItem(sequence.get(), static_cast<Py_ssize_t>(i)));
-  }
-  return all;
-}
+std::vector<Object> items(const Object& sequence) { return each_of(sequence.get(), Object::share); }
 
 const TensorExchange* exchange_of(const Object& capsule) {
   if (PyCapsule_IsValid(capsule.get(), "dlpack_exchange_api") == 0) {
@@ -41,8 +35,6 @@ bool is_true(const Object& callable) {
   }
   return truth != 0;
 }
-
-Object interned(const char* name) { return Object::take(PyUnicode_InternFromString(name)); }
 
 // Of C order, or of a [B, heads, rows, D] that lies as [B, rows, heads, D].
 Object strides_of(std::span<const std::int64_t> shape, bool by_rows) {

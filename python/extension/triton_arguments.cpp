@@ -84,28 +84,9 @@ std::uint32_t fp32_bits(PyObject* object) {
   return std::bit_cast<std::uint32_t>(static_cast<float>(float_of(object)));
 }
 
-PyObject* data_ptr() {
-  static PyObject* const name = PyUnicode_InternFromString("data_ptr");
-  return name;
-}
-
-unsigned long long address_of(PyObject* integer) {
-  const unsigned long long address = PyLong_AsUnsignedLongLong(integer);
-  if (address == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) {
-    throw PythonError();
-  }
-  return address;
-}
-
 }  // namespace
 
-std::vector<TritonParameter> triton_parameters(PyObject* names) {
-  std::vector<TritonParameter> parameters(size_of(names));
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    parameters[i] = parameter_of(Object::take(PySequence_GetItem(names, static_cast<Py_ssize_t>(i))).get());
-  }
-  return parameters;
-}
+std::vector<TritonParameter> triton_parameters(PyObject* names) { return each_of(names, parameter_of); }
 
 std::size_t flat_count(const std::vector<TritonParameter>& parameters) {
   std::size_t count = 0;
@@ -122,7 +103,8 @@ cuda::DevicePtr triton_pointer(const cuda::DriverApi& driver, PyObject* object, 
   if (PyLong_Check(object) != 0) {
     return address_of(object);
   }
-  PyObject* returned = PyObject_CallMethodObjArgs(object, data_ptr(), nullptr);
+  static PyObject* const data_ptr = interned("data_ptr").release();
+  PyObject* returned = PyObject_CallMethodObjArgs(object, data_ptr, nullptr);
   if (returned == nullptr) {
     PyErr_Clear();
     raise(PyExc_TypeError, "Pointer argument must be either uint64 or have data_ptr method");

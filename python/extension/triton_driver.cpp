@@ -99,13 +99,11 @@ unsigned long long low_bits(PyObject* object) {
 }
 
 PyObject* triton_load_binary(PyObject*, PyObject* arguments) {
-  const char *name = nullptr, *cubin = nullptr;
-  Py_ssize_t size = 0;
-  int shared = 0, device = 0;
-  if (PyArg_ParseTuple(arguments, "ss#ii", &name, &cubin, &size, &shared, &device) == 0) {
-    return nullptr;
-  }
   return guarded([&] {
+    const char *name = nullptr, *cubin = nullptr;
+    Py_ssize_t size = 0;
+    int shared = 0, device = 0;
+    parse(arguments, "ss#ii", &name, &cubin, &size, &shared, &device);
     const cuda::DriverApi& driver = triton_driver();
     ensure_context(driver, device);
     LoadedBinary loaded;
@@ -126,11 +124,9 @@ PyObject* triton_load_binary(PyObject*, PyObject* arguments) {
 }
 
 PyObject* triton_device_properties(PyObject*, PyObject* arguments) {
-  int ordinal = 0;
-  if (PyArg_ParseTuple(arguments, "i", &ordinal) == 0) {
-    return nullptr;
-  }
   return guarded([&] {
+    int ordinal = 0;
+    parse(arguments, "i", &ordinal);
     const cuda::DriverApi& driver = triton_driver();
     cuda::DeviceOrdinal device = 0;
     check_as_triton(driver, driver.device_get(&device, ordinal));

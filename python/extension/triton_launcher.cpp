@@ -173,54 +173,41 @@ PyObject* call(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   });
 }
 
-PyMethodDef call_definition = {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)),
-                               METH_FASTCALL, "Launches the kernel."};
+PyMethodDef call_definition = {"launch", as_method(call), METH_FASTCALL, "Launches the kernel."};
 PyMethodDef no_methods[] = {{nullptr, nullptr, 0, nullptr}};
 
-int refuse_init(PyObject*, PyObject*, PyObject*) {
-  PyErr_SetString(PyExc_TypeError, "triton_launcher() makes launchers");
-  return -1;
-}
-
 std::vector<Scratch> scratch_of(PyObject* areas) {
-  std::vector<Scratch> all(size_of(areas));
-  if (all.size() > kAreas) {
+  if (size_of(areas) > kAreas) {
     raise(PyExc_ValueError, "at most " + std::to_string(kAreas) + " areas of scratch memory");
   }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const Object area = Object::take(PySequence_GetItem(areas, static_cast<Py_ssize_t>(i)));
+  return each_of(areas, [](PyObject* area) {
+    Scratch scratch;
     PyObject* allocate = nullptr;
-    if (PyArg_ParseTuple(area.get(), "LLO", &all[i].bytes, &all[i].alignment, &allocate) == 0) {
-      throw PythonError();
-    }
-    all[i].allocate = Object::share(allocate);
-  }
-  return all;
+    parse(area, "LLO", &scratch.bytes, &scratch.alignment, &allocate);
+    scratch.allocate = Object::share(allocate);
+    return scratch;
+  });
 }
 
 }  // namespace
 
 void add_triton_launcher_type(PyObject* module) {
-  launcher_type = boxed_type<TritonLauncher>(module, "cubind._core.TritonLauncher", no_methods, refuse_init,
+  launcher_type = boxed_type<TritonLauncher>(module, "cubind._core.TritonLauncher", no_methods, nullptr,
                                              "Behind a launch of a kernel of Triton.");
 }
 
 PyObject* triton_launcher(PyObject*, PyObject* arguments) {
-  PyObject *parameters = nullptr, *scratch = nullptr;
-  int is_cooperative = 0, is_dependent = 0;
-  if (PyArg_ParseTuple(arguments, "OppO", &parameters, &is_cooperative, &is_dependent, &scratch) == 0) {
-    return nullptr;
-  }
   return guarded([&] {
-    auto launcher = std::make_unique<TritonLauncher>(TritonLauncher{
-        triton_parameters(parameters), is_cooperative != 0, is_dependent != 0, scratch_of(scratch)});
-    if (const std::size_t count = flat_count(launcher->parameters); count > TritonArguments::kMost) {
+    PyObject *parameters = nullptr, *scratch = nullptr;
+    int is_cooperative = 0, is_dependent = 0;
+    parse(arguments, "OppO", &parameters, &is_cooperative, &is_dependent, &scratch);
+    TritonLauncher launcher{triton_parameters(parameters), is_cooperative != 0, is_dependent != 0,
+                            scratch_of(scratch)};
+    if (const std::size_t count = flat_count(launcher.parameters); count > TritonArguments::kMost) {
       raise(PyExc_ValueError, std::to_string(count) + " arguments, at most " +
                                   std::to_string(TritonArguments::kMost) + " are packed");
     }
-    const Object self = Object::take(PyType_GenericAlloc(launcher_type, 0));
-    set_boxed(self.get(), std::move(launcher));
-    return Object::take(PyCFunction_NewEx(&call_definition, self.get(), nullptr));
+    return boxed_function(call_definition, launcher_type, std::move(launcher));
   });
 }
 
