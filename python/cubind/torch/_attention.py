@@ -12,7 +12,7 @@ from torch.compiler import is_compiling
 from torch.nn import functional
 
 from .._switch import IS_OFF
-from ._access import PLAIN
+from .._torch_access import PLAIN
 from ._attention_formula import backward_formula, formula
 from ._call import Call
 from ._dispatch import Dispatched, is_quiet

@@ -12,8 +12,8 @@ from torch.compiler import is_compiling, is_dynamo_compiling
 from .. import _core
 from .. import _torch_private as private
 from .._switch import IS_OFF
+from .._torch_access import PLAIN, fields
 from ..errors import InvalidArgumentError
-from ._access import PLAIN, access
 from ._collection import current
 from ._dtensor import are_distributed, run_locally
 from ._tensors import aligned, empty_as, ordered_as, row_stride
@@ -22,6 +22,7 @@ from ._variants import TYPES, Key, Loaded, Need
 if TYPE_CHECKING:
     from ._operator import Operator
 
+access = _core.Torch(fields(autocast=True))  # which has rules of its own for torch's operators
 Tensors = tuple[torch.Tensor, ...]
 _ELEMENTS = {
     "f32": torch.float32,

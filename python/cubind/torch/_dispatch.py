@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .. import _torch_private as private
-from ._access import access
-from ._call import Call, Tensors, are_plain
+from ._call import Call, Tensors, access, are_plain
 from ._variants import Need
 
 library = torch.library.Library("cubind", "DEF")

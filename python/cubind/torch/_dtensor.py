@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from .._torch_access import PLAIN
 from ..errors import InvalidArgumentError
-from ._access import PLAIN
 
 
 def are_distributed(*tensors: torch.Tensor | None) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from ._access import PLAIN
+from .._torch_access import PLAIN
 from ._choices import is_torchs, members
 from ._dispatch import Dispatched
 

@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from .. import _torch_private as private
 from .._switch import IS_OFF
+from .._torch_access import PLAIN
 from . import _cross_entropy as rows
-from ._access import PLAIN
 from ._dispatch import Dispatched, Gradients, no_derivative
 from ._operator import Operator
 from ._tensors import contiguous_like, statistics

@@ -10,7 +10,7 @@ import torch
 from torch.compiler import is_compiling
 
 from .._switch import IS_OFF
-from ._access import PLAIN
+from .._torch_access import PLAIN
 from ._attention import attend, kept
 from ._graph_attention import attend_in_graph, missing_mask, other_argument
 from ._masked_attention import attend_masked

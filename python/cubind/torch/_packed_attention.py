@@ -9,8 +9,8 @@ import torch
 from torch.nn import functional
 
 from .._switch import IS_OFF
+from .._torch_access import PLAIN
 from ..errors import InvalidArgumentError
-from ._access import PLAIN
 from ._attention import has_kernel
 from ._attention_formula import Packed, packed_backward_formula, packed_formula
 from ._call import Call

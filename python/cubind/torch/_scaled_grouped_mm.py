@@ -89,21 +89,9 @@ def scaled_grouped_mm(
         c = by_kernel(mat_a, mat_b, scale_a, scale_b, offs, use_fast_accum)
         if c is not NotImplemented:
             return c
-    return functional.scaled_grouped_mm(
-        mat_a,
-        mat_b,
-        scale_a,
-        scale_recipe_a,
-        scale_b,
-        scale_recipe_b,
-        swizzle_a,
-        swizzle_b,
-        bias,
-        offs,
-        output_dtype,
-        contraction_dim,
-        use_fast_accum,
-    )
+    scales = scale_a, scale_recipe_a, scale_b, scale_recipe_b
+    others = swizzle_a, swizzle_b, bias, offs, output_dtype, contraction_dim
+    return functional.scaled_grouped_mm(mat_a, mat_b, *scales, *others, use_fast_accum)
 
 
 def by_kernel(

@@ -79,25 +79,14 @@ def scaled_mm(
     Torch's own function is used as rms_norm() says, and for other types and recipes, swizzle_a, swizzle_b,
     bias and contraction_dim.
     """
-    kind = _kind(scale_a, scale_recipe_a, scale_b, scale_recipe_b)
-    if kind is not None and is_plain(swizzle_a, swizzle_b, bias, output_dtype, contraction_dim):
+    scales = scale_a, scale_recipe_a, scale_b, scale_recipe_b
+    others = swizzle_a, swizzle_b, bias, output_dtype, contraction_dim
+    kind = _kind(*scales)
+    if kind is not None and is_plain(*others):
         c = by_kernel(kind, mat_a, mat_b, scale_a, scale_b, use_fast_accum)
         if c is not NotImplemented:
             return c
-    return functional.scaled_mm(
-        mat_a,
-        mat_b,
-        scale_a,
-        scale_recipe_a,
-        scale_b,
-        scale_recipe_b,
-        swizzle_a,
-        swizzle_b,
-        bias,
-        output_dtype,
-        contraction_dim,
-        use_fast_accum,
-    )
+    return functional.scaled_mm(mat_a, mat_b, *scales, *others, use_fast_accum)
 
 
 def is_plain(
