@@ -1,8 +1,5 @@
 """A sealed program starts nothing at the daemon, and hears of what is not good enough."""
 
-import os
-import subprocess
-import sys
 import unittest
 import warnings
 
@@ -84,10 +81,7 @@ class Sealed(WithTuning):
             ("warn", "RuntimeWarning: cubind: scale N="),
             ("yes", 'CUBIND_SEALED: "yes" is neither warn nor error'),
         ):
-            environment = {**os.environ, "CUBIND_SEALED": value}
-            done = subprocess.run(
-                [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
-            )
+            done = running.run_python_for_both(["-c", program], check=False, CUBIND_SEALED=value)
             self.assertIn(told, done.stderr)
             self.assertEqual(done.returncode == 0, value == "warn", done.stderr)
 

@@ -108,15 +108,8 @@ def entry_points(folder):
 
 def run_installed(folder, arguments, **environment):
     """Python in the folder, where an installed wheel's entry points are (entry_points())."""
-    path = f"{folder}:{os.environ.get('PYTHONPATH', '')}"
-    return subprocess.run(
-        [sys.executable, "-B", *arguments],
-        env={**os.environ, "PYTHONPATH": path, **environment},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=2 * PATIENCE,
-    )
+    environment["PYTHONPATH"] = f"{folder}:{os.environ.get('PYTHONPATH', '')}"
+    return run_python_for_both(["-B", *arguments], check=False, cwd=folder, **environment)
 
 
 class FakeArray:
@@ -212,16 +205,17 @@ def run_python(code, *arguments, fake_driver=True, **environment):
     return run_python_for_both(["-c", code, *arguments], fake_driver, **environment).stdout
 
 
-def run_python_for_both(arguments, fake_driver=True, **environment):
-    """The same by Python's own arguments; the result has stdout and stderr."""
+def run_python_for_both(arguments, fake_driver=True, check=True, cwd=None, **environment):
+    """The same by Python's own arguments; the result has stdout and stderr. check: False: it may fail."""
     result = subprocess.run(
         [sys.executable, *arguments],
         env={**(os.environ if fake_driver else WITHOUT_DRIVER), **environment},
+        cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=PATIENCE * 2,
+        timeout=4 * PATIENCE,
     )
-    return succeeded(result)
+    return succeeded(result) if check else result
 
 
 def forget_warnings():

@@ -1,9 +1,6 @@
 """DTensors, on two ranks of the CPU, and tensors of several devices. Needs torch."""
 
-import os
 import pathlib
-import subprocess
-import sys
 import unittest
 
 import torch_found  # noqa: F401  first: it looks for a Python with torch
@@ -21,14 +18,7 @@ RANKS = pathlib.Path(__file__).with_name("dtensor_ranks.py")
 class Ranks(unittest.TestCase):
     def test_two_ranks_run_on_their_own_rows_and_refuse_what_leaves_no_row_whole(self):
         launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", RANKS]
-        result = subprocess.run(
-            [sys.executable, *launch],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=4 * running.PATIENCE,
-        )
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = running.run_python_for_both(launch, OMP_NUM_THREADS="1")
         told = sorted(line for line in result.stdout.splitlines() if line)
         self.assertEqual(told, ["rank 0: right", "rank 1: right"])
 

@@ -2,12 +2,13 @@
 
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 import unittest
 
 import triton_found  # noqa: F401  first: it looks for a Python with Triton
+
+# isort: split
+import running
 
 
 class Program(unittest.TestCase):
@@ -16,9 +17,9 @@ class Program(unittest.TestCase):
             path = pathlib.Path(folder, "program.py")
             path.write_text(text)
             pathlib.Path(folder, "neighbour.py").write_text("word = 'imported'")
-            command = [sys.executable, "-B", "-m", "cubind.triton", *(arguments or (str(path), "a", "-b"))]
-            environment = {**os.environ, "CUBIND_EMBEDDED": "0", **environment}
-            found = subprocess.run(command, env=environment, capture_output=True, text=True, cwd="/")
+            command = ["-B", "-m", "cubind.triton", *(arguments or (path, "a", "-b"))]
+            environment["CUBIND_EMBEDDED"] = "0"
+            found = running.run_python_for_both(command, check=False, cwd="/", **environment)
             return found.stdout, found.stderr, found.returncode
 
     def test_a_script_runs_as_python_runs_it(self):

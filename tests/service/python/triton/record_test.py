@@ -6,8 +6,6 @@ import json
 import os
 import pathlib
 import resource
-import subprocess
-import sys
 import tempfile
 import unittest
 import unittest.mock
@@ -30,6 +28,13 @@ import triton_served_program as program, triton_stub as stub
 stub.start()
 program.run()
 """
+
+WITHOUT_DAEMON = {"CUBIND_EMBEDDED": "0", "CUBIND_ADDRESS": "unix:///none"}
+
+
+def command(*arguments, **options):
+    """What `python -m cubind.triton` ends with."""
+    return running.run_python_for_both(["-m", "cubind.triton", *arguments], **options)
 
 
 def lines_of(path):
@@ -65,9 +70,7 @@ class File(unittest.TestCase):
     def bake(self):
         """The exit code, what is said, and what the daemon gets."""
         with FakeDaemon(chosen(0, "NONE")) as daemon:
-            command = [sys.executable, "-m", "cubind.triton", "bake", self.path]
-            environment = {**os.environ, "CUBIND_ADDRESS": daemon.address}
-            ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+            ended = command("bake", self.path, check=False, CUBIND_ADDRESS=daemon.address)
         return ended.returncode, ended.stdout + ended.stderr, daemon.defined
 
     def test_it_gives_back_what_was_added_once_by_any_process(self):
@@ -153,13 +156,10 @@ class Baked(unittest.TestCase):
         self.program.write_text(RECORDED)
         self.file = pathlib.Path(folder, "kernels")
 
-    def command(self, *arguments, **environment):
-        return running.run_python_for_both(["-m", "cubind.triton", *arguments], **environment)
-
     def check_baked(self, kernels):
         """After a bake of the file a fresh process compiles nothing."""
         with replaying.Replaying() as daemon:
-            baked = self.command("bake", self.file, CUBIND_ADDRESS=daemon.address)
+            baked = command("bake", self.file, CUBIND_ADDRESS=daemon.address)
             self.assertIn(f"{kernels} kernels can be served by unix://", baked.stdout)
             out = running.run_python_for_both([replaying.PROGRAM, daemon.address])
         told = json.loads(out.stdout.splitlines()[-1])
@@ -167,15 +167,13 @@ class Baked(unittest.TestCase):
         self.assertEqual({*told["found"]}, {"add", "total", "scale"})
 
     def test_a_kernel_that_the_daemon_refuses_keeps_no_other_from_being_baked(self):
-        environment = {"CUBIND_EMBEDDED": "0", "CUBIND_ADDRESS": "unix:///none"}
-        self.command("record", "-o", self.file, self.program, **environment)
+        command("record", "-o", self.file, self.program, **WITHOUT_DAEMON)
         lines = lines_of(self.file)
         lines[0]["spec"] = lines[0]["spec"].replace('"language"', '"dialect"')
         self.file.write_bytes(b"".join(gzip.compress(json.dumps(line).encode() + b"\n") for line in lines))
         with replaying.Replaying() as daemon:
-            environment = {**running.WITHOUT_DRIVER, "CUBIND_ADDRESS": daemon.address}
-            command = [sys.executable, "-m", "cubind.triton", "bake", self.file]
-            ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+            address = daemon.address
+            ended = command("bake", self.file, fake_driver=False, check=False, CUBIND_ADDRESS=address)
         self.assertEqual(ended.returncode, 1, ended.stderr)
         self.assertRegex(ended.stdout, r"^[1-9] kernels can be served")
         self.assertIn(f"{lines[0]['name']} is not compiled: ", ended.stderr)
@@ -187,39 +185,30 @@ class Baked(unittest.TestCase):
 
     def test_a_fresh_process_compiles_nothing_after_a_bake(self):
         # Without a daemon: Triton compiles and measures all.
-        self.command(
-            "record", "-o", self.file, self.program, CUBIND_EMBEDDED="0", CUBIND_ADDRESS="unix:///none"
-        )
+        command("record", "-o", self.file, self.program, **WITHOUT_DAEMON)
         # Two autotuned calls, and their configurations as they were compiled.
         self.assertEqual(entries_of(self.file), ["add"] * 2 + ["scale"] * 6 + ["total"])
         self.check_baked(7)
 
     def test_a_machine_without_a_gpu_records_for_one(self):
         self.program.write_text("import triton_served_program as program\nprogram.run()")
-        environment = {"CUBIND_EMBEDDED": "0", "CUBIND_ADDRESS": "unix:///none"}
-        command = ["record", "--target", "sm_90", "-o", self.file, self.program]
-        ran = running.run_python_for_both(["-m", "cubind.triton", *command], False, **environment)
+        record = ["record", "--target", "sm_90", "-o", self.file, self.program]
+        ran = command(*record, fake_driver=False, **WITHOUT_DAEMON)
         self.assertIn(f"`python -m cubind.triton bake {self.file}` has a daemon compile them", ran.stderr)
         self.assertEqual(entries_of(self.file), ["add"] * 2 + ["scale"] * 4 + ["total"])
         self.check_baked(7)
 
     def test_a_module_is_run_with_options_of_its_own(self):
         module = ("-m", "timeit", "-n", "1", "-r", "1")
-        ran = self.command("record", "--target", "sm_90", "-o", self.file, *module)
+        ran = command("record", "--target", "sm_90", "-o", self.file, *module)
         self.assertIn("1 loop, best of 1", ran.stdout)
 
     def refused(self, text, *options):
         """What is said of a program that cannot be recorded here."""
         self.program.write_text(text)
-        command = ["-m", "cubind.triton", "record", *options, "-o", self.file.name, self.program]
-        environment = {**running.WITHOUT_DRIVER, "CUBIND_EMBEDDED": "0", "CUBIND_ADDRESS": "unix:///none"}
-        ended = subprocess.run(
-            [sys.executable, *command],
-            env=environment,
-            cwd=self.file.parent,
-            capture_output=True,
-            text=True,
-        )
+        record = ["record", *options, "-o", self.file.name, self.program]
+        run = {"cwd": self.file.parent, "fake_driver": False, "check": False}
+        ended = command(*record, **run, **WITHOUT_DAEMON)
         self.assertEqual(ended.returncode, 1, ended.stderr)
         return ended.stderr
 

@@ -1,15 +1,11 @@
 """Definitions of calls with torch's tensors: memory that is shared, integers, and grids that look at
 tensors."""
 
-import os
-import pathlib
-import subprocess
-import sys
-
 import triton_torch_found  # noqa: F401  first: it looks for a Python with Triton and torch
 
 # isort: split
 import cubind.triton
+import running
 import torch
 import triton
 import triton.language as tl
@@ -102,10 +98,5 @@ class Torch(stub.Case):
             "gather[(1,)](x, torch.arange(100), y, 100)\n"
             "print(torch.equal(x, y), daemon.asked, stub.Driver.benchmarked, cubind.triton.report())"
         )
-        environment = os.environ | {"TRITON_INTERPRET": "1"}
-        command = [sys.executable, "-B", "-W", "ignore", "-c", program]
-        folder = pathlib.Path(__file__).parent
-        found = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
-        self.assertRegex(
-            found.stdout, r"True \[\] 2 .*gather: 1 times Triton's own: it is interpreted", found.stderr
-        )
+        found = running.run_python(program, TRITON_INTERPRET="1")
+        self.assertRegex(found, r"True \[\] 2 .*gather: 1 times Triton's own: it is interpreted")
