@@ -12,7 +12,8 @@ import time
 import unittest
 import venv
 
-SOURCE = pathlib.Path(__file__).resolve().parents[4]
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parents[3]
 CHECK = SOURCE / "dev.d/check_wheel.py"
 REPLAY = SOURCE / "tests/golden/replay/rmsnorm.json"
 
@@ -197,13 +198,9 @@ class Wheel(unittest.TestCase):
             "CUBIND_PROGRAMS": str(programs),
             "CUBIND_TINY_FILES": "",
             "LD_LIBRARY_PATH": str(SOURCE / "build/release/tests/fakes/driver"),
+            "PYTHONPATH": f"{HERE}:{HERE.parent / 'support'}",
         }
-        command = [
-            self.bin / "python",
-            "-B",
-            SOURCE / "tests/service/python/documentation_test.py",
-            "Examples",
-        ]
+        command = [self.bin / "python", "-B", "-m", "unittest", "documentation_test.Examples"]
         subprocess.run(command, check=True, env=environment, timeout=600)
 
     def test_a_daemon_of_the_wheel_answers_with_each_protobuf(self):
