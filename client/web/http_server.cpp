@@ -5,6 +5,7 @@
 #include <array>
 #include <exception>
 #include <functional>
+#include <semaphore>
 #include <utility>
 
 #include "base/error.hpp"
@@ -14,6 +15,11 @@
 
 namespace cubind::web {
 namespace {
+
+// A connection has one of the library's threads until it has sent its request: many of them, so that those
+// that send nothing leave some for others. Few of them make pages at a time.
+constexpr const char* kMostConnections = "512";
+constexpr std::ptrdiff_t kMostHandled = 8;
 
 std::string decoded(const std::string& text) {
   std::string result(text.size() + 1, '\0');
@@ -70,8 +76,10 @@ std::string url_encoded(const std::string& text) {
 
 struct HttpServer::Server {
   Handler handler;
+  std::counting_semaphore<kMostHandled> room{kMostHandled};
   mg_context* context = nullptr;
 
+  explicit Server(Handler to) : handler(std::move(to)) {}
   ~Server() {
     if (context != nullptr) {
       mg_stop(context);
@@ -99,7 +107,10 @@ struct HttpServer::Server {
   // Called by the library, which is written in C: nothing may be thrown through it.
   static int handle(mg_connection* connection, void* self) noexcept {
     const mg_request_info& info = *mg_get_request_info(connection);
-    Response response = static_cast<const Server*>(self)->answer(connection, info);
+    auto& server = *static_cast<Server*>(self);
+    server.room.acquire();
+    Response response = server.answer(connection, info);
+    server.room.release();
     const std::string tag = tag_of(response);
     const char* known = mg_get_header(connection, "If-None-Match");
     if (response.status == 200 && is_known(known, tag)) {
@@ -115,10 +126,10 @@ struct HttpServer::Server {
 };
 
 HttpServer::HttpServer(const std::string& listen, Handler handler)
-    : server_(std::make_unique<Server>(Server{std::move(handler)})) {
+    : server_(std::make_unique<Server>(std::move(handler))) {
   const std::string address = loopback_address("--web", listen);
   std::array<const char*, 9> options{
-      "listening_ports", address.c_str(), "num_threads", "8",    "request_timeout_ms",
+      "listening_ports", address.c_str(), "num_threads", kMostConnections, "request_timeout_ms",
       "10000",           "tcp_nodelay",   "1",           nullptr};
   const mg_callbacks callbacks{};
   server_->context = mg_start(&callbacks, nullptr, options.data());

@@ -28,8 +28,9 @@ std::map<std::string, std::string> parse_query(const std::string& text);
 /// A name or value of a query, encoded.
 std::string url_encoded(const std::string& text);
 
-/// Serves until it is destroyed. A caller that names the ETag of what it has gets status 304 and no body, as
-/// long as the answer is the same.
+/// Serves until it is destroyed, also while up to 500 connections send no request; each is closed after ten
+/// seconds. A caller that names the ETag of what it has gets status 304 and no body, as long as the answer is
+/// the same.
 class HttpServer {
  public:
   using Handler = std::function<Response(const Request&)>;

@@ -11,17 +11,25 @@
 
 namespace cubind::test {
 
-/// The whole reply, with its headers; empty: nothing listens at the port.
-inline std::string http_reply(int port, const std::string& target, const std::string& host = "localhost",
-                              const std::string& method = "GET") {
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM, 0));
+/// A connection to the port that has sent nothing. With SOCK_NONBLOCK it may still be on its way.
+inline UniqueFd http_connection(int port, int flags = 0) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | flags, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<std::uint16_t>(port));
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && flags == 0) {
+    socket.reset();
+  }
+  return socket;
+}
+
+/// The whole reply, with its headers; empty: nothing listens at the port.
+inline std::string http_reply(int port, const std::string& target, const std::string& host = "localhost",
+                              const std::string& method = "GET") {
+  const UniqueFd socket = http_connection(port);
   const std::string request = method + " " + target + " HTTP/1.0\r\nHost: " + host + "\r\n\r\n";
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 ||
-      ::send(socket.get(), request.data(), request.size(), 0) != static_cast<ssize_t>(request.size())) {
+  if (::send(socket.get(), request.data(), request.size(), 0) != static_cast<ssize_t>(request.size())) {
     return "";
   }
   std::string reply;

@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <vector>
+
 #include "base/error.hpp"
 #include "tests/support/http_reply.hpp"
 
@@ -55,6 +58,14 @@ TEST_CASE_METHOD(Served, "only reading is allowed and a fault ends its request a
   CHECK_THAT(get("/", "localhost", "POST"), Contains(" 405 "));
   CHECK_THAT(get("/fault"), Contains(" 500 ") && Contains("a fault"));
   CHECK_THAT(get("/", "[::1]"), Contains("200 OK"));
+}
+
+TEST_CASE_METHOD(Served, "a page is served while 300 connections send nothing") {
+  std::vector<UniqueFd> silent(300);
+  std::ranges::generate(silent, [&] { return http_connection(server.port(), SOCK_NONBLOCK); });
+  CHECK_THAT(get("/"), Contains("200 OK"));
+  char byte = 0;
+  CHECK(::recv(silent.front().get(), &byte, 1, 0) == -1);  // 0: its end made room for the page
 }
 
 TEST_CASE_METHOD(Served, "a port that is taken is named") {
