@@ -197,8 +197,8 @@ class Builder {
     command->add_flag("--verbose", options->verbose, "every check; default: those that failed");
   }
 
-  static void add_shipped(CLI::App* command, bool& shipped) {
-    command->add_flag("--shipped", shipped, "also records that came with cubind");
+  static CLI::Option* add_shipped(CLI::App* command, bool& shipped) {
+    return command->add_flag("--shipped", shipped, "also records that came with cubind");
   }
 
   static void add_questions_of_records(CLI::App* command, RecordChoice& records) {
@@ -453,7 +453,7 @@ class Builder {
         ->excludes(job);
     auto* device =
         option(command, "--device", options->device, "LABEL", "only this device class; default: every one");
-    add_shipped(command, options->shipped);
+    auto* shipped = add_shipped(command, options->shipped);
     auto* output =
         option(command, "-o,--output", options->output, kFile, "file (HTML); default: standard output");
     command
@@ -461,6 +461,7 @@ class Builder {
                    "print how often the kernel's winners changed when measured again")
         ->needs(kernel)
         ->excludes(device)
+        ->excludes(shipped)
         ->excludes(output);
   }
 

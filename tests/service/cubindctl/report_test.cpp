@@ -85,6 +85,7 @@ TEST_CASE_METHOD(ReportFixture, "a kernel's stability has the problems that were
   CHECK(again["first_over_today_ratio"].get<double>() > 0);
   CHECK_THAT(ctl(daemon, command).out, Contains("FIRST/TODAY") && Contains("THREADS="));
   CHECK(ctl(daemon, {"report", "--stability"}).exit_code == 2);
+  CHECK_THAT(ctl(daemon, {"report", kTinyKernel, "--stability", "--shipped"}).err, Contains("excludes"));
   CHECK(ctl(daemon, {"report", "none", "--stability", "--json"}).exit_code == 4);
 }
 
