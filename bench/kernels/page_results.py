@@ -137,11 +137,12 @@ def roofline_us(spec, problem):
 
 def shape_row(spec, record):
     kernel, problem = record["kernel"], record["problem"]
-    time, gain = record["time_us"], record["gain_over_default"]
+    time, gain = record["time_us"], record.get("gain_over_default")  # without: no time of the default
     slowest = slowest_times().get(key_of(kernel, flat(problem)))
     winner = " ".join(str(record["configuration"][name]) for name in spec.fields["tunables"])
     share = 100 * roofline_us(spec, problem) / time
-    times = [f"{time * gain:.2f}", f"{time:.2f}", f"{gain:.2f}", f"{slowest:.2f}" if slowest else ""]
+    default = [f"{time * gain:.2f}", f"{gain:.2f}"] if gain else ["", ""]
+    times = [default[0], f"{time:.2f}", default[1], f"{slowest:.2f}" if slowest else ""]
     return [label(problem), *times, f"{share:.0f} %", winner]
 
 
@@ -202,7 +203,8 @@ def span(values):
 
 
 def overview_row(kernel):
-    gains = [record["gain_over_default"] for record in records().get(kernel, [])]
+    own = records().get(kernel, [])
+    gains = [record["gain_over_default"] for record in own if record.get("gain_over_default")]
     lines = comparisons().get(kernel, [])
     cells = []
     for side in SIDES:
@@ -214,7 +216,7 @@ def overview_row(kernel):
         cells.append(span(ratios) if ratios else "")
     page = f"[`{kernel}`](library/{kernel}.md)"
     gain = f"{geometric_mean(gains):.2f}, {max(gains):.2f}" if gains else ""
-    return [page, str(len(gains)), gain, *cells]
+    return [page, str(len(own)), gain, *cells]
 
 
 def overview(kernels):
