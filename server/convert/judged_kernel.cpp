@@ -58,6 +58,19 @@ void set_launch(const JudgedLaunch& launch, OrderedJson& launches) {
   }
 }
 
+// The source's own launch, without the baseline's.
+void set_own(const JudgedLaunch& launch, OrderedJson& only) {
+  if (!launch.grid.empty()) {
+    only["grid"] = launch.grid;
+  }
+  if (!launch.block.empty()) {
+    only["block"] = launch.block;
+  }
+  if (!launch.shared_bytes.empty()) {
+    only["shared_bytes"] = launch.shared_bytes;
+  }
+}
+
 // Baseline and source are compiled with the same headers: what the compiler would not take fails both.
 void check_text(const SourceFile& file) {
   if (file.content.find('\0') != std::string::npos) {
@@ -109,7 +122,15 @@ std::shared_ptr<const KernelSpec> judged_kernel(const std::string& name, const K
                                        task.source + "\"\n#else\n#include \"" + kFolder + files.at(0).path +
                                        "\"\n#endif\n"});
   bundle.spec_json = json.dump(1);
-  return parse_kernel_spec(std::move(bundle));
+  try {
+    return parse_kernel_spec(bundle);
+  } catch (const Error&) {
+    // A fault of the source's expressions is shown in them alone.
+    set_own(launch, json["launches"][0]);
+    bundle.spec_json = json.dump(1);
+    parse_kernel_spec(std::move(bundle));
+    throw;
+  }
 }
 
 }  // namespace cubind

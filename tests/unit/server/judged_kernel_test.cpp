@@ -31,5 +31,16 @@ TEST_CASE("a judged source that would fail the baseline's compile too is refused
   CHECK_THROWS_WITH(judge({"a.h", std::string("\0", 1)}), Catch::Contains("a.h: holds a zero byte"));
 }
 
+TEST_CASE("a fault in an expression of a judged source's launch is shown in the caller's text") {
+  const auto task = load_kernel_spec(source_dir() / "variants/vector_add/vector_add.json");
+  const auto judge = [&](const JudgedLaunch& launch) {
+    judged_kernel("judged_1", *task, task->defaults.at(0), {{"mine.cu", "// any"}}, launch);
+  };
+  CHECK_NOTHROW(judge({{"cdiv(N, 256)"}, {"256"}, ""}));
+  CHECK_THROWS_WITH(judge({{"N +"}, {}, ""}), Catch::Contains("/grid/0: \"N +\": column 4"));
+  CHECK_THROWS_WITH(judge({{}, {"M"}, ""}), Catch::Contains("/block/0: \"M\": column 1"));
+  CHECK_THROWS_WITH(judge({{}, {}, "1.5"}), Catch::Contains("/shared_bytes: \"1.5\": column"));
+}
+
 }  // namespace
 }  // namespace cubind::test
