@@ -8,9 +8,9 @@
 namespace cubind::test {
 
 /// Sections: an empty one, ".shstrtab", ".strtab", ".symtab" with the function, ".text." SYMBOL,
-/// ".debug_line".
+/// ".debug_line". `called`: a function of the driver's that it calls.
 inline std::string named_cubin(const std::string& symbol, const std::string& code,
-                               const std::string& debug = "") {
+                               const std::string& debug = "", const std::string& called = "") {
   const auto number = [](auto value) {
     std::string bytes(sizeof value, '\0');
     std::memcpy(bytes.data(), &value, sizeof value);
@@ -28,8 +28,10 @@ inline std::string named_cubin(const std::string& symbol, const std::string& cod
   const std::string offset_of_name = number(std::uint32_t{1});
   const std::string function = offset_of_name + std::string{'\x12', '\x10'} + number(std::uint16_t{4}) +
                                number(std::uint64_t{0}) + number(std::uint64_t{code.size()});
-  add(".strtab", 3, 0, '\0' + symbol + '\0');
-  add(".symtab", 2, 1, std::string(24, '\0') + function);
+  const std::string undefined =
+      number(static_cast<std::uint32_t>(symbol.size() + 2)) + '\x12' + std::string(19, '\0');
+  add(".strtab", 3, 0, '\0' + symbol + '\0' + called + '\0');
+  add(".symtab", 2, 1, std::string(24, '\0') + function + (called.empty() ? "" : undefined));
   add(".text." + symbol, 1, 2, code);
   add(".debug_line", 1, 0, debug);
   add(".shstrtab", 3, 0, names + ".shstrtab" + '\0');

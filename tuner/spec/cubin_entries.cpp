@@ -139,20 +139,34 @@ CubinEntries read_cubin_entries(std::string_view cubin) {
 
 namespace {
 
+struct Symbol {
+  std::string_view name;
+  std::uint8_t info = 0;
+  std::uint16_t section = 0;
+  std::uint64_t bytes = 0;
+};
+
+std::vector<Symbol> read_symbols(const CubinSections& sections) {
+  const auto table = sections.symbols();
+  const std::string_view bytes = table ? sections.content(*table).value_or("") : "";
+  std::vector<Symbol> symbols;
+  for (std::size_t at = 0; at + CubinSections::kSymbolBytes <= bytes.size();
+       at += CubinSections::kSymbolBytes) {
+    symbols.push_back({sections.linked_text(*table, number_at<std::uint32_t>(bytes, at)),
+                       number_at<std::uint8_t>(bytes, at + 4), number_at<std::uint16_t>(bytes, at + 6),
+                       number_at<std::uint64_t>(bytes, at + 16)});
+  }
+  return symbols;
+}
+
 /// Calls `take` with name, bytes and section of each variable.
 template <typename Take>
 void read_variables(std::string_view cubin, Take take) {
   const CubinSections sections(cubin);
-  const auto table = sections.symbols();
-  const std::string_view symbols = table ? sections.content(*table).value_or("") : "";
-  for (std::size_t at = 0; at + CubinSections::kSymbolBytes <= symbols.size();
-       at += CubinSections::kSymbolBytes) {
-    const auto info = number_at<std::uint8_t>(symbols, at + 4);
-    const std::string_view name = sections.linked_text(*table, number_at<std::uint32_t>(symbols, at));
-    if ((info & 0xf) == kObject && !name.empty()) {
-      const auto section = number_at<std::uint16_t>(symbols, at + 6);
-      take(std::string(name), number_at<std::uint64_t>(symbols, at + 16),
-           section < sections.count() ? sections.name(section) : "");
+  for (const Symbol& symbol : read_symbols(sections)) {
+    if ((symbol.info & 0xf) == kObject && !symbol.name.empty()) {
+      take(std::string(symbol.name), symbol.bytes,
+           symbol.section < sections.count() ? sections.name(symbol.section) : "");
     }
   }
 }
@@ -175,6 +189,12 @@ std::vector<std::string> changeable_variables(std::string_view cubin) {
     }
   });
   return changeable;
+}
+
+bool calls_driver(std::string_view cubin, std::string_view function) {
+  const std::vector<Symbol> symbols = read_symbols(CubinSections(cubin));
+  return std::ranges::any_of(symbols,
+                             [&](const Symbol& one) { return one.name == function && one.section == 0; });
 }
 
 }  // namespace cubind

@@ -19,7 +19,7 @@
 //
 // A __constant__ or __device__ variable is a symbol of type STT_OBJECT in ".symtab"; its size is that of the
 // type. One in ".nv.global" (zeros) or ".nv.global.init" is a __device__ variable, or a text of the
-// compiler's.
+// compiler's. A function of the driver, such as vprintf, is a symbol of section 0.
 //
 // From sm_100 on, other bits of a parameter's word mark pointers; they are not used.
 #pragma once
@@ -58,5 +58,8 @@ CubinVariables read_cubin_variables(std::string_view cubin);
 
 /// The symbols of the variables that a launch may change.
 std::vector<std::string> changeable_variables(std::string_view cubin);
+
+/// Whether it calls a function that the driver has. False for bytes that are not a cubin's.
+bool calls_driver(std::string_view cubin, std::string_view function);
 
 }  // namespace cubind

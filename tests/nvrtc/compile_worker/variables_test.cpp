@@ -114,6 +114,19 @@ TEST_CASE("a variable that is compiled by name has a symbol whose size the cubin
   CHECK(changeable_variables(reply.cubin()) == std::vector<std::string>{reply.entry_symbols(1)});
 }
 
+TEST_CASE("a kernel that prints calls the driver and one that only has the name of its function does not") {
+  WorkerProcess worker(any_toolchain());
+  const auto prints = [&](const std::string& declarations, const std::string& body) {
+    const v1::CompileReply reply = compiled(worker, kernel(declarations, body));
+    REQUIRE(reply.outcome() == v1::CORRECT);
+    return calls_driver(reply.cubin(), "vprintf");
+  };
+  CHECK(prints("", "printf(\"%d\", n);"));
+  CHECK_FALSE(prints("__device__ const char text[] = \"vprintf\";", "y[n] = text[n];"));
+  CHECK_FALSE(prints("__device__ __noinline__ float my_vprintf(float x) { return x * x; }",
+                     "y[n] = my_vprintf(y[n]);"));
+}
+
 TEST_CASE("a name that is no variable is refused") {
   WorkerProcess worker(any_toolchain());
   const std::string source = kernel("__constant__ float d_filter[9];", "y[n] = d_filter[n];");

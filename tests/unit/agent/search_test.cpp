@@ -3,6 +3,7 @@
 
 #include "plan/search.hpp"
 #include "plan/wire.hpp"
+#include "tests/support/named_cubin.hpp"
 #include "tests/unit/agent/job_world.hpp"
 #include "tuner/agent/tuning/tune_job.hpp"
 
@@ -97,7 +98,9 @@ TEST_CASE("an untrusted source has other inputs in every second round and many l
 TEST_CASE("an untrusted source that prints is refused before it is launched") {
   const bool untrusted = GENERATE(false, true);
   World world({.noise = 0.01});
-  world.compiler.more = [](const std::string&) { return "vprintf"; };
+  world.compiler.cubin = [](const std::string& entry, const std::string& symbol) {
+    return named_cubin(symbol, entry, "", "vprintf");
+  };
   to_wire(configuration(3, 2), *world.channel.frame.add_listed());
   world.channel.frame.set_untrusted(untrusted);
   world.run();
@@ -106,6 +109,17 @@ TEST_CASE("an untrusted source that prints is refused before it is launched") {
   CHECK(header->detail() == (untrusted ? "prints: a judged source may not" : ""));
   CHECK(std::ranges::any_of(world.device.verified,
                             [](const auto& one) { return one.first.starts_with("A=3,B=2"); }) == !untrusted);
+}
+
+TEST_CASE("an untrusted source that has the name of what prints as data and names is measured") {
+  World world({.noise = 0.01});
+  world.compiler.cubin = [](const std::string& entry, const std::string& symbol) {
+    return named_cubin(symbol, entry + "vprintf", "", "vprintf_of_another");
+  };
+  to_wire(configuration(3, 2), *world.channel.frame.add_listed());
+  world.channel.frame.set_untrusted(true);
+  world.run();
+  CHECK(world.channel.trial(configuration(3, 2))->outcome() == v1::CORRECT);
 }
 
 TEST_CASE("a reference that fails once where an iota was exchanged says nothing about an untrusted source") {

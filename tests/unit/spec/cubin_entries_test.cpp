@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/file.hpp"
+#include "tests/support/named_cubin.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/unit/spec/cubin_builder.hpp"
 
@@ -105,6 +106,13 @@ TEST_CASE("the objects of a cubin's symbol table are its variables") {
   CHECK(variables == CubinVariables{{".nv.reservedSmem.offset0", 4}});  // of every cubin
   CHECK(read_cubin_variables("").empty());
   CHECK(read_cubin_variables(make_cubin({{"k", ""}})).empty());
+}
+
+TEST_CASE("a symbol without a section is a function of the driver that is called") {
+  CHECK(calls_driver(named_cubin("k", "code", "", "vprintf"), "vprintf"));
+  CHECK_FALSE(calls_driver(named_cubin("k", "vprintf", "", "vprintf_of_another"), "vprintf"));
+  CHECK_FALSE(calls_driver(named_cubin("vprintf", "code"), "vprintf"));
+  CHECK_FALSE(calls_driver("vprintf", "vprintf"));
 }
 
 TEST_CASE("a symbol table that ends early or has changed bytes is read without harm") {

@@ -6,6 +6,7 @@
 #include "plan/answer_wire.hpp"
 #include "plan/wire.hpp"
 #include "tuner/agent/tuning/trial_log.hpp"
+#include "tuner/spec/cubin_entries.hpp"
 #include "tuner/spec/entry_faults.hpp"
 
 namespace cubind {
@@ -251,7 +252,7 @@ bool TrialDevice::prints(const Candidate& candidate) {
   }
   const auto [found, is_new] = prints_.try_emplace(candidate.number);
   if (is_new) {
-    found->second = artifacts_.cubin(wanted(candidate)).find(kPrint) != std::string::npos;
+    found->second = calls_driver(artifacts_.cubin(wanted(candidate)), kPrint);
   }
   return found->second;
 }
