@@ -44,11 +44,11 @@ def condition(given: Any, names: Sequence[str], where: str) -> Condition:
 
 
 def expression(
-    given: Condition, values: Mapping[str, Sequence[Any]], where: str, is_size: bool = False
+    given: Condition, values: Mapping[str, Sequence[Any]], where: str, is_size: bool = False, text: str = ""
 ) -> str:
     """What the condition computes, as an expression of a spec. values: all that a name may have. is_size: of
-    a launch, where a fraction is no truth. Raises InvalidArgumentError at `where` where the condition raises,
-    or does what integers cannot."""
+    a launch, where a fraction is no truth. text: the condition as its caller wrote it, for the message.
+    Raises InvalidArgumentError at `where` where the condition raises, or does what integers cannot."""
     paths = 0
 
     def explore(decided: tuple[bool, ...]) -> str:
@@ -57,13 +57,18 @@ def expression(
         if paths > _MOST_PATHS:
             raise InvalidArgumentError(f"it has more than {_MOST_PATHS} cases", where)
         path = _Path(decided, values)
-        text = _final(given({name: path.symbol(name) for name in values}), is_size)
+        found = _final(given({name: path.symbol(name) for name in values}), is_size)
         for index in reversed(range(len(decided), len(path.asked))):
             otherwise = explore((*path.decided[:index], False))
-            text = _chosen(path.asked[index], text, otherwise)
-        return text
+            found = _chosen(path.asked[index], found, otherwise)
+        return found
 
-    return run(explore, where, ())
+    try:
+        return run(explore, where, ())
+    except InvalidArgumentError as error:
+        if not text or error.field != where:
+            raise
+        raise InvalidArgumentError(f'{error.cause}, in "{text}"', where) from error.__cause__
 
 
 def run(call: Callable[..., Any], where: str, *arguments: Any) -> Any:

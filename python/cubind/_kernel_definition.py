@@ -198,7 +198,8 @@ class _Definer:
         return list(range(len(values))) if name in self._choices else [int(value) for value in values]
 
     def _expression(self, given: Any, where: str) -> str:
-        return expression(condition(given, [*self._domains], where), self._domains, where, is_size=True)
+        made = condition(given, [*self._domains], where)
+        return expression(made, self._domains, where, True, given if isinstance(given, str) else "")
 
     def _read_restrictions(self) -> list[tuple[str, Condition]]:
         given = self._asked.restrictions
@@ -274,10 +275,13 @@ class _Definer:
             if divisors is None:
                 divisors = [names[axis]] if names[axis] in self._values else []
             factors = [condition(each, [*self._domains], where) for each in listed(divisors)]
-            grid.append(self._blocks(condition(given, [*self._domains], "problem_size"), factors, where))
+            text = " * ".join(each for each in listed(divisors) if isinstance(each, str))
+            grid.append(
+                self._blocks(condition(given, [*self._domains], "problem_size"), factors, where, text)
+            )
         return grid
 
-    def _blocks(self, size: Condition, factors: Sequence[Condition], where: str) -> str:
+    def _blocks(self, size: Condition, factors: Sequence[Condition], where: str, text: str) -> str:
         """Of the grid along one axis; the product of the factors may be a fraction."""
         if not factors:
             return expression(size, self._domains, "problem_size", is_size=True)
@@ -285,7 +289,7 @@ class _Definer:
         def blocks(values: Mapping[str, Any]) -> Any:
             return cdiv(run(size, "problem_size", values), math.prod(factor(values) for factor in factors))
 
-        return expression(blocks, self._domains, where, is_size=True)
+        return expression(blocks, self._domains, where, True, text)
 
 
 def _is_met(each: Condition, values: Mapping[str, Any]) -> bool:

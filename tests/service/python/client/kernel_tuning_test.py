@@ -348,8 +348,10 @@ class Refused(unittest.TestCase):
         for where in "grid", "block", "shared_bytes":
             for given in "n / block_size_x", "block_size_x * 0.5", 2.5, lambda block_size_x: block_size_x / 2:
                 self.refused(f"{where}: raises TypeError", problem_size={"n": N}, **{where: given})
-        self.refused("(block_size_x) / (2) may be no integer: // cuts and cdiv() rounds up",
-                     grid=["block_size_x / 2"])  # fmt: skip
+        rounds = "(block_size_x) / (2) may be no integer: // cuts and cdiv() rounds up"
+        self.refused(f'{rounds}, in "block_size_x / 2"', grid=["block_size_x / 2"])
+        divisor = "block_size_x / 3 - 33"
+        self.refused(f'may be 0 or negative: nothing is divided by it, in "{divisor}"', grid_div_x=divisor)
         launch = definition(grid=["size // block_size_x"], shared_bytes=8.0).spec["launches"][0]
         self.assertEqual((launch["grid"], launch["shared_bytes"]), (["size / block_size_x"], "8"))
 
