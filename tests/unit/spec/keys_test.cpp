@@ -87,29 +87,50 @@ TEST_CASE("an argument that becomes a variable is another artifact and trial of 
   CHECK(changed.trial() != trial);
 }
 
-TEST_CASE("changing a header that the source includes changes the artifact key") {
-  Question changed;
-  changed.builder.file("helper.cuh").content += "// more\n";
-  CHECK(changed.artifact() != Question().artifact());
+TEST_CASE("each part of what is compiled is in the artifact key") {
+  const auto with = [](auto edit) {
+    Question changed;
+    edit(changed);
+    return changed.artifact();
+  };
+  const Key before = Question().artifact();
+  CHECK(with([](Question& question) { question.builder.file("helper.cuh").content += "// more\n"; }) !=
+        before);
+  CHECK(with([](Question& question) { question.builder.file("kernel.cu").content += "// more\n"; }) !=
+        before);
+  CHECK(with([](Question& question) { question.builder.json["options"] = {"--use_fast_math"}; }) != before);
+  CHECK(with([](Question& question) { question.builder.json["defines"] = {"WIDTH={VECTOR}"}; }) != before);
+  CHECK(with([](Question& question) { question.architecture = "sm_90a"; }) != before);
+  CHECK(with([](Question& question) { question.configuration = configuration(128, 4); }) != before);
+  CHECK(with([](Question& question) { question.problem = "N=100,D=64,T=bf16"; }) != before);
 }
 
-TEST_CASE("changing the source changes the artifact key") {
-  Question changed;
-  changed.builder.file("kernel.cu").content += "// more\n";
-  CHECK(changed.artifact() != Question().artifact());
-}
-
-TEST_CASE("a file that nothing includes is in no key") {
-  Question changed;
-  changed.builder.files.push_back({"unrelated.cuh", "// unrelated"});
-  CHECK(changed.artifact() == Question().artifact());
-  CHECK(changed.trial() == Question().trial());
-}
-
-TEST_CASE("changing an option changes the artifact key") {
-  Question changed;
-  changed.builder.json["options"] = {"--use_fast_math"};
-  CHECK(changed.artifact() != Question().artifact());
+TEST_CASE("what changes nothing of a measurement is in no key") {
+  const Question before;
+  const auto changes_no_key = [&](auto edit) {
+    Question edited;
+    edit(edited);
+    return edited.artifact() == before.artifact() && edited.trial() == before.trial() &&
+           edited.interface() == before.interface() && edited.verification() == before.verification();
+  };
+  CHECK(changes_no_key([](Question& edited) { edited.toolchain.name = "nvrtc 13.0 of another folder"; }));
+  CHECK(changes_no_key([](Question& edited) {  // a file that nothing includes
+    edited.builder.files.push_back({"unrelated.cuh", "// unrelated"});
+  }));
+  CHECK(changes_no_key([](Question& edited) { edited.builder.json["arguments"]["alpha"]["bench"] = 3; }));
+  CHECK(changes_no_key([](Question& edited) {  // the defaults of a fill
+    edited.builder.json["arguments"]["x"]["fill"] = {{"normal", {{"mean", 0}, {"stddev", 1}}}};
+  }));
+  CHECK(changes_no_key([](Question& edited) {  // a shape with an extent, and one instead of it
+    OrderedJson& arguments = edited.builder.json["arguments"];
+    arguments["x"]["shape"] = {"N", "D"};
+    arguments["y"].erase("extent");
+    arguments["y"]["shape"] = {"N", "D"};
+  }));
+  CHECK(changes_no_key([](Question& edited) {  // the order of tolerances
+    edited.builder.json["tolerance"] = {{"bf16", {{"rtol", 1e-2}, {"atol", 0}}},
+                                        {"f32", {{"rtol", 1e-6}, {"atol", 0}}}};
+  }));
 }
 
 TEST_CASE("an option with a tunable enters the artifact key as it is expanded") {
@@ -134,11 +155,10 @@ TEST_CASE("two spellings and orders of the same options give the same artifact k
   CHECK(one.artifact() == other.artifact());
 }
 
-TEST_CASE("changing a define changes the artifact key") {
-  Question changed;
-  changed.builder.json["defines"] = {"WIDTH={VECTOR}"};
-  CHECK(changed.artifact() != Question().artifact());
-  const auto spec = changed.builder.parse();
+TEST_CASE("a define is compiled with the values of its tunables") {
+  SpecBuilder builder;
+  builder.json["defines"] = {"WIDTH={VECTOR}"};
+  const auto spec = builder.parse();
   const auto source = artifact_source(*spec, problem_of(*spec), configuration(128, 4), "sm_90");
   CHECK(nvrtc(source).defines == std::vector<std::string>{"WIDTH=4"});
 }
@@ -161,12 +181,6 @@ TEST_CASE("a macro that comes with an option is in the artifact keys of kernel a
         std::vector<std::string>{"__CUDACC_RELAXED_CONSTEXPR__=1"});
 }
 
-TEST_CASE("changing the architecture changes the artifact key") {
-  Question changed;
-  changed.architecture = "sm_90a";
-  CHECK(changed.artifact() != Question().artifact());
-}
-
 TEST_CASE("changing one of the NVRTC libraries or the toolkit's headers changes the artifact key") {
   for (Digest ToolchainIdentity::*digest :
        {&ToolchainIdentity::nvrtc, &ToolchainIdentity::builtins, &ToolchainIdentity::headers}) {
@@ -174,21 +188,6 @@ TEST_CASE("changing one of the NVRTC libraries or the toolkit's headers changes 
     changed.toolchain.*digest = Digest::of("another");
     CHECK(changed.artifact() != Question().artifact());
   }
-}
-
-TEST_CASE("the name of a toolchain is in no key") {
-  Question changed;
-  changed.toolchain.name = "nvrtc 13.0 of another folder";
-  CHECK(changed.artifact() == Question().artifact());
-}
-
-TEST_CASE("changing the entry changes the artifact key") {
-  Question changed;
-  changed.configuration = configuration(128, 4);
-  CHECK(changed.artifact() != Question().artifact());
-  changed.configuration = configuration();
-  changed.problem = "N=100,D=64,T=bf16";
-  CHECK(changed.artifact() != Question().artifact());
 }
 
 TEST_CASE("moving the files changes no key") {
@@ -209,27 +208,21 @@ TEST_CASE("moving the files changes no key") {
   CHECK(artifact_key(source, kToolchain) == Question().artifact());
 }
 
-TEST_CASE("an edited default changes what invariant rows were compared with and nothing else") {
+TEST_CASE("what chooses the default changes what invariant rows were compared with and nothing else") {
   const Numerics invariant{Numerics::Kind::Invariant, "N"};
-  SpecBuilder builder;
-  const auto spec = builder.parse();
-  const auto values = builder.json["tunables"]["THREADS"];
-  builder.json["default"][0]["THREADS"] = values[builder.json["default"][0]["THREADS"] == values[0] ? 1 : 0];
-  const auto edited = builder.parse();
-  CHECK(verification_digest(*edited, invariant) != verification_digest(*spec, invariant));
-  CHECK(verification_digest(*edited, {}) == verification_digest(*spec, {}));
+  const auto spec = SpecBuilder().parse();
+  SpecBuilder of_default, of_constraint;
+  const auto values = of_default.json["tunables"]["THREADS"];
+  OrderedJson& threads = of_default.json["default"][0]["THREADS"];
+  threads = values[threads == values[0] ? 1 : 0];
+  of_constraint.json["constraints"].push_back("THREADS > 0");
+  for (SpecBuilder* builder : {&of_default, &of_constraint}) {
+    const auto edited = builder->parse();
+    CHECK(verification_digest(*edited, invariant) != verification_digest(*spec, invariant));
+    CHECK(verification_digest(*edited, {}) == verification_digest(*spec, {}));
+  }
   CHECK(verification_digest(*spec, {}) == verification_digest(*spec));
   CHECK(verification_digest(*spec, invariant) != verification_digest(*spec));
-}
-
-TEST_CASE("an edited constraint changes what invariant rows were compared with and nothing else") {
-  const Numerics invariant{Numerics::Kind::Invariant, "N"};
-  SpecBuilder builder;
-  const auto spec = builder.parse();
-  builder.json["constraints"].push_back("THREADS > 0");
-  const auto edited = builder.parse();
-  CHECK(verification_digest(*edited, invariant) != verification_digest(*spec, invariant));
-  CHECK(verification_digest(*edited, {}) == verification_digest(*spec, {}));
 }
 
 TEST_CASE("a header that moves to a headers folder keeps the artifact key") {
@@ -310,17 +303,6 @@ TEST_CASE("a reference that takes a tensor map is verified again when the map is
   CHECK(verification(OrderedJson::object()) != verification({{"swizzle", "32B"}}));
 }
 
-TEST_CASE("a shape is in no key, with an extent or instead of one") {
-  Question shaped;
-  shaped.builder.json["arguments"]["x"]["shape"] = {"N", "D"};
-  shaped.builder.json["arguments"]["y"].erase("extent");
-  shaped.builder.json["arguments"]["y"]["shape"] = {"N", "D"};
-  CHECK(shaped.artifact() == Question().artifact());
-  CHECK(shaped.trial() == Question().trial());
-  CHECK(shaped.interface() == Question().interface());
-  CHECK(shaped.verification() == Question().verification());
-}
-
 TEST_CASE("editing a fill changes the trial key only") {
   Question edited;
   edited.builder.json["arguments"]["x"]["fill"] = {{"uniform", {{"low", -1}, {"high", 1}}}};
@@ -328,12 +310,6 @@ TEST_CASE("editing a fill changes the trial key only") {
   CHECK(edited.trial() != Question().trial());
   CHECK(edited.interface() == Question().interface());
   CHECK(edited.verification() == Question().verification());
-}
-
-TEST_CASE("spelling a fill's defaults out changes no key") {
-  Question edited;
-  edited.builder.json["arguments"]["x"]["fill"] = {{"normal", {{"mean", 0}, {"stddev", 1}}}};
-  CHECK(edited.trial() == Question().trial());
 }
 
 TEST_CASE("a new tunable changes no interface digest") {
@@ -359,11 +335,14 @@ TEST_CASE("an argument's type or role or alignment or order changes the interfac
   CHECK(with([](OrderedJson& arguments) { std::swap(arguments["x"], arguments["y"]); }) != before);
 }
 
-TEST_CASE("editing the tolerance keeps the trial key and changes the verification digest") {
-  Question edited;
-  edited.builder.json["tolerance"]["f32"]["rtol"] = 1e-7;
-  CHECK(edited.trial() == Question().trial());
-  CHECK(edited.verification() != Question().verification());
+TEST_CASE("editing the tolerance or the reference keeps the trial key and changes the verification digest") {
+  Question tolerant, exact;
+  tolerant.builder.json["tolerance"]["f32"]["rtol"] = 1e-7;
+  exact.builder.file("reference.cu").content += "// exact now\n";
+  for (const Question* edited : {&tolerant, &exact}) {
+    CHECK(edited->trial() == Question().trial());
+    CHECK(edited->verification() != Question().verification());
+  }
 }
 
 TEST_CASE("each part of a tolerance of the problem and of an output is in the verification digest") {
@@ -382,13 +361,6 @@ TEST_CASE("each part of a tolerance of the problem and of an output is in the ve
   named.builder.json["tolerance"]["outputs"] = {{"y", {{"f32", {{"rtol", 1e-6}, {"atol", 0}}}}}};
   CHECK(named.verification() != Question().verification());
   CHECK(named.trial() == Question().trial());
-}
-
-TEST_CASE("editing the reference keeps the trial key and changes the verification digest") {
-  Question edited;
-  edited.builder.file("reference.cu").content += "// exact now\n";
-  CHECK(edited.trial() == Question().trial());
-  CHECK(edited.verification() != Question().verification());
 }
 
 TEST_CASE(
@@ -434,21 +406,6 @@ TEST_CASE("kernels have a source digest in common by their source, and Triton ke
   TritonSpec columns;
   columns.json["triton"]["entry"] = "columns";
   CHECK(source_digest(*columns.parse()) != source_digest(*rows.parse()));
-}
-
-TEST_CASE("the order in which tolerances are written is in no digest") {
-  Question edited;
-  edited.builder.json["tolerance"] = {{"bf16", {{"rtol", 1e-2}, {"atol", 0}}},
-                                      {"f32", {{"rtol", 1e-6}, {"atol", 0}}}};
-  CHECK(edited.verification() == Question().verification());
-}
-
-TEST_CASE("a caller's scalar is in no key") {
-  Question edited;
-  edited.builder.json["arguments"]["alpha"]["bench"] = 3;
-  CHECK(edited.artifact() == Question().artifact());
-  CHECK(edited.trial() == Question().trial());
-  CHECK(edited.verification() == Question().verification());
 }
 
 TEST_CASE("device class and policy and driver branch are in the trial key") {
@@ -510,25 +467,19 @@ TEST_CASE("a reference is compiled without the options that change results") {
         std::vector<std::string>{"--std=c++20"});
 }
 
-TEST_CASE("an output that may be constant is in the verification digest, and only where a spec says so") {
-  SpecBuilder builder;
-  const Digest before = verification_digest(*builder.parse());
-  builder.json["arguments"]["y"]["constant_output"] = false;
-  CHECK(verification_digest(*builder.parse()) == before);
-  builder.json["arguments"]["y"]["constant_output"] = true;
-  CHECK(verification_digest(*builder.parse()) != before);
-}
-
-TEST_CASE("an output that is written in part is in the verification digest, and only where a spec says so") {
-  SpecBuilder builder;
-  const Digest before = verification_digest(*builder.parse());
-  builder.json["arguments"]["y"]["partial"] = false;
-  CHECK(verification_digest(*builder.parse()) == before);
-  builder.json["arguments"]["y"]["partial"] = true;
-  const Digest left_alone = verification_digest(*builder.parse());
-  CHECK(left_alone != before);
-  builder.json["arguments"]["y"]["partial"] = "sums";
-  CHECK(verification_digest(*builder.parse()) != left_alone);
+TEST_CASE("what a spec says of an output is in the verification digest, and only where it says so") {
+  const auto with = [](const char* member, const OrderedJson& value) {
+    SpecBuilder builder;
+    builder.json["arguments"]["y"][member] = value;
+    return verification_digest(*builder.parse());
+  };
+  const Digest before = verification_digest(*SpecBuilder().parse());
+  CHECK(with("constant_output", false) == before);
+  CHECK(with("constant_output", true) != before);
+  CHECK(with("partial", false) == before);
+  CHECK(with("partial", true) != before);
+  CHECK(with("partial", "sums") != before);
+  CHECK(with("partial", "sums") != with("partial", true));
 }
 
 }  // namespace cubind::test
