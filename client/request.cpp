@@ -34,17 +34,10 @@ void accept_to_wire(const std::string& from, v1::GetVariantRequest& to) {
   }
 }
 
-v1::TuneMode to_wire(TuneMode mode) {
-  switch (mode) {
-    case TuneMode::Auto:
-      return v1::AUTO;
-    case TuneMode::Never:
-      return v1::NEVER;
-    case TuneMode::Sealed:
-      return v1::SEALED;
-  }
-  return v1::AUTO;
-}
+static_assert(static_cast<int>(TuneMode::Auto) == v1::AUTO &&
+              static_cast<int>(TuneMode::Never) == v1::NEVER &&
+              static_cast<int>(TuneMode::Sealed) == v1::SEALED);
+v1::TuneMode to_wire(TuneMode mode) { return static_cast<v1::TuneMode>(mode); }
 
 std::optional<std::int64_t> find_value(const Problem& problem, const std::string& name) {
   const auto dim = problem.dim(name);

@@ -39,56 +39,32 @@ std::vector<NamedValue> values_from_wire(const WireValues& from, std::string_vie
   return values;
 }
 
+// The enumerators have the numbers of the messages.
+static_assert(static_cast<int>(Role::None) == v1::ROLE_NONE && static_cast<int>(Role::In) == v1::IN &&
+              static_cast<int>(Role::Out) == v1::OUT && static_cast<int>(Role::InOut) == v1::INOUT &&
+              static_cast<int>(Role::Zero) == v1::ZERO && static_cast<int>(Role::Scratch) == v1::SCRATCH);
+static_assert(static_cast<int>(ParameterSource::Buffer) == v1::Parameter::BUFFER);
+static_assert(static_cast<int>(ParameterSource::Value) == v1::Parameter::VALUE);
+static_assert(static_cast<int>(ParameterSource::Caller) == v1::Parameter::CALLER);
+static_assert(static_cast<int>(ParameterSource::Symbol) == v1::Parameter::SYMBOL);
+static_assert(static_cast<int>(ParameterSource::TensorMap) == v1::Parameter::TENSOR_MAP);
+
 Role role_from_wire(v1::Role role, const std::string& field) {
-  switch (role) {
-    case v1::ROLE_NONE:
-      return Role::None;
-    case v1::IN:
-      return Role::In;
-    case v1::OUT:
-      return Role::Out;
-    case v1::INOUT:
-      return Role::InOut;
-    case v1::ZERO:
-      return Role::Zero;
-    case v1::SCRATCH:
-      return Role::Scratch;
-    default:
-      refuse_unknown(field, "role", static_cast<int>(role));
+  if (!v1::Role_IsValid(role)) {
+    refuse_unknown(field, "role", role);
   }
+  return static_cast<Role>(role);
 }
 
 v1::Parameter::Source source_to_wire(ParameterSource source) {
-  switch (source) {
-    case ParameterSource::Buffer:
-      return v1::Parameter::BUFFER;
-    case ParameterSource::Value:
-      return v1::Parameter::VALUE;
-    case ParameterSource::Caller:
-      return v1::Parameter::CALLER;
-    case ParameterSource::Symbol:
-      return v1::Parameter::SYMBOL;
-    case ParameterSource::TensorMap:
-      return v1::Parameter::TENSOR_MAP;
-  }
-  throw Error(ErrorCode::Internal, "source", "unknown value");
+  return static_cast<v1::Parameter::Source>(source);
 }
 
 ParameterSource source_from_wire(v1::Parameter::Source source, const std::string& field) {
-  switch (source) {
-    case v1::Parameter::BUFFER:
-      return ParameterSource::Buffer;
-    case v1::Parameter::VALUE:
-      return ParameterSource::Value;
-    case v1::Parameter::CALLER:
-      return ParameterSource::Caller;
-    case v1::Parameter::SYMBOL:
-      return ParameterSource::Symbol;
-    case v1::Parameter::TENSOR_MAP:
-      return ParameterSource::TensorMap;
-    default:
-      refuse_unknown(field, "source", static_cast<int>(source));
+  if (!v1::Parameter::Source_IsValid(source)) {
+    refuse_unknown(field, "source", source);
   }
+  return static_cast<ParameterSource>(source);
 }
 
 void dim3_to_wire(const Dim3& from, v1::Dim3& to) {
@@ -222,23 +198,7 @@ DType dtype_from_wire(std::string_view from, std::string_view field) {
   refuse(std::string(field), quoted(from) + " is not a type" + dtype_suggestion(from));
 }
 
-v1::Role to_wire(Role role) {
-  switch (role) {
-    case Role::None:
-      return v1::ROLE_NONE;
-    case Role::In:
-      return v1::IN;
-    case Role::Out:
-      return v1::OUT;
-    case Role::InOut:
-      return v1::INOUT;
-    case Role::Zero:
-      return v1::ZERO;
-    case Role::Scratch:
-      return v1::SCRATCH;
-  }
-  throw Error(ErrorCode::Internal, "role", "unknown value");
-}
+v1::Role to_wire(Role role) { return static_cast<v1::Role>(role); }
 
 void to_wire(const Problem& from, v1::Problem& to) {
   to.Clear();
