@@ -1,4 +1,4 @@
-// What is refused as invalid, and with which words.
+// What an action throws.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -10,16 +10,38 @@
 
 namespace cubind::test {
 
-/// The error that an action is refused with, as an invalid argument; absent: it is not.
+/// The Error; absent: nothing is thrown.
 template <typename Action>
-std::optional<Error> refused(const Action& action) {
+std::optional<Error> error_of(const Action& action) {
   try {
     action();
   } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::InvalidArgument);
     return error;
   }
   return std::nullopt;
+}
+
+/// Its code. The test fails if nothing is thrown.
+template <typename Action>
+ErrorCode code_of(const Action& action) {
+  return error_of(action).value().code();
+}
+
+/// What it says; empty: nothing is thrown.
+template <typename Action>
+std::string message_of(const Action& action) {
+  const auto error = error_of(action);
+  return error ? error->what() : "";
+}
+
+/// The error that an action is refused with, as an invalid argument; absent: it is not.
+template <typename Action>
+std::optional<Error> refused(const Action& action) {
+  const auto error = error_of(action);
+  if (error) {
+    CHECK(error->code() == ErrorCode::InvalidArgument);
+  }
+  return error;
 }
 
 /// What it says; empty: the action is not refused.

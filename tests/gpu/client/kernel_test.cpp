@@ -10,6 +10,7 @@
 #include "cuda_api/driver_api.hpp"
 #include "plan/wire.hpp"
 #include "schemas/cubind.pb.h"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
@@ -152,13 +153,9 @@ TEST_CASE_METHOD(Fixture, "a refused pointer leaves the context usable") {
 }
 
 TEST_CASE("a module that the driver does not load is refused with its words") {
-  try {
-    LoadedKernel kernel(scale_answer("no cubin"));
-    FAIL("it was loaded");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::FailedPrecondition);
-    CHECK_THAT(error.what(), Catch::Contains("loading the cubin of scale"));
-  }
+  const Error error = test::error_of([&] { LoadedKernel kernel(scale_answer("no cubin")); }).value();
+  CHECK(error.code() == ErrorCode::FailedPrecondition);
+  CHECK_THAT(error.what(), Catch::Contains("loading the cubin of scale"));
 }
 
 TEST_CASE("the current GPU is described to the daemon") {

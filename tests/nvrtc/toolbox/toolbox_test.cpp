@@ -7,6 +7,7 @@
 #include "plan/wire.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/triton_kernel.hpp"
 #include "tuner/agent/compile/compile_job.hpp"
@@ -94,13 +95,9 @@ TEST_CASE("for a driver of CUDA 12 NVRTC 12 compiles") {
 }
 
 TEST_CASE("where no NVRTC suits the driver the error names the driver and what there is") {
-  try {
-    toolbox().choose({kCuda11, "sm_90"});
-    FAIL("chose one");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::FailedPrecondition);
-    CHECK_THAT(error.what(), Contains("11080") && Contains(toolchains().front().name()));
-  }
+  const Error error = error_of([&] { toolbox().choose({kCuda11, "sm_90"}); }).value();
+  CHECK(error.code() == ErrorCode::FailedPrecondition);
+  CHECK_THAT(error.what(), Contains("11080") && Contains(toolchains().front().name()));
 }
 
 TEST_CASE("an architecture that no NVRTC knows is named with what there is") {

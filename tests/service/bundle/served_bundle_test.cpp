@@ -8,6 +8,7 @@
 #include "plan/answer_wire.hpp"
 #include "tests/service/bundle/bundle_maker.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind::test {
 namespace {
@@ -41,16 +42,6 @@ v1::GetVariantRequest question_on(const std::string& label, const Problem& probl
   request.mutable_device()->set_label(label);
   request.set_with_plan(true);
   return request;
-}
-
-template <typename Call>
-std::string fault_of(const Call& call) {
-  try {
-    call();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
 }
 
 }  // namespace
@@ -98,12 +89,12 @@ TEST_CASE("a daemon of a bundle refuses each change and starts nothing") {
   const std::string label = offered_device(maker.daemon()->connect()).label();
   Server server(maker);
   server->start();
-  CHECK_THAT(fault_of([&] { tune(server->connect(), {tiny_problem(2)}); }),
+  CHECK_THAT(message_of([&] { tune(server->connect(), {tiny_problem(2)}); }),
              Contains("this daemon serves a signed bundle, which nothing changes"));
-  CHECK_THAT(fault_of([&] { server->connect().import_table("{}", "t.json", "", kPatience); }),
+  CHECK_THAT(message_of([&] { server->connect().import_table("{}", "t.json", "", kPatience); }),
              Contains("this daemon serves a signed bundle"));
   const std::string missed =
-      fault_of([&] { server->connect().get_variant(question_on(label, tiny_problem(5)), kPatience); });
+      message_of([&] { server->connect().get_variant(question_on(label, tiny_problem(5)), kPatience); });
   CHECK_THAT(missed, Contains("the daemon serves a signed bundle, for which nothing is compiled or tuned"));
   CHECK(server->connect().list_jobs(true, kPatience).jobs_size() == 0);
 }
@@ -121,10 +112,10 @@ TEST_CASE("a client with a trust file takes signed answers alone") {
   query.problem = tiny_problem(3, 3000);
   CHECK(Client({.address = server->address(), .trust = trust}).get(query).match() ==
         Match{Departure::Bucket});
-  CHECK_THAT(fault_of([&] { Client({.address = maker.daemon()->address(), .trust = trust}).get(query); }),
+  CHECK_THAT(message_of([&] { Client({.address = maker.daemon()->address(), .trust = trust}).get(query); }),
              Contains("is not signed, and " + trust + " is the trust file"));
   write_file_atomic(maker.path("other"), replaced(trust_line(), kPublicKey, kOtherPublicKey));
-  CHECK_THAT(fault_of([&] {
+  CHECK_THAT(message_of([&] {
                Client({.address = server->address(), .trust = maker.path("other").string()}).get(query);
              }),
              Contains("is signed by the key 1FD02E9933C7BA93, which"));

@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/support/tiny_daemon.hpp"
 
 namespace cubind::test {
@@ -80,13 +81,9 @@ TEST_CASE("the log and the status tell once why no GPU is offered") {
 
 TEST_CASE("a label that names no device is refused with the labels that there are") {
   WithoutGpu machine;
-  try {
-    machine.ask(tiny_problem(2), "nvidia-h2000");
-    FAIL("answered");
-  } catch (const Error& error) {
-    CHECK(std::string(error.what()).find("device") != std::string::npos);
-    CHECK(std::string(error.what()).find("nvidia-h200") != std::string::npos);
-  }
+  const Error error = error_of([&] { machine.ask(tiny_problem(2), "nvidia-h2000"); }).value();
+  CHECK(std::string(error.what()).find("device") != std::string::npos);
+  CHECK(std::string(error.what()).find("nvidia-h200") != std::string::npos);
 }
 
 }  // namespace

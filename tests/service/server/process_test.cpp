@@ -14,6 +14,7 @@
 #include "tests/service/server/daemon_fixture.hpp"
 #include "tests/support/health.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind::test {
 namespace {
@@ -78,17 +79,6 @@ TEST_CASE("a daemon that was killed leaves nothing that keeps the next one from 
   CHECK_NOTHROW(DaemonFixture::eventually([&] { return f.is_serving(); }));
 }
 
-/// How the call ends.
-template <typename Call>
-std::string end_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST_CASE(
     "a tuning whose daemon is stopped ends when its pings find no answer and so does a new connection") {
   ProcessFixture f;
@@ -99,10 +89,11 @@ TEST_CASE(
   const Connection old(f.address, soon);
   const auto stop_it = [&](const v1::TuneEvent&) { daemon.send_signal(SIGSTOP); };
   const std::string where = f.address + ": no daemon answers there (";
-  CHECK_THAT(end_of([&] { old.tune(tune_vector_add({4096}), stop_it, {}, std::nullopt); }),
+  CHECK_THAT(message_of([&] { old.tune(tune_vector_add({4096}), stop_it, {}, std::nullopt); }),
              Catch::StartsWith(where) && Catch::Contains("its jobs go on"));
-  CHECK_THAT(end_of([&] { Connection(f.address, soon).tune(tune_vector_add({4096}), {}, {}, std::nullopt); }),
-             Catch::StartsWith(where) && Catch::Contains("kill -CONT"));
+  CHECK_THAT(
+      message_of([&] { Connection(f.address, soon).tune(tune_vector_add({4096}), {}, {}, std::nullopt); }),
+      Catch::StartsWith(where) && Catch::Contains("kill -CONT"));
   daemon.send_signal(SIGCONT);
   CHECK(Connection(f.address).get_status(std::chrono::seconds(20)).version() == kVersion);
 }
@@ -113,7 +104,7 @@ TEST_CASE("a tuning that hears nothing for a while is not closed for its pings")
   DaemonFixture::eventually([&] { return f.is_serving(); });
   const ConnectionTimes often{std::chrono::seconds(5), std::chrono::milliseconds(kMinPingMs + 100),
                               std::chrono::seconds(5)};
-  CHECK_THAT(end_of([&] {
+  CHECK_THAT(message_of([&] {
                Connection(f.address, often)
                    .tune(
                        tune_vector_add({4096}), [](const v1::TuneEvent&) {}, {}, std::chrono::seconds(25));

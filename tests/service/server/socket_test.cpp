@@ -19,6 +19,7 @@
 #include "tests/service/server/daemon_fixture.hpp"
 #include "tests/support/other_users.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/support/skip.hpp"
 
 namespace cubind::test {
@@ -151,13 +152,8 @@ TEST_CASE("a socket that members of its group cannot reach is refused with the f
   DaemonFixture daemon;
   REQUIRE(::chmod(daemon.folder().c_str(), 0700) == 0);
   daemon.config().socket_group = SocketGroup{.name = "ml", .id = ::getegid() + 1};
-  std::string why;
-  try {
-    daemon.restart();
-  } catch (const Error& error) {
-    why = error.what();
-  }
-  CHECK_THAT(why, Contains("--socket-group ml") && Contains("cannot enter the folder"));
+  CHECK_THAT(message_of([&] { daemon.restart(); }),
+             Contains("--socket-group ml") && Contains("cannot enter the folder"));
 }
 
 TEST_CASE("another user does not reach the Unix socket even where its folder is open") {

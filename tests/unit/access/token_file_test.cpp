@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
@@ -21,12 +22,7 @@ Token sample() {
 }
 
 std::string fault_of(const std::string& text) {
-  try {
-    parse_tokens(text, "tokens.json");
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
+  return test::message_of([&] { parse_tokens(text, "tokens.json"); });
 }
 
 }  // namespace

@@ -4,26 +4,20 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
 
-ErrorCode code_of(const JobStop& stop) {
-  try {
-    stop.check();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return ErrorCode::Internal;
-}
+using test::code_of;
 
 TEST_CASE("a job that is handed back is cancelled and one that lost its lease is aborted") {
   JobStop stop;
   stop.check();
   stop.request(JobStop::Kind::HandBack);
-  CHECK(code_of(stop) == ErrorCode::Cancelled);
+  CHECK(code_of([&] { stop.check(); }) == ErrorCode::Cancelled);
   stop.request(JobStop::Kind::Drop);
-  CHECK(code_of(stop) == ErrorCode::Aborted);
+  CHECK(code_of([&] { stop.check(); }) == ErrorCode::Aborted);
 }
 
 TEST_CASE("a job that ends after its trial goes on within it and is handed back between two") {

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/support/triton_kernel.hpp"
 #include "tuner/spec/wire.hpp"
 
@@ -12,20 +13,16 @@ namespace {
 
 using Catch::Contains;
 
-std::string refusal_of(const Toolbox& toolbox) {
-  try {
-    toolbox.choose({13000, "sm_90"});
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::FailedPrecondition);
-    return error.what();
-  }
-  return "";
+std::string refusal_by(const Toolbox& toolbox) {
+  const Error error = error_of([&] { toolbox.choose({13000, "sm_90"}); }).value();
+  CHECK(error.code() == ErrorCode::FailedPrecondition);
+  return error.what();
 }
 
 TEST_CASE("where no NVRTC is found the error says how to name one and where was looked") {
   const Toolbox toolbox({},
                         {{}, {"CUBIND_CUDA_HOME: not set", "/usr/local/cuda: no libnvrtc.so.12 or later"}});
-  const std::string error = refusal_of(toolbox);
+  const std::string error = refusal_by(toolbox);
   CHECK_THAT(error, Contains("name a CUDA toolkit by CUBIND_CUDA_HOME"));
   CHECK_THAT(error, Contains("the Python wheel nvidia-cuda-nvrtc"));
   CHECK_THAT(error, Contains("CUBIND_CUDA_HOME: not set"));
@@ -39,7 +36,7 @@ TEST_CASE("an NVRTC that was found and does not work is named with the reason") 
   Toolchain broken;
   broken.major = 13;
   broken.found_in = "/opt/cuda";
-  const std::string error = refusal_of(Toolbox(options, {{broken}, {"/opt/cuda: nvrtc 13.0"}}));
+  const std::string error = refusal_by(Toolbox(options, {{broken}, {"/opt/cuda: nvrtc 13.0"}}));
   CHECK_THAT(error, Contains("nvrtc 13.0 (/opt/cuda) is left out: "));
 }
 

@@ -8,10 +8,12 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "tests/unit/base/error_of.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
+
+using test::error_of;
 
 namespace fs = std::filesystem;
 

@@ -8,24 +8,17 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
+
+using test::code_of;
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kMax = 64u << 20;
-
-template <typename Action>
-ErrorCode code_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return ErrorCode::Cancelled;  // no error; none of these calls throws it
-}
 
 void send_raw(const UniqueFd& fd, std::string_view bytes) {
   REQUIRE(::send(fd.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));

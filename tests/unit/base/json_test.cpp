@@ -3,17 +3,13 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
 
 std::string parse_refusal(std::string_view text, const JsonLimits& limits = {}) {
-  try {
-    parse_json_strict(text, "a.json", limits);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::message_of([&] { parse_json_strict(text, "a.json", limits); });
 }
 
 std::string object_of(int members) {

@@ -5,10 +5,12 @@
 #include <iterator>
 
 #include "base/file.hpp"
-#include "tests/unit/base/error_of.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
+
+using test::error_of;
 
 namespace fs = std::filesystem;
 

@@ -14,10 +14,12 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/framing.hpp"
-#include "tests/unit/base/error_of.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
+
+using test::error_of;
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;

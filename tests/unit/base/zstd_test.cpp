@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
@@ -21,12 +22,8 @@ std::string sample(std::size_t size) {
 }
 
 ErrorCode code_of(std::string_view frame, std::size_t max_bytes) {
-  try {
-    zstd_decompress(frame, max_bytes);
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return ErrorCode::Cancelled;  // no error
+  const auto error = test::error_of([&] { zstd_decompress(frame, max_bytes); });
+  return error ? error->code() : ErrorCode::Cancelled;
 }
 
 // A frame that does not say how long its content is.

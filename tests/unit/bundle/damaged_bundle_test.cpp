@@ -6,6 +6,7 @@
 #include "bundle/archive.hpp"
 #include "bundle/bundle.hpp"
 #include "bundle/oci_image.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/support/signing_keys.hpp"
 #include "tests/unit/bundle/example_bundle.hpp"
 
@@ -16,12 +17,7 @@ using test::BundleLayers;
 
 std::string fault_of(const std::string& bytes, const std::string& trust = test::trust_line(),
                      std::chrono::system_clock::time_point now = test::example_now()) {
-  try {
-    verify_bundle(bytes, "F", parse_trust(trust, "trust"), now);
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
+  return test::message_of([&] { verify_bundle(bytes, "F", parse_trust(trust, "trust"), now); });
 }
 
 std::string changed(const std::function<void(BundleLayers&)>& change) {

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "tests/fakes/sample_reply.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
@@ -20,13 +21,7 @@ Answer answer_of(v1::GetVariantReply reply, const std::string& cubin = "cubin") 
 Answer sample(std::int64_t n = 1024) { return answer_of(test::sample_reply(problem(n), "cubin")); }
 
 ErrorCode code_of(const v1::GetVariantReply& reply, const std::string& cubin = "cubin") {
-  try {
-    answer_of(reply, cubin);
-  } catch (const Error& error) {
-    return error.code();
-  }
-  FAIL("no error");
-  return ErrorCode::Internal;
+  return test::code_of([&] { answer_of(reply, cubin); });
 }
 
 }  // namespace

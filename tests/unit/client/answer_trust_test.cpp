@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "plan/launch_digest.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/support/signing_keys.hpp"
 
 namespace cubind {
@@ -71,12 +72,9 @@ struct Checker {
 
   std::string fault(Exchange answer, const RuleParts& rule, const std::string& cubin = "cubin") const {
     answer.rule = rule;
-    try {
+    return test::message_of([&] {
       AnswerTrust(folder.path() / "trust", folder.path() / "serials").check(answer, answer, cubin, kNow);
-      return "";
-    } catch (const Error& error) {
-      return error.what();
-    }
+    });
   }
   std::string fault(Exchange answer, const Fingerprint& print = scale_print(),
                     const RuleParts& rule = scale_rule(), const SecretKey& key = test::signing_key()) const {

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "tests/fakes/sample_reply.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
@@ -46,13 +47,7 @@ std::vector<ParameterBytes> pack(const Launch& launch, const Arguments& argument
 }
 
 std::string message_of(const Launch& launch, const Arguments& arguments) {
-  try {
-    pack(launch, arguments);
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::InvalidArgument);
-    return error.what();
-  }
-  return "";
+  return test::refusal_of([&] { pack(launch, arguments); });
 }
 
 Parameter scalar_of(DType type, std::string name = "s") {

@@ -2,18 +2,15 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/refusal_of.hpp"
+
 namespace cubind {
 namespace {
 
 using Catch::Matchers::Contains;
 
 std::string refusal(const std::string& address) {
-  try {
-    check_address(address);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::message_of([&] { check_address(address); });
 }
 
 TEST_CASE("an address that gRPC would choke on is refused with what would be right") {

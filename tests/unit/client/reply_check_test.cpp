@@ -83,13 +83,9 @@ bool checked(const std::function<void(v1::GetVariantRequest&, v1::GetVariantRepl
 }
 
 std::string mismatch(const std::function<void(v1::GetVariantRequest&, v1::GetVariantReply&)>& change) {
-  try {
-    checked(change);
-    return "";
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::DataLoss);
-    return error.what();
-  }
+  const auto error = test::error_of([&] { checked(change); });
+  CHECK((!error || error->code() == ErrorCode::DataLoss));
+  return error ? error->what() : "";
 }
 
 /// What a client does with these bytes; false: it refuses them.

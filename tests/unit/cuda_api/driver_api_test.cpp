@@ -5,6 +5,7 @@
 #include "base/file.hpp"
 #include "cuda_api/nvml_api.hpp"
 #include "cuda_api/shared_library.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind::cuda {
 namespace {
@@ -29,13 +30,9 @@ TEST_CASE("a driver that is there and does not load is reported with the loader'
 }
 
 TEST_CASE("a driver that must be there is a failed precondition with the same sentence") {
-  try {
-    load_driver(kNowhere);
-    FAIL("found a driver");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::FailedPrecondition);
-    CHECK_THAT(error.what(), Contains("no NVIDIA driver is here: libcuda_of_nobody.so.1 was not found"));
-  }
+  const Error error = test::error_of([&] { load_driver(kNowhere); }).value();
+  CHECK(error.code() == ErrorCode::FailedPrecondition);
+  CHECK_THAT(error.what(), Contains("no NVIDIA driver is here: libcuda_of_nobody.so.1 was not found"));
 }
 
 TEST_CASE("a driver that lacks a function is refused with the branch that has it") {

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "plan/expr/expression.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 
@@ -17,13 +18,9 @@ TEST_CASE("symbols are numbered in the order of their addition") {
 
 TEST_CASE("a symbol cannot be declared twice") {
   SymbolTable symbols{"N"};
-  try {
-    symbols.add("N");
-    FAIL("not refused");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::AlreadyExists);
-    CHECK(error.cause() == "\"N\" is declared twice");
-  }
+  const Error error = test::error_of([&] { symbols.add("N"); }).value();
+  CHECK(error.code() == ErrorCode::AlreadyExists);
+  CHECK(error.cause() == "\"N\" is declared twice");
   CHECK(symbols.size() == 1);
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "tests/support/refusal_of.hpp"
 
 using cubind::CompilerFile;
 using cubind::Error;
@@ -63,12 +64,8 @@ const CompilerFile& file(const auto& files, const std::string& name) {
 
 // What is thrown, as "where | cause".
 std::string failure(Files own, std::vector<std::string> folders = {}, const Files& toolkit = {}) {
-  try {
-    closure(std::move(own), std::move(folders), toolkit);
-  } catch (const Error& error) {
-    return error.where() + " | " + error.cause();
-  }
-  return "nothing";
+  const auto error = cubind::test::error_of([&] { closure(std::move(own), std::move(folders), toolkit); });
+  return error ? error->where() + " | " + error->cause() : "nothing";
 }
 
 using Names = std::vector<std::string>;
@@ -317,13 +314,9 @@ TEST_CASE("a CCCL of the spec's own replaces the toolkit's") {
 }
 
 TEST_CASE("a missing source is not found") {
-  try {
-    closure({{"other.cu", ""}});
-    FAIL("nothing was thrown");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::NotFound);
-    CHECK(error.where() == "k.cu");
-  }
+  const Error error = cubind::test::error_of([&] { closure({{"other.cu", ""}}); }).value();
+  CHECK(error.code() == ErrorCode::NotFound);
+  CHECK(error.where() == "k.cu");
 }
 
 TEST_CASE("a closure without end is cut off") {

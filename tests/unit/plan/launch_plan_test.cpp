@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "plan/plan_program.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind::test {
 
@@ -216,14 +217,10 @@ TEST_CASE("a negative extent excludes the configuration") {
 }
 
 TEST_CASE("an overflow is an error at the pointer of its expression with the values") {
-  const auto where = [](auto edit) -> std::string {
-    try {
-      evaluate_edited(edit);
-    } catch (const Error& error) {
-      CHECK_THAT(error.cause(), Catch::Contains("N = 100"));
-      return error.where();
-    }
-    return "";
+  const auto where = [](auto edit) {
+    const Error error = error_of([&] { evaluate_edited(edit); }).value();
+    CHECK_THAT(error.cause(), Catch::Contains("N = 100"));
+    return error.where();
   };
   CHECK(where([](LaunchTemplate& launch) { launch.grid = {"9223372036854775807 * N"}; }) ==
         "/launches/0/grid/0");

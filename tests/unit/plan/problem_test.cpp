@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind::test {
 
@@ -33,14 +34,7 @@ TEST_CASE("a value that is no value of a problem leaves it as it was") {
 TEST_CASE("an empty text is an empty problem") { CHECK(parse_problem("  ") == Problem{}); }
 
 TEST_CASE("a part that is no problem is named in the refusal") {
-  const auto refusal = [](const char* text) -> std::string {
-    try {
-      parse_problem(text);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
+  const auto refusal = [](const char* text) { return message_of([&] { parse_problem(text); }); };
   CHECK_THAT(refusal("N=4,D"), Catch::Contains("\"D\"") && Catch::Contains("NAME=VALUE"));
   CHECK_THAT(refusal("N=,D=4"), Catch::Contains("NAME=VALUE"));
   CHECK_THAT(refusal("N=4,,D=4"), Catch::Contains("NAME=VALUE"));

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "plan/plan_program.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind::test {
 namespace {
@@ -140,14 +141,7 @@ TEST_CASE("a tensor map of a launch that is left out is not checked") {
 }
 
 TEST_CASE("lists of a tensor map that do not fit together are refused where a plan is made") {
-  const auto refusal = [](const EditMap& edit) {
-    try {
-      violation(edit);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
+  const auto refusal = [](const EditMap& edit) { return message_of([&] { violation(edit); }); };
   CHECK(refusal([](TensorMapTemplate& map) { map.sizes.clear(); }) ==
         "/arguments/x_map/sizes: 0 axes, a tensor map has one to five");
   CHECK_THAT(refusal([](TensorMapTemplate& map) { map.sizes.assign(6, "16"); }), begins("/sizes: 6 axes"));

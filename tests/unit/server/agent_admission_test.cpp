@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "schemas/limits.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/unit/server/rows.hpp"
 
 namespace cubind::test {
@@ -22,13 +23,10 @@ struct Offering {
   /// Why an agent whose token has these classes may not offer this GPU; empty: it may.
   std::string refusal(const Scope& classes, const DeviceFacts& facts) {
     Caller caller{.name = "gpu7", .roles = {CallerRole::Agent}, .device_classes = classes};
-    try {
-      check_offer(caller, agent("new", {offered("GPU-1", facts)}), known, *index.snapshot());
-    } catch (const Error& error) {
-      CHECK(error.code() == ErrorCode::PermissionDenied);
-      return error.what();
-    }
-    return "";
+    const auto error = error_of(
+        [&] { check_offer(caller, agent("new", {offered("GPU-1", facts)}), known, *index.snapshot()); });
+    CHECK((!error || error->code() == ErrorCode::PermissionDenied));
+    return error ? error->what() : "";
   }
 
   static OfferedDevice offered(const std::string& uuid, const DeviceFacts& facts) {

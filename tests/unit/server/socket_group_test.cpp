@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
@@ -10,12 +11,7 @@ namespace {
 using Catch::Matchers::Contains;
 
 std::string refusal(const std::string& text) {
-  try {
-    parse_socket_group(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::message_of([&] { parse_socket_group(text); });
 }
 
 TEST_CASE("a socket's group has the role of a reader unless it is given that of a tuner") {

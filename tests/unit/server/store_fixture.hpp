@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "server/store/connection.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/unit/server/rows.hpp"
 #include "tests/unit/server/test_database.hpp"
 
@@ -74,15 +75,5 @@ struct RecordStore : StoreFixture {
     return stored;
   }
 };
-
-inline ErrorCode code_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  FAIL("nothing was thrown");
-  return ErrorCode::Internal;
-}
 
 }  // namespace cubind::test

@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "tests/support/example_facts.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind::test {
 
@@ -67,12 +68,7 @@ TEST_CASE("memory counts to the nearest power of 2^(1/4) GiB") {
 TEST_CASE("a missing fact is refused by its field") {
   DeviceFacts facts = example_facts();
   facts.set_sm_count(0);
-  try {
-    derive_device_class(facts, "device.facts");
-    FAIL("no error");
-  } catch (const Error& error) {
-    CHECK(error.where() == "device.facts.sm_count");
-  }
+  CHECK(refused_at([&] { derive_device_class(facts, "device.facts"); }) == "device.facts.sm_count");
 }
 
 TEST_CASE("labels are the names in lower case and say what is replayed") {

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 
 namespace cubind::test {
@@ -12,13 +13,9 @@ using test::SpecBuilder;
 namespace {
 
 std::string refusal(const KernelSpec& spec, const std::string& problem) {
-  try {
-    spec.canonicalize(parse_problem(problem), "shapes.json /3");
-  } catch (const Error& error) {
-    CHECK(error.where() == "shapes.json /3");
-    return error.cause();
-  }
-  return "";
+  const auto error = error_of([&] { spec.canonicalize(parse_problem(problem), "shapes.json /3"); });
+  CHECK((!error || error->where() == "shapes.json /3"));
+  return error ? error->cause() : "";
 }
 
 BucketRule edges(std::vector<std::int64_t> values) { return {BucketRule::Kind::Edges, std::move(values)}; }

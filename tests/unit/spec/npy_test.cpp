@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 #include "tuner/spec/keys.hpp"
 
@@ -32,13 +33,7 @@ std::string npy(const std::string& header, const std::string& data, char version
 std::string floats(std::size_t count, char byte = 1) { return std::string(4 * count, byte); }
 
 std::string refusal(const std::string& text) {
-  try {
-    read_npy(text, "x.npy");
-    return "";
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::InvalidArgument);
-    return error.what();
-  }
+  return refusal_of([&] { read_npy(text, "x.npy"); });
 }
 
 /// "scale" with x from a file, for one size.
@@ -49,12 +44,7 @@ struct OwnData {
     builder.files.push_back({"x.npy", npy(header_of("'<f4'", "False", "(100, 64)"), floats(6400))});
   }
   std::string refusal() const {
-    try {
-      builder.parse();
-      return "";
-    } catch (const Error& error) {
-      return error.what();
-    }
+    return message_of([&] { builder.parse(); });
   }
   std::string data(const std::string& problem) const {
     const auto spec = builder.parse();

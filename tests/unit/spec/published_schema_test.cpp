@@ -12,6 +12,7 @@
 #include "base/json.hpp"
 #include "tests/support/malformed.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 
 namespace cubind::test {
@@ -175,12 +176,7 @@ TEST_CASE("each shipped spec passes the published schema and the readers") {
 TEST_CASE("the published schema lists the options that the readers allow") {
   SpecBuilder builder;
   builder.json["options"] = {"--no-such-option"};
-  std::string refusal;
-  try {
-    builder.parse();
-  } catch (const Error& error) {
-    refusal = error.cause();
-  }
+  const std::string refusal = refusal_of([&] { builder.parse(); });
   const auto allowed = refusal.find("allowed are ");
   REQUIRE(allowed != std::string::npos);
   const Json schema = Json::parse(read_file(source_dir() / "schemas/kernel_spec.schema.json"));

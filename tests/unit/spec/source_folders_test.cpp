@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 #include "tuner/spec/spec_folder.hpp"
 
@@ -85,11 +86,8 @@ TEST_CASE("what a link among the specs leads to is read only within the folder o
   CHECK(unlisted.contains(host.kernels / "sub"));
   std::vector<std::string> causes;
   for (const fs::path& file : files) {
-    try {
-      load_kernel_spec(file, {}, SourceFolders({host.kernels}));
-    } catch (const Error& error) {
-      causes.push_back(error.cause());
-    }
+    causes.push_back(
+        error_of([&] { load_kernel_spec(file, {}, SourceFolders({host.kernels})); }).value().cause());
   }
   REQUIRE(causes.size() == 2);
   CHECK(causes[0] == causes[1]);
