@@ -14,11 +14,12 @@ namespace {
 
 std::filesystem::path golden() { return source_dir() / "tests/golden/malformed"; }
 
-std::vector<MalformedFile> shape_lists() {
+std::vector<MalformedFile> write_shape_lists(const std::filesystem::path& folder) {
   std::vector<MalformedFile> files;
   for (const Json& entry : Json::parse(read_file(golden() / "shapes.json"))) {
-    files.push_back(
-        {(golden() / "shapes" / entry.at("file")).string(), entry.at("where"), entry.at("cause")});
+    const std::filesystem::path path = folder / entry.at("file").get<std::string>();
+    write_file_atomic(path, entry.at("text").get<std::string>());
+    files.push_back({path.string(), entry.at("where"), entry.at("cause")});
   }
   return files;
 }
@@ -69,8 +70,9 @@ void check_file(Shared& shared, const MalformedFile& input, std::vector<std::str
 
 TEST_CASE("malformed specs and shape lists and tables are refused with place and cause and disturb nothing") {
   Shared shared;
-  const TempDir spec_folder, table_folder;
-  const auto specs = write_malformed("specs", spec_folder.path()), shapes = shape_lists(),
+  const TempDir spec_folder, shape_folder, table_folder;
+  const auto specs = write_malformed("specs", spec_folder.path()),
+             shapes = write_shape_lists(shape_folder.path()),
              tables = write_malformed("tables", table_folder.path());
   for (const MalformedFile& input : specs) {
     check_file(shared, input, {"kernels", "check"});

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 #include "tuner/spec/keys.hpp"
 
@@ -14,13 +15,7 @@ template <typename Edit>
 std::string refusal(Edit edit) {
   SpecBuilder builder;
   edit(builder.json);
-  try {
-    builder.parse();
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::InvalidArgument);
-    return error.what();
-  }
-  return "";
+  return refusal_of([&] { builder.parse(); });
 }
 
 }  // namespace
@@ -61,14 +56,10 @@ TEST_CASE("a default is put in declared order") {
   CHECK(to_string(builder.parse()->defaults[0]) == "THREADS=64,VECTOR=2,BLOCKS=1");
 }
 
-TEST_CASE("scalars alone may be bool or unsigned or of 16 bits") {
+TEST_CASE("a scalar may be unsigned") {
   SpecBuilder builder;
   builder.json["arguments"]["n"]["scalar"] = "uint32";
   CHECK(builder.parse()->argument("n")->type == "u32");
-  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["x"]["buffer"] = "u32"; }),
-             Catch::StartsWith("scale.json /arguments/x/buffer: \"u32\" is a type of scalars alone"));
-  CHECK_THAT(refusal([](OrderedJson& json) { json["problem"]["types"]["T"] = {"u32"}; }),
-             Catch::Contains("is not a type"));
 }
 
 TEST_CASE("a value that a computed scalar's type does not hold makes a configuration invalid") {
@@ -79,11 +70,6 @@ TEST_CASE("a value that a computed scalar's type does not hold makes a configura
   const PlanEvaluator plan(spec->plan_template(problem, spec->defaults[0]), problem, spec->defaults[0],
                            h200());
   CHECK_THAT(plan.evaluate(problem, spec->defaults[0]).violation, Catch::Contains("65536 does not fit u16"));
-}
-
-TEST_CASE("an input that may be left out is one with a flag in its extent") {
-  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["x"]["optional"] = true; }),
-             Catch::StartsWith("scale.json /arguments/x/optional: ") && Catch::Contains("BIAS * D"));
 }
 
 TEST_CASE("true and false are values of a tunable and stand for 1 and 0") {
@@ -113,8 +99,8 @@ TEST_CASE("several launches with scratch that depends on tunables are accepted")
 namespace {
 
 // The scale kernel with a filter in a variable.
-void add_filter(OrderedJson& json, const std::string& symbol = "filter<{T}>") {
-  json["arguments"]["w"] = {{"buffer", "T"}, {"extent", "9"}, {"role", "in"}, {"symbol", symbol}};
+void add_filter(OrderedJson& json) {
+  json["arguments"]["w"] = {{"buffer", "T"}, {"extent", "9"}, {"role", "in"}, {"symbol", "filter<{T}>"}};
   json["launches"][0]["arguments"].push_back("w");
 }
 
@@ -133,38 +119,11 @@ TEST_CASE("the content of a variable is an argument and its name is compiled wit
   CHECK(reference_artifact_source(*spec, problem, "sm_90").entries.size() == 1);
 }
 
-TEST_CASE("a variable is an input or scratch and is named without its address") {
-  const auto refused = [](const std::string& key, const std::string& value) {
-    return refusal([&](OrderedJson& json) {
-      add_filter(json);
-      json["arguments"]["w"][key] = value;
-    });
-  };
-  CHECK(refused("role", "scratch").empty());
-  for (const char* role : {"out", "inout", "zero"}) {
-    CHECK_THAT(refused("role", role), Catch::StartsWith("scale.json /arguments/w/symbol: ") &&
-                                          Catch::Contains("pass an output as a parameter"));
-  }
-  CHECK_THAT(refused("symbol", "&w"), Catch::Contains("expected the name of a __constant__ or __device__"));
-  CHECK_THAT(refused("symbol", "w<{WIDTH}>"), Catch::Contains("{WIDTH} names nothing that is compiled in"));
-}
-
-TEST_CASE("a variable has the content of one argument and the reference's of no tunable") {
-  CHECK_THAT(refusal([](OrderedJson& json) {
-               add_filter(json);
-               json["arguments"]["v"] = json["arguments"]["w"];
-             }),
-             Catch::Contains("the variable has the content of \"w\" already"));
-  CHECK_THAT(refusal([](OrderedJson& json) {
-               add_filter(json, "filter<{VECTOR}>");
-               json["reference"]["launches"][0]["arguments"].push_back("w");
-             }),
-             Catch::Contains("{VECTOR} is a tunable"));
-}
-
-TEST_CASE("what the caller owns has no extent that depends on tunables") {
-  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["y"]["extent"] = "N * BLOCKS"; }),
-             Catch::StartsWith("scale.json /arguments/y/extent: ") && Catch::Contains("BLOCKS"));
+TEST_CASE("a variable may be scratch") {
+  CHECK(refusal([](OrderedJson& json) {
+          add_filter(json);
+          json["arguments"]["w"]["role"] = "scratch";
+        }).empty());
 }
 
 TEST_CASE("a shape stands instead of an extent or agrees with it") {
@@ -184,71 +143,13 @@ TEST_CASE("a shape that no problem of the spec tells from its extent is accepted
         }).empty());
 }
 
-TEST_CASE("a shape is refused where a problem tells it from its extent") {
-  const auto with = [](const OrderedJson& shape) {
-    return refusal([&](OrderedJson& json) { json["arguments"]["x"]["shape"] = shape; });
-  };
-  CHECK_THAT(with({"N", "N"}), Catch::StartsWith("scale.json /arguments/x/shape: [") &&
-                                   Catch::Contains("elements of the extent \"N*D\" where D = "));
-  CHECK_THAT(with({"N", "D / 64", "64"}), Catch::Contains("elements of the extent"));
-  CHECK_THAT(with({"N", "D * BLOCKS"}), Catch::StartsWith("scale.json /arguments/x/shape/1: "));
-  CHECK_THAT(with({"1", "1", "1", "1", "1", "1", "1", "N", "D"}), Catch::Contains("9 axes, at most 8"));
-  CHECK_THAT(with(OrderedJson::array()), Catch::Contains("must not be empty"));
-}
-
-TEST_CASE("a buffer without a shape and an extent says what it needs") {
-  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["x"].erase("extent"); }),
-             Catch::StartsWith("scale.json /arguments/x: a buffer has a \"shape\", as in [\"N\", \"D\"]"));
+TEST_CASE("the extent that follows from a shape is an expression as well and as limited") {
   CHECK_THAT(refusal([](OrderedJson& json) {
                json["arguments"]["x"].erase("extent");
                json["arguments"]["x"]["shape"] =
                    OrderedJson(std::vector<std::string>(2, "N" + std::string(900, ' ')));
              }),
              Catch::Contains("/arguments/x/shape: the product of the axes: "));
-}
-
-TEST_CASE("the reference is given nothing that depends on tunables") {
-  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["n"]["expr"] = "N * BLOCKS"; }),
-             Catch::StartsWith(
-                 "scale.json /reference/launches/0/arguments/2: \"n\" depends on the tunable \"BLOCKS\""));
-}
-
-TEST_CASE("what must be a list or an object is reported as what it must be") {
-  CHECK(refusal([](OrderedJson& json) { json["tunables"]["SPLIT"] = "x"; }) ==
-        "scale.json /tunables/SPLIT: expected an array, found a string");
-  CHECK(refusal([](OrderedJson& json) {
-          json["tunables"]["SPLIT"] = {{"a", 1}};
-        }) == "scale.json /tunables/SPLIT: expected an array, found an object");
-  CHECK(refusal([](OrderedJson& json) { json["tunables"] = 3; }) ==
-        "scale.json /tunables: expected an object with the tunables by name, {\"NAME\": ...}, found an "
-        "integer");
-  CHECK(
-      refusal([](OrderedJson& json) {
-        json["problem"]["dims"] = {"N", "D"};
-      }) ==
-      "scale.json /problem/dims: expected an object with the dims by name, {\"NAME\": ...}, found an array");
-  CHECK(refusal([](OrderedJson& json) { json["launches"][0]["grid"] = "N"; }) ==
-        "scale.json /launches/0/grid: expected an array, found a string");
-  CHECK(refusal([](OrderedJson& json) { json["constraints"] = "N > 0"; }) ==
-        "scale.json /constraints: expected an array, found a string");
-  CHECK(refusal([](OrderedJson& json) { json["problem"]["types"]["T"] = "f32"; }) ==
-        "scale.json /problem/types/T: expected an array, found a string");
-}
-
-TEST_CASE("tolerances that are wrong or missing are reported with how they are written") {
-  CHECK_THAT(refusal([](OrderedJson& json) {
-               json["tolerance"] = {{"rtol", 1e-3}, {"atol", 1e-3}};
-             }),
-             Catch::StartsWith("scale.json /tolerance/rtol: \"rtol\" is not a type") &&
-                 Catch::EndsWith(
-                     ": tolerances are by element type, as in {\"f32\": {\"rtol\": 1e-5, \"atol\": 1e-6}}"));
-  CHECK(
-      refusal([](OrderedJson& json) { json["tolerance"].erase("bf16"); }) ==
-      "scale.json /problem/types/T/1: bf16 has no tolerance in /tolerance, as in \"bf16\": {\"rtol\": 1e-3, "
-      "\"atol\": 1e-5}");
-  CHECK(refusal([](OrderedJson& json) { json["arguments"]["y"]["buffer"] = "i32"; }) ==
-        "scale.json /arguments/y/buffer: i32 has no tolerance in /tolerance, as in \"i32\": {\"rtol\": 0, "
-        "\"atol\": 0}");
 }
 
 TEST_CASE("every fill is read with its parameters") {
@@ -268,22 +169,12 @@ TEST_CASE("every fill is read with its parameters") {
   CHECK(fill({{"offsets", {{"total", "N"}, {"sigma", "D"}}}}).sigma == "D");
 }
 
-TEST_CASE("a fill without its values says which are needed") {
-  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["x"]["fill"] = "choice"; }),
-             Catch::StartsWith("scale.json /arguments/x/fill: choice needs its values, as in {\"choice\""));
-}
-
-TEST_CASE("an integer input needs a fill of its own") {
-  const auto add = [](OrderedJson& json, const char* fill) {
-    json["arguments"]["index"] = {{"buffer", "i32"}, {"extent", "N"}, {"role", "in"}};
-    if (fill != nullptr) {
-      json["arguments"]["index"]["fill"] = fill;
-    }
-    json["launches"][0]["arguments"].push_back("index");
-  };
-  CHECK_THAT(refusal([&](OrderedJson& json) { add(json, nullptr); }),
-             Catch::Contains("an integer input needs a fill"));
-  CHECK(refusal([&](OrderedJson& json) { add(json, "permutation"); }).empty());
+TEST_CASE("an integer input has the fill that it is given") {
+  CHECK(refusal([](OrderedJson& json) {
+          json["arguments"]["index"] = {
+              {"buffer", "i32"}, {"extent", "N"}, {"role", "in"}, {"fill", "permutation"}};
+          json["launches"][0]["arguments"].push_back("index");
+        }).empty());
 }
 
 TEST_CASE("a reference is a kernel or the default configuration") {
@@ -291,9 +182,6 @@ TEST_CASE("a reference is a kernel or the default configuration") {
   CHECK(builder.parse()->reference.kind == ReferenceSpec::Kind::Kernel);
   builder.json["reference"] = "default";
   CHECK(builder.parse()->reference.kind == ReferenceSpec::Kind::Default);
-  builder.json["reference"] = {{"expected", "out.safetensors"}};
-  CHECK_THROWS_WITH(builder.parse(),
-                    Catch::StartsWith("scale.json /reference/expected: not supported yet: inputs"));
 }
 
 TEST_CASE("the reference lies in the kernel's source where no other is named") {
@@ -315,17 +203,6 @@ TEST_CASE("types are accepted in the spellings of torch and NumPy and Triton") {
   CHECK(spec->tolerance("y", DType::F64) != nullptr);
 }
 
-TEST_CASE("two spellings of one type are one type") {
-  CHECK_THAT(refusal([](OrderedJson& json) {
-               json["problem"]["types"]["T"] = {"f32", "torch.float32"};
-             }),
-             Catch::Contains("/problem/types/T/1: f32 is listed twice"));
-  CHECK_THAT(refusal([](OrderedJson& json) {
-               json["tolerance"]["float32"] = {{"rtol", 0}, {"atol", 0}};
-             }),
-             Catch::Contains("/tolerance/float32: f32 has a tolerance already"));
-}
-
 TEST_CASE("options are canonical and architecture features are off by default") {
   SpecBuilder builder;
   CHECK(!builder.parse()->arch_features);
@@ -337,93 +214,19 @@ TEST_CASE("options are canonical and architecture features are off by default") 
 }
 
 TEST_CASE("an option may hold a tunable whose every value the allow-list has") {
-  const auto with = [](const OrderedJson& values, const OrderedJson& options) {
-    return refusal([&](OrderedJson& json) {
-      json["tunables"]["R"] = values;
-      for (auto& configuration : json["default"]) {
-        configuration["R"] = values[0];
-      }
-      json["options"] = options;
-    });
-  };
-  CHECK(with({32, 255}, {"-maxrregcount={R}"}).empty());
-  CHECK_THAT(with({32, 8}, {"--maxrregcount={R}"}),
-             Catch::Contains("/options/0: the option \"--maxrregcount=8\" must be --maxrregcount=16..255"));
-  CHECK_THAT(
-      with({32, 64}, {"--maxrregcount={R}", "--maxrregcount=32"}),
-      Catch::Contains("/options/1: the option \"--maxrregcount=32\" contradicts \"--maxrregcount=64\""));
-  CHECK_THAT(with({32}, {"--maxrregcount={N}"}),
-             Catch::Contains("/options/0: an option has one placeholder"));
-  CHECK_THAT(with({32}, {"--{R}"}), Catch::Contains("/options/0: the option \"--32\" is not allowed"));
+  CHECK(refusal([](OrderedJson& json) {
+          json["tunables"]["R"] = {32, 255};
+          for (auto& configuration : json["default"]) {
+            configuration["R"] = 32;
+          }
+          json["options"] = {"-maxrregcount={R}"};
+        }).empty());
 }
 
-TEST_CASE("choices that are no integers say how to number them") {
-  CHECK_THAT(refusal([](OrderedJson& json) {
-               json["tunables"]["VECTOR"] = {1, "wide"};
-             }),
-             Catch::StartsWith(
-                 "scale.json /tunables/VECTOR/1: a tunable's values are integers: number the choices"));
-  CHECK_THAT(refusal([](OrderedJson& json) { json["scenarios"] = OrderedJson::object(); }),
-             Catch::StartsWith("scale.json /scenarios: not supported yet: data of another kind"));
-}
-
-TEST_CASE("a compiled-in dim must appear in an entry or define") {
-  CHECK_THAT(refusal([](OrderedJson& json) { json["specialize"] = {"D"}; }),
-             Catch::StartsWith("scale.json /specialize/0: no entry or define has {D}"));
-}
-
-TEST_CASE("a dim or type or flag that nothing uses is refused") {
-  CHECK_THAT(refusal([](OrderedJson& json) { json["problem"]["dims"]["M"] = "more"; }),
-             Catch::StartsWith("scale.json /problem/dims/M: nothing uses the dim"));
-  CHECK_THAT(refusal([](OrderedJson& json) { json["problem"]["types"]["U"] = {"f32"}; }),
-             Catch::StartsWith("scale.json /problem/types/U: nothing uses the type"));
-  CHECK_THAT(refusal([](OrderedJson& json) {
-               json["problem"]["flags"] = {{"FAST", 0}};
-             }),
-             Catch::StartsWith("scale.json /problem/flags/FAST: nothing uses the flag"));
-}
-
-TEST_CASE("a tunable in constraints alone would give two configurations one trial key and is refused") {
-  CHECK_THAT(refusal([](OrderedJson& json) {
-               json["tunables"]["EXTRA"] = {1, 2};
-               for (auto& configuration : json["default"]) {
-                 configuration["EXTRA"] = 1;
-               }
-               json["constraints"].push_back("EXTRA < 3");
-             }),
-             Catch::StartsWith("scale.json /tunables/EXTRA: "));
-}
-
-TEST_CASE("an output of a fixed type needs a tolerance as a listed type does") {
-  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["y"]["buffer"] = "f16"; }),
-             Catch::StartsWith("scale.json /arguments/y/buffer: f16 has no tolerance"));
-}
-
-TEST_CASE("a tolerance of an unknown form says which there are") {
-  const auto with = [](const OrderedJson& atol) {
-    return refusal([&](OrderedJson& json) { json["tolerance"]["f32"]["atol"] = atol; });
-  };
-  const auto forms = Catch::StartsWith("scale.json /tolerance/f32/atol: expected a number, {\"factor\"");
-  CHECK_THAT(with("1e-3"), forms);
-  CHECK_THAT(with({{"factor", 1}}), forms);
-  CHECK_THAT(with({{"factor", 1}, {"times", "N"}, {"sqrt", "N"}}), forms);
-  CHECK_THAT(with({{"times", "N"}}), Catch::Contains("/tolerance/f32/atol: the key \"factor\" is missing"));
-  CHECK_THAT(with({{"factor", -1}, {"times", "N"}}), Catch::Contains("a tolerance is not negative"));
-  CHECK_THAT(with({{"factor", 1}, {"times", "VECTOR"}}), Catch::Contains("/tolerance/f32/atol/times: "));
-}
-
-TEST_CASE("a tolerance of an output names an output and a type that it may have") {
-  const auto with = [](const char* output, const char* type) {
-    return refusal([&](OrderedJson& json) {
-      json["tolerance"]["outputs"][output][type] = {{"rtol", 0}, {"atol", 0}};
-    });
-  };
-  CHECK(with("y", "bf16").empty());
-  CHECK_THAT(with("x", "bf16"), Catch::Contains("/tolerance/outputs/x: \"x\" is not an output"));
-  CHECK_THAT(with("y", "f64"), Catch::Contains("/tolerance/outputs/y/f64: \"y\" is never of this type"));
-}
-
-TEST_CASE("outputs that all have their own tolerance need none of their type") {
+TEST_CASE("an output may have a tolerance of its own for one of its types or for all") {
+  CHECK(refusal([](OrderedJson& json) {
+          json["tolerance"]["outputs"]["y"]["bf16"] = {{"rtol", 0}, {"atol", 0}};
+        }).empty());
   CHECK(refusal([](OrderedJson& json) {
           json["tolerance"]["outputs"]["y"] = json["tolerance"];
           json["tolerance"].erase("f32");
@@ -461,19 +264,7 @@ TEST_CASE("a file of the bundle outside of the spec's folder lies in one of its 
                     Catch::Contains("a path is relative to the spec's folder and normalized"));
 }
 
-TEST_CASE("a spec that leads elsewhere by a headers folder must name it relative to its own") {
-  CHECK_THAT(refusal([](OrderedJson& json) { json["headers"] = {"/usr/include"}; }),
-             Catch::Contains("/headers/0: \"/usr/include\" is absolute"));
-}
-
-TEST_CASE("a floating scalar is no quotient of integers") {
-  SpecBuilder builder;
-  builder.json["arguments"]["inverse"] = {{"scalar", "f32"}, {"expr", "1 / N"}};
-  CHECK_THROWS_WITH(builder.parse(), Catch::Contains("/arguments/inverse/expr") &&
-                                         Catch::Contains("expressions are integers"));
-}
-
-TEST_CASE("only a buffer of role out can be partial") {
+TEST_CASE("an output may be partial, and so by sums") {
   SpecBuilder builder;
   builder.json["arguments"]["y"]["partial"] = true;
   CHECK(builder.parse()->argument("y")->partial);
@@ -481,21 +272,6 @@ TEST_CASE("only a buffer of role out can be partial") {
   builder.json["arguments"]["y"]["partial"] = "sums";
   CHECK(builder.parse()->argument("y")->partial);
   CHECK(builder.parse()->argument("y")->partial_sums);
-  builder.json["arguments"]["x"]["partial"] = true;
-  CHECK_THROWS_WITH(builder.parse(),
-                    Catch::Contains("/arguments/x/partial") && Catch::Contains("only a buffer of role out"));
-}
-
-TEST_CASE("only an output can be constant") {
-  SpecBuilder builder;
-  builder.json["arguments"]["x"]["constant_output"] = true;
-  CHECK_THROWS_WITH(builder.parse(),
-                    Catch::Contains("/arguments/x/constant_output") && Catch::Contains("only an output"));
-}
-
-TEST_CASE("what a constraint may name is listed with the tunables first") {
-  CHECK_THAT(refusal([](OrderedJson& json) { json["constraints"] = {"WARPS * 32 <= 1024"}; }),
-             Catch::Contains("(known: \"THREADS\", \"VECTOR\", \"BLOCKS\", \"N\", \"D\""));
 }
 
 }  // namespace cubind::test

@@ -5,17 +5,14 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/text.hpp"
+#include "tests/support/malformed.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/unit/table/example_table.hpp"
 
 namespace cubind {
 namespace {
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
-}
 
 TEST_CASE("a printed table reads back equal") {
   const Table table = read_table(print_table(example_table()), "t.json");
@@ -85,24 +82,12 @@ TEST_CASE("comparisons with libraries are printed where there are any and read b
 TEST_CASE("a comparison that breaks a rule is refused at its member") {
   const std::string text = print_table(compared_table());
   const auto refused = [&](const std::string& from, const std::string& to) {
-    try {
-      read_table(replaced(text, from, to), "t.json");
-    } catch (const Error& error) {
-      return std::string(error.where());
-    }
-    return std::string();
+    return test::refused_at([&] { read_table(replaced(text, from, to), "t.json"); });
   };
   CHECK(refused("\"gain_high\":1.5", "\"gain_high\":1.2") == "t.json /records/0/over_library/0/gain");
   CHECK(refused("torch 2.13.0", "torch 2.12.1") == "t.json /records/0/over_library/1/library");
   CHECK(refused("\"gain_low\":1.125", "\"gain_low\":-1") == "t.json /records/0/over_library/0/gain_low");
   CHECK(refused("torch 2.13.0", "") == "t.json /records/0/over_library/1/library");
-}
-
-TEST_CASE("the same record twice is refused") {
-  Table table = example_table();
-  table.records.push_back(table.records[0]);
-  CHECK_THROWS_WITH(read_table(print_table(table), "t.json"),
-                    Catch::Contains("/records/1: the table has this twice, the first is /records/0"));
 }
 
 TEST_CASE("a driver branch and a toolchain major version have one row of a question") {
@@ -137,14 +122,6 @@ TEST_CASE("two kernels with the same code share a trial key") {
   CHECK(read_table(print_table(table), "t.json").trials.size() == 3);
 }
 
-TEST_CASE("a policy or numerics that cannot be asked for is refused") {
-  const std::string text = print_table(example_table());
-  CHECK_THROWS_WITH(read_table(replaced(text, "cold/3,stream", "cold/x,stream"), "t.json"),
-                    Catch::Contains("/policy: 'cold/x,stream' is not a policy"));
-  CHECK_THROWS_WITH(read_table(replaced(text, "\"tolerance\"", "\"exact\""), "t.json"),
-                    Catch::Contains("/records/0/numerics: 'exact' is not tolerance"));
-}
-
 TEST_CASE("a member that no table has is refused in each element") {
   const OrderedJson valid = parse_json_strict(print_table(compared_table()), "t.json");
   const std::vector<std::string> members = {"/x",
@@ -169,37 +146,13 @@ TEST_CASE("a member that no table has is refused in each element") {
   }
 }
 
-std::string fault_of(const Table& table) {
-  try {
-    read_table(print_table(table), "t.json");
-  } catch (const Error& error) {
-    return error.what();
+TEST_CASE("every malformed table is refused at its place with its cause") {
+  const TempDir folder;
+  for (const test::MalformedFile& file : test::write_malformed("tables", folder.path())) {
+    CHECK_THROWS_WITH(read_table(read_file(file.path), file.path), Catch::StartsWith(file.path) &&
+                                                                       Catch::Contains(file.where) &&
+                                                                       Catch::Contains(file.cause));
   }
-  return "";
-}
-
-TEST_CASE("a record whose problem no kernel can have is refused at the dim") {
-  Table table = example_table();
-  for (const std::int64_t size : {std::int64_t{-1}, INT64_MAX, (std::int64_t{1} << 48) + 1}) {
-    table.records[0].context.problem.dims[0].value = size;
-    CHECK_THAT(fault_of(table), Catch::StartsWith("t.json /records/0/problem/dims/N"));
-  }
-  table.records[0].context.problem.dims.clear();
-  CHECK_THAT(fault_of(table), Catch::StartsWith("t.json /records/0/problem/dims: is empty"));
-}
-
-TEST_CASE("names with control characters and long ones are refused at their place") {
-  Table table = example_table();
-  table.records[0].name_space = "a\x1b[2J";
-  CHECK(fault_of(table) == "t.json /records/0/namespace: holds a control or format character");
-  table.records[0].name_space = std::string(257, 'a');
-  CHECK(fault_of(table) == "t.json /records/0/namespace: has 257 bytes, the limit is 256");
-  table = example_table();
-  table.records[0].context.driver = "580\n";
-  CHECK_THAT(fault_of(table), Catch::StartsWith("t.json /records/0/driver"));
-  table = example_table();
-  table.trials[0].context.configuration.values[0].name = "THREADS\n";
-  CHECK_THAT(fault_of(table), Catch::Contains("/configuration: holds a control"));
 }
 
 TEST_CASE("a table above the limit is refused before it is parsed") {
