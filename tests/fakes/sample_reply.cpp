@@ -83,6 +83,14 @@ PlanTemplate sample_template() {
 
 Configuration sample_configuration() { return {{{"THREADS", 256}, {"VECTOR", 4}}}; }
 
+Query query(const std::string& problem) {
+  Query result;
+  result.kernel = "scale";
+  result.problem = parse_problem(problem);
+  result.device = DeviceLabel{"nvidia-h200"};
+  return result;
+}
+
 v1::GetVariantReply sample_reply(const Problem& problem, const std::string& cubin) {
   v1::GetVariantReply reply;
   reply.set_kernel("scale");

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "client/query.hpp"
 #include "plan/launch_plan.hpp"
 #include "schemas/cubind.pb.h"
 
@@ -12,6 +13,9 @@ namespace cubind::test {
 /// the second with dynamic shared memory and a scratch buffer; constraints "D % VECTOR == 0" and "N != 300".
 PlanTemplate sample_template();
 Configuration sample_configuration();
+
+/// Asks about `scale` on an H200.
+Query query(const std::string& problem);
 
 /// For N, D and T=f16 on an H200; the cubin rides in it. Bucket of N: 257 to
 /// 1024, where 512 has a record of its own. Evidence measured, match exact.

@@ -82,6 +82,16 @@ Table TinyDaemon::as_of_a_real_gpu() const {
   return table;
 }
 
+v1::CheckKernelRequest TinyDaemon::check_request() const {
+  v1::CheckKernelRequest request;
+  request.set_file("scale.json");
+  request.set_spec_json(read_file(kernels() / "scale.json"));
+  request.add_files()->set_path("scale.cu");
+  request.mutable_files(0)->set_content(read_file(kernels() / "scale.cu"));
+  *request.add_problems() = wire(tiny_problem(2));
+  return request;
+}
+
 void TinyDaemon::hold() {
   options_.hold = true;
   write_faults(options_.faults);

@@ -35,6 +35,8 @@ class TinyDaemon {
 
   std::filesystem::path folder() const { return folder_.path(); }
   std::filesystem::path kernels() const { return folder() / "kernels"; }
+  /// A check of the kernel as its files are now, for the problem of two rows.
+  v1::CheckKernelRequest check_request() const;
   /// One line for each measured block: trial key, stage, first sample, samples, pid of the worker.
   std::vector<std::string> measured_blocks() const;
   /// What this daemon has tuned, as if it had been measured on the GPU whose name its table bears.

@@ -20,7 +20,7 @@ class GetFixture {
   GetFixture() {
     daemon_.scripts.get_variant = [this](const v1::GetVariantRequest& request) {
       asked_ = request;
-      return sample_reply(kProblem, "cubin");
+      return reply_;
     };
   }
   ProgramResult get(std::vector<std::string> more) {
@@ -31,6 +31,7 @@ class GetFixture {
   FakeDaemon daemon_;
   TempDir folder_;
   v1::GetVariantRequest asked_;
+  v1::GetVariantReply reply_ = sample_reply(kProblem, "cubin");
 };
 
 }  // namespace
@@ -46,30 +47,21 @@ TEST_CASE_METHOD(GetFixture, "get prints configuration match evidence and where 
 }
 
 TEST_CASE_METHOD(GetFixture, "get says which other problem was measured") {
-  daemon_.scripts.get_variant = [](const v1::GetVariantRequest&) {
-    v1::GetVariantReply reply = sample_reply(kProblem, "cubin");
-    reply.mutable_provenance()->mutable_measured_problem()->mutable_dims(0)->set_value(4096);
-    return reply;
-  };
+  reply_.mutable_provenance()->mutable_measured_problem()->mutable_dims(0)->set_value(4096);
   CHECK_THAT(get({"--device", "nvidia-h200"}).out,
              Catch::Contains("measured: nvidia-h200 at N=4096,D=4096,T=f16, driver 580.159.04"));
 }
 
 TEST_CASE_METHOD(GetFixture, "get says which launches use the tensor cores") {
-  std::vector<std::string> symbols;
-  daemon_.scripts.get_variant = [&](const v1::GetVariantRequest&) {
-    v1::GetVariantReply reply = sample_reply(kProblem, "cubin");
-    for (const std::string& symbol : symbols) {
-      v1::EntryResources& entry = *reply.mutable_artifact()->add_entries();
-      entry.set_entry_symbol(symbol);
-      entry.set_tensor_cores(true);
-    }
-    return reply;
+  const auto use_tensor_cores = [&](const char* symbol) {
+    v1::EntryResources& entry = *reply_.mutable_artifact()->add_entries();
+    entry.set_entry_symbol(symbol);
+    entry.set_tensor_cores(true);
   };
   CHECK_THAT(get({"--device", "nvidia-h200"}).out, Catch::Contains("  tensor cores  no\n"));
-  symbols = {"_Z6finish"};
+  use_tensor_cores("_Z6finish");
   CHECK_THAT(get({"--device", "nvidia-h200"}).out, Catch::Contains("  tensor cores  in finish<256>\n"));
-  symbols = {"_Z6finish", "_Z10scale_rows"};
+  use_tensor_cores("_Z10scale_rows");
   CHECK_THAT(get({"--device", "nvidia-h200"}).out, Catch::Contains("  tensor cores  yes\n"));
 }
 
@@ -110,11 +102,7 @@ TEST_CASE_METHOD(GetFixture, "get of several problems prints a table and as JSON
 }
 
 TEST_CASE_METHOD(GetFixture, "get says why nothing better answers") {
-  daemon_.scripts.get_variant = [](const v1::GetVariantRequest&) {
-    v1::GetVariantReply reply = sample_reply(kProblem, "cubin");
-    reply.set_why("the job failed: no configuration\nsurvived");
-    return reply;
-  };
+  reply_.set_why("the job failed: no configuration\nsurvived");
   const std::string line = "the job failed: no configuration survived\n";
   CHECK_THAT(get({"--device", "x"}).out, Catch::EndsWith("  why           " + line));
   CHECK(Json::parse(get({"--device", "x", "--json"}).out)["why"] ==
@@ -175,14 +163,10 @@ TEST_CASE_METHOD(GetFixture,
 }
 
 TEST_CASE_METHOD(GetFixture, "a wait whose job failed prints what there is and ends with 5") {
-  daemon_.scripts.get_variant = [](const v1::GetVariantRequest&) {
-    v1::GetVariantReply reply = sample_reply(kProblem, "cubin");
-    reply.mutable_provenance()->add_departures(v1::DEFAULT_CONFIGURATION);
-    reply.set_job_id("j1");
-    reply.set_job_state("failed");
-    reply.set_why("the job failed: no configuration survived");
-    return reply;
-  };
+  reply_.mutable_provenance()->add_departures(v1::DEFAULT_CONFIGURATION);
+  reply_.set_job_id("j1");
+  reply_.set_job_state("failed");
+  reply_.set_why("the job failed: no configuration survived");
   const ProgramResult result = get({"--device", "x", "--on-miss", "wait"});
   CHECK(result.exit_code == 5);
   CHECK_THAT(result.out, Catch::Contains("no configuration survived"));
@@ -234,11 +218,7 @@ TEST_CASE_METHOD(GetFixture, "a problem that does not parse ends with 2 and name
 }
 
 TEST_CASE_METHOD(GetFixture, "every line about a replay device says so") {
-  daemon_.scripts.get_variant = [](const v1::GetVariantRequest&) {
-    v1::GetVariantReply reply = sample_reply(kProblem, "cubin");
-    reply.set_device("replay-1a2b3c4d");
-    return reply;
-  };
+  reply_.set_device("replay-1a2b3c4d");
   std::istringstream lines(get({"--device", "replay-1a2b3c4d"}).out);
   for (std::string line; std::getline(lines, line);) {
     CHECK(line.starts_with("replayed: "));

@@ -5,6 +5,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "plan/wire.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/support/tiny_daemon.hpp"
 
 namespace cubind::test {
@@ -55,28 +56,12 @@ class ChangedDaemon {
     return connection.get_variant(request, kPatience);
   }
   std::string refusal(std::int64_t n = 4096) {
-    try {
-      ask(n);
-    } catch (const Error& error) {
-      CHECK(error.code() == ErrorCode::FailedPrecondition);
-      return error.what();
-    }
-    return "";
+    const auto error = error_of([&] { ask(n); });
+    CHECK((!error || error->code() == ErrorCode::FailedPrecondition));
+    return error ? error->what() : "";
   }
   std::string refused_check() {
-    v1::CheckKernelRequest request;
-    request.set_file("scale.json");
-    request.set_spec_json(read_file(daemon_.kernels() / "scale.json"));
-    request.add_files()->set_path("scale.cu");
-    request.mutable_files(0)->set_content(read_file(daemon_.kernels() / "scale.cu"));
-    *request.add_problems() = wire(tiny_problem(2));
-    try {
-      connect().check_kernel(request, kPatience);
-    } catch (const Error& error) {
-      CHECK(error.code() == ErrorCode::InvalidArgument);
-      return error.what();
-    }
-    return "";
+    return refusal_of([&] { connect().check_kernel(daemon_.check_request(), kPatience); });
   }
   v1::TuneEvent tuned() { return tune(connect(), {tiny_problem(2)}).at(0); }
 

@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/support/tiny_daemon.hpp"
 
 namespace cubind::test {
@@ -39,18 +40,7 @@ class DaemonWithWeight {
     return connection.get_variant(request, kPatience);
   }
   std::string refused_check() {
-    v1::CheckKernelRequest request;
-    request.set_file("scale.json");
-    request.set_spec_json(read_file(daemon_.kernels() / "scale.json"));
-    request.add_files()->set_path("scale.cu");
-    request.mutable_files(0)->set_content(read_file(daemon_.kernels() / "scale.cu"));
-    *request.add_problems() = wire(tiny_problem(2));
-    try {
-      daemon_->connect().check_kernel(request, kPatience);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return refusal_of([&] { daemon_->connect().check_kernel(daemon_.check_request(), kPatience); });
   }
   v1::TuneEvent tuned() { return tune(daemon_->connect(), {tiny_problem(2)}).at(0); }
 

@@ -9,6 +9,7 @@
 #include "server/daemon.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/paths.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind::test {
 
@@ -114,6 +115,18 @@ v1::GetStatusReply DaemonFixture::status() {
 grpc::Status DaemonFixture::define(const SpecBundle& bundle, v1::DefineKernelReply* reply) {
   grpc::ClientContext context;
   return define_kernel(*stub_, context, bundle, reply);
+}
+
+v1::CheckKernelRequest check_vector_add() {
+  v1::SpecBundle bundle;
+  to_wire(load_kernel_spec((source_dir() / "variants" / "vector_add" / "vector_add.json").string())->bundle,
+          bundle);
+  v1::CheckKernelRequest request;
+  request.set_file("mine.json");
+  request.set_spec_json(bundle.spec_json());
+  *request.mutable_files() = bundle.files();
+  *request.add_problems() = vector_add(4096).problem();
+  return request;
 }
 
 grpc::Status define_kernel(v1::Cubind::Stub& stub, grpc::ClientContext& context, const SpecBundle& bundle,

@@ -71,6 +71,9 @@ v1::GetVariantRequest vector_add(std::int64_t n, const v1::DeviceFacts& facts = 
 v1::TuneRequest tune_vector_add(const std::vector<std::int64_t>& sizes,
                                 const v1::DeviceFacts& facts = h200_facts());
 
+/// A check of its spec as mine.json, for 4096.
+v1::CheckKernelRequest check_vector_add();
+
 /// A daemon that has measured vector_add of 4096 f32, with the agent that did it.
 struct TunedDaemon : DaemonFixture {
   TunedDaemon() : agent(address(), hello_with(h200_facts())) { tune(tune_vector_add({4096})); }

@@ -5,8 +5,6 @@
 #include <thread>
 
 #include "tests/service/server/daemon_fixture.hpp"
-#include "tests/support/paths.hpp"
-#include "tuner/spec/wire.hpp"
 
 namespace cubind::test {
 namespace {
@@ -33,18 +31,6 @@ struct LeasedAgent {
     return agent.wait_for_lease();
   }();
 };
-
-v1::CheckKernelRequest check_of_vector_add() {
-  v1::SpecBundle bundle;
-  to_wire(load_kernel_spec((source_dir() / "variants" / "vector_add" / "vector_add.json").string())->bundle,
-          bundle);
-  v1::CheckKernelRequest request;
-  request.set_file("mine.json");
-  request.set_spec_json(bundle.spec_json());
-  *request.mutable_files() = bundle.files();
-  *request.add_problems() = vector_add(4096).problem();
-  return request;
-}
 
 struct Malformed {
   const char* field;
@@ -212,7 +198,7 @@ TEST_CASE_METHOD(LeasedAgent, "control characters in what an agent says of a fai
 TEST_CASE("a check's log has no control character when its caller reads it") {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), compiling_hello("agent"));
-  v1::CheckKernelRequest request = check_of_vector_add();
+  v1::CheckKernelRequest request = check_vector_add();
   grpc::ClientContext context;
   v1::CheckKernelReply reply;
   grpc::Status status;
@@ -240,7 +226,7 @@ TEST_CASE("an agent that answers another one's check is refused and the check go
   DaemonFixture daemon;
   FakeAgent owner(daemon.address(), compiling_hello("owner"));
   FakeAgent forger(daemon.address(), compiling_hello("forger"));
-  const v1::CheckKernelRequest request = check_of_vector_add();
+  const v1::CheckKernelRequest request = check_vector_add();
   grpc::ClientContext context;
   v1::CheckKernelReply reply;
   std::thread check([&] { daemon.stub().CheckKernel(&context, request, &reply); });

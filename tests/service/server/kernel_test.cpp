@@ -1,40 +1,26 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 
 #include "base/json.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
-#include "tests/support/paths.hpp"
-#include "tuner/spec/kernel_spec.hpp"
-#include "tuner/spec/wire.hpp"
 
 namespace cubind::test {
 namespace {
 
-using Catch::VectorContains;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 
-v1::CheckKernelRequest check_vector_add() {
-  const auto spec = load_kernel_spec((source_dir() / "variants" / "vector_add" / "vector_add.json").string());
-  v1::SpecBundle bundle;
-  to_wire(spec->bundle, bundle);
-  v1::CheckKernelRequest request;
-  request.set_file("mine.json");
-  request.set_spec_json(bundle.spec_json());
-  *request.mutable_files() = bundle.files();
-  *request.add_problems() = vector_add(4096).problem();
+/// `edit`: of the spec.
+v1::CheckKernelRequest edited_check(const std::function<void(OrderedJson&)>& edit) {
+  v1::CheckKernelRequest request = check_vector_add();
+  OrderedJson spec = OrderedJson::parse(request.spec_json());
+  edit(spec);
+  request.set_spec_json(spec.dump());
   return request;
 }
-
-struct CheckFixture : DaemonFixture {
-  grpc::Status check(const v1::CheckKernelRequest& request, v1::CheckKernelReply& reply) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kPatience);
-    return stub().CheckKernel(&context, request, &reply);
-  }
-};
 
 v1::CheckResult answer(const v1::CheckOrder& order, v1::Outcome outcome, const std::string& log) {
   v1::CheckResult result;
@@ -44,55 +30,86 @@ v1::CheckResult answer(const v1::CheckOrder& order, v1::Outcome outcome, const s
   return result;
 }
 
+v1::CheckResult correct(const v1::CheckOrder& order) { return answer(order, v1::CORRECT, ""); }
+
+v1::CheckResult faulty(const v1::CheckOrder& order, const std::string& pointer, const std::string& cause) {
+  v1::CheckResult result = correct(order);
+  v1::SpecFault& fault = *result.add_faults();
+  fault.set_pointer(pointer);
+  fault.set_cause(cause);
+  return result;
+}
+
+using Answering = std::function<v1::CheckResult(const v1::CheckOrder&)>;
+
+struct CheckFixture : DaemonFixture {
+  v1::CheckKernelReply reply;  // of the latest check
+
+  grpc::Status check(const v1::CheckKernelRequest& request) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    reply.Clear();
+    return stub().CheckKernel(&context, request, &reply);
+  }
+  /// A check that the agent answers.
+  grpc::Status check(const v1::CheckKernelRequest& request, FakeAgent& agent, const Answering& answering) {
+    auto call = std::async(std::launch::async, [&] { return check(request); });
+    agent.send_check(answering(agent.wait_for_check()));
+    return call.get();
+  }
+  std::string refusal(const v1::CheckKernelRequest& request) { return refusal(check(request)); }
+  /// What is said against vector_add if the compiling agent answers so.
+  std::string refusal(const Answering& answering) {
+    FakeAgent agent(address(), compiling_hello());
+    return refusal(check(check_vector_add(), agent, answering));
+  }
+
+ private:
+  static std::string refusal(const grpc::Status& status) {
+    CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  }
+};
+
 TEST_CASE("checking a kernel counts its configurations and has the default compiled and stores nothing") {
   CheckFixture daemon;
   FakeAgent agent(daemon.address(), compiling_hello());
-  v1::CheckKernelReply reply;
-  auto call = std::async(std::launch::async, [&] { return daemon.check(check_vector_add(), reply); });
-  agent.send_check(answer(agent.wait_for_check(), v1::CORRECT, ""));
-  REQUIRE(call.get().ok());
-  REQUIRE(reply.problems_size() == 1);
-  CHECK(reply.problems(0).total() == 48);
-  CHECK(reply.problems(0).valid() > 0);
-  CHECK(reply.problems(0).first_default().values_size() == 3);
-  CHECK(reply.compiled_size() == 1);
+  REQUIRE(daemon.check(check_vector_add(), agent, correct).ok());
+  REQUIRE(daemon.reply.problems_size() == 1);
+  CHECK(daemon.reply.problems(0).total() == 48);
+  CHECK(daemon.reply.problems(0).valid() > 0);
+  CHECK(daemon.reply.problems(0).first_default().values_size() == 3);
+  CHECK(daemon.reply.compiled_size() == 1);
   CHECK(daemon.status().artifacts() == 0);
 }
 
 TEST_CASE("a check is for the device that is named and a spec with architecture features gets the suffix") {
   CheckFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  v1::CheckKernelRequest request = check_vector_add();
-  Json spec = Json::parse(request.spec_json());
-  spec["arch_features"] = true;
-  request.set_spec_json(spec.dump());
+  v1::CheckKernelRequest request = edited_check([](OrderedJson& spec) { spec["arch_features"] = true; });
   for (const char* device : {"", "nvidia-h200"}) {  // the only one that is offered
     request.set_device(device);
-    v1::CheckKernelReply reply;
-    auto call = std::async(std::launch::async, [&] { return daemon.check(request, reply); });
-    const v1::CheckOrder order = agent.wait_for_check();
-    CHECK(order.architecture() == "sm_90a");
-    agent.send_check(answer(order, v1::CORRECT, ""));
-    REQUIRE(call.get().ok());
-    CHECK(reply.compiled(0).architecture() == "sm_90a");
-    const bool is_told =
-        std::ranges::count(reply.warnings(), "note: no device was named: counted for nvidia-h200") == 1;
+    const grpc::Status status = daemon.check(request, agent, [](const v1::CheckOrder& order) {
+      CHECK(order.architecture() == "sm_90a");
+      return correct(order);
+    });
+    REQUIRE(status.ok());
+    CHECK(daemon.reply.compiled(0).architecture() == "sm_90a");
+    const bool is_told = std::ranges::count(daemon.reply.warnings(),
+                                            "note: no device was named: counted for nvidia-h200") == 1;
     CHECK(is_told == request.device().empty());
   }
   request.set_device("nvidia-h20");
-  v1::CheckKernelReply reply;
-  CHECK(daemon.check(request, reply).error_code() == grpc::StatusCode::NOT_FOUND);
+  CHECK(daemon.check(request).error_code() == grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_CASE("a check tells how each constraint thins the space") {
   CheckFixture daemon;
-  v1::CheckKernelRequest request = check_vector_add();
-  Json spec = Json::parse(request.spec_json());
-  spec["constraints"] = {"VECTOR <= 4", "THREADS != 256", "N < 0"};
-  request.set_spec_json(spec.dump());
-  v1::CheckKernelReply reply;
-  REQUIRE(daemon.check(request, reply).ok());
-  const auto& report = reply.problems(0);
+  const auto request = edited_check([](OrderedJson& spec) {
+    spec["constraints"] = {"VECTOR <= 4", "THREADS != 256", "N < 0"};
+  });
+  REQUIRE(daemon.check(request).ok());
+  const auto& report = daemon.reply.problems(0);
   CHECK(report.valid() == 0);
   REQUIRE(report.thinning_size() == 3);
   std::uint64_t left = report.total();
@@ -108,11 +125,10 @@ TEST_CASE("a check tells how each constraint thins the space") {
 
 TEST_CASE("a check compares an array's type, and for a given problem its size") {
   CheckFixture daemon;
-  v1::CheckKernelRequest request = check_vector_add();
-  Json spec = Json::parse(request.spec_json());
-  spec["problem"].erase("bucket");
-  spec["arguments"]["a"]["fill"] = {{"npy", "x.npy"}};
-  request.set_spec_json(spec.dump());
+  v1::CheckKernelRequest request = edited_check([](OrderedJson& spec) {
+    spec["problem"].erase("bucket");
+    spec["arguments"]["a"]["fill"] = {{"npy", "x.npy"}};
+  });
   v1::SourceFile& file = *request.add_files();
   file.set_path("x.npy");
   const auto refusal = [&](const std::string& type, std::size_t elements, std::size_t bytes) {
@@ -121,8 +137,7 @@ TEST_CASE("a check compares an array's type, and for a given problem its size") 
     header.resize(117, ' ');
     file.set_content(std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" +
                      std::string(elements * bytes, '\0'));
-    v1::CheckKernelReply reply;
-    return std::string(daemon.check(request, reply).error_message());
+    return daemon.check(request).error_message();
   };
   CHECK(refusal("f4", 4096, 4).empty());
   CHECK_THAT(refusal("f8", 4096, 8),
@@ -135,55 +150,32 @@ TEST_CASE("a check compares an array's type, and for a given problem its size") 
 
 TEST_CASE("a kernel that does not compile is refused with its file and the compiler's words") {
   CheckFixture daemon;
-  FakeAgent agent(daemon.address(), compiling_hello());
-  v1::CheckKernelReply reply;
-  auto call = std::async(std::launch::async, [&] { return daemon.check(check_vector_add(), reply); });
-  agent.send_check(answer(agent.wait_for_check(), v1::COMPILE, "error: identifier \"x\" is undefined"));
-  const grpc::Status status = call.get();
-  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK_THAT(status.error_message(), StartsWith("mine.json /source"));
-  CHECK_THAT(status.error_message(), Contains("is undefined"));
+  const std::string refusal = daemon.refusal([](const v1::CheckOrder& order) {
+    return answer(order, v1::COMPILE, "error: identifier \"x\" is undefined");
+  });
+  CHECK_THAT(refusal, StartsWith("mine.json /source") && Contains("is undefined"));
 }
 
 TEST_CASE("arguments that do not fit the compiled entries are reported with their places and types") {
   CheckFixture daemon;
-  FakeAgent agent(daemon.address(), compiling_hello());
-  v1::CheckKernelReply reply;
-  auto call = std::async(std::launch::async, [&] { return daemon.check(check_vector_add(), reply); });
-  v1::CheckResult result = answer(agent.wait_for_check(), v1::CORRECT, "");
-  for (const char* index : {"0", "3"}) {
-    v1::SpecFault& fault = *result.add_faults();
-    fault.set_pointer(std::string("/launches/0/arguments/") + index);
-    fault.set_cause("does not fit");
-  }
-  agent.send_check(result);
-  const grpc::Status status = call.get();
-  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK(status.error_message() ==
+  const std::string refusal = daemon.refusal([](const v1::CheckOrder& order) {
+    v1::CheckResult result = faulty(order, "/launches/0/arguments/0", "does not fit");
+    result.MergeFrom(faulty(order, "/launches/0/arguments/3", "does not fit"));
+    return result;
+  });
+  CHECK(refusal ==
         "mine.json /launches/0/arguments/0: does not fit\nmine.json /launches/0/arguments/3: does not fit");
-}
-
-v1::CheckResult beyond_a_limit(const v1::CheckOrder& order) {
-  v1::CheckResult result = answer(order, v1::CORRECT, "");
-  v1::SpecFault& fault = *result.add_faults();
-  fault.set_pointer("/launches/0/block");
-  fault.set_cause("too many threads");
-  fault.set_is_limit(true);
-  return result;
 }
 
 TEST_CASE("a limit that the default exceeds is an error at its place") {
   CheckFixture daemon;
-  FakeAgent agent(daemon.address(), compiling_hello());
-  v1::CheckKernelRequest request = check_vector_add();
-  v1::CheckKernelReply reply;
-  auto whole = std::async(std::launch::async, [&] { return daemon.check(request, reply); });
-  const v1::CheckOrder order = agent.wait_for_check();
-  CHECK(order.device_constants_size() == 4);
-  agent.send_check(beyond_a_limit(order));
-  const grpc::Status status = whole.get();
-  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK_THAT(status.error_message(),
+  const std::string refusal = daemon.refusal([](const v1::CheckOrder& order) {
+    CHECK(order.device_constants_size() == 4);
+    v1::CheckResult result = faulty(order, "/launches/0/block", "too many threads");
+    result.mutable_faults(0)->set_is_limit(true);
+    return result;
+  });
+  CHECK_THAT(refusal,
              StartsWith("mine.json /launches/0/block: too many threads (THREADS=") && Contains(" at N=4096"));
 }
 
@@ -192,69 +184,46 @@ TEST_CASE("a spec that does not parse is refused with file pointer and cause") {
   v1::CheckKernelRequest request = check_vector_add();
   std::string& text = *request.mutable_spec_json();
   text.replace(text.find("[128, 256"), 4, "[0");
-  v1::CheckKernelReply reply;
-  const grpc::Status status = daemon.check(request, reply);
-  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK_THAT(status.error_message(), StartsWith("mine.json"));
+  CHECK_THAT(daemon.refusal(request), StartsWith("mine.json"));
 }
 
 TEST_CASE("a tolerance that a problem has not is refused before a job meets it") {
   CheckFixture daemon;
-  v1::CheckKernelRequest request = check_vector_add();
-  OrderedJson spec = OrderedJson::parse(request.spec_json());
-  spec["tolerance"]["f32"]["atol"] = {{"factor", 1e-6}, {"sqrt", "N - 4097"}};
-  request.set_spec_json(spec.dump());
-  v1::CheckKernelReply reply;
-  const grpc::Status status = daemon.check(request, reply);
-  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK_THAT(status.error_message(),
+  const auto request = edited_check([](OrderedJson& spec) {
+    spec["tolerance"]["f32"]["atol"] = {{"factor", 1e-6}, {"sqrt", "N - 4097"}};
+  });
+  CHECK_THAT(daemon.refusal(request),
              StartsWith("mine.json /tolerance/f32/atol: \"N - 4097\" is -1 for N=4096"));
 }
 
 TEST_CASE("a problem for which an expression fails is reported and the others are checked") {
   CheckFixture daemon;
   FakeAgent agent(daemon.address(), compiling_hello());
-  v1::CheckKernelRequest request = check_vector_add();
-  OrderedJson spec = OrderedJson::parse(request.spec_json());
-  spec["work"]["flops"] = "N * N * N * N * N";
-  request.set_spec_json(spec.dump());
+  v1::CheckKernelRequest request =
+      edited_check([](OrderedJson& spec) { spec["work"]["flops"] = "N * N * N * N * N"; });
   *request.mutable_problems(0) = vector_add(1 << 20).problem();
   *request.add_problems() = vector_add(64).problem();
-  v1::CheckKernelReply reply;
-  auto call = std::async(std::launch::async, [&] { return daemon.check(request, reply); });
-  agent.send_check(answer(agent.wait_for_check(), v1::CORRECT, ""));
-  REQUIRE(call.get().ok());
-  REQUIRE(reply.problems_size() == 2);
-  CHECK_THAT(reply.problems(0).error(), Contains("/work/flops") && Contains("1048576"));
-  CHECK(reply.problems(1).error().empty());
-  CHECK(reply.problems(1).valid() > 0);
-  CHECK(reply.compiled_size() == 1);
+  REQUIRE(daemon.check(request, agent, correct).ok());
+  REQUIRE(daemon.reply.problems_size() == 2);
+  CHECK_THAT(daemon.reply.problems(0).error(), Contains("/work/flops") && Contains("1048576"));
+  CHECK(daemon.reply.problems(1).error().empty());
+  CHECK(daemon.reply.problems(1).valid() > 0);
+  CHECK(daemon.reply.compiled_size() == 1);
 }
 
 TEST_CASE("what is no architecture is refused with how one is written") {
   CheckFixture daemon;
   v1::CheckKernelRequest request = check_vector_add();
   request.add_architectures("90");
-  v1::CheckKernelReply reply;
-  const grpc::Status status = daemon.check(request, reply);
-  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK_THAT(status.error_message(), Contains("\"90\" is not an architecture: write sm_90"));
+  CHECK_THAT(daemon.refusal(request), Contains("\"90\" is not an architecture: write sm_90"));
 }
 
 TEST_CASE("the reference is compiled with the default configuration") {
   CheckFixture daemon;
-  FakeAgent agent(daemon.address(), compiling_hello());
-  v1::CheckKernelReply reply;
-  auto call = std::async(std::launch::async, [&] { return daemon.check(check_vector_add(), reply); });
-  const v1::CheckOrder order = agent.wait_for_check();
-  v1::CheckResult result = answer(order, v1::CORRECT, "");
-  v1::SpecFault& fault = *result.add_faults();
-  fault.set_pointer("/reference/source");
-  fault.set_cause("does not compile for sm_90: expected a ';'");
-  agent.send_check(result);
-  const grpc::Status status = call.get();
-  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK_THAT(status.error_message(), StartsWith("mine.json /reference/source: does not compile for sm_90"));
+  const std::string refusal = daemon.refusal([](const v1::CheckOrder& order) {
+    return faulty(order, "/reference/source", "does not compile for sm_90: expected a ';'");
+  });
+  CHECK_THAT(refusal, StartsWith("mine.json /reference/source: does not compile for sm_90"));
 }
 
 TEST_CASE("kernels are listed with their arguments and the shapes of these") {
@@ -274,34 +243,28 @@ TEST_CASE("kernels are listed with their arguments and the shapes of these") {
 
 TEST_CASE("what is no error of a kernel is a warning with its place") {
   CheckFixture daemon;
-  v1::CheckKernelRequest request = check_vector_add();
-  Json spec = Json::parse(request.spec_json());
-  spec["tunables"]["VECTOR"] = {2};
-  spec["default"] = {{{"THREADS", 256}, {"VECTOR", 2}, {"UNROLL", 1}}};
-  spec["constraints"].push_back("THREADS != 256");
-  spec["work"].erase("min_read_bytes");
-  request.set_spec_json(spec.dump());
-  v1::CheckKernelReply reply;
-  REQUIRE(daemon.check(request, reply).ok());
-  const std::vector<std::string> warnings(reply.warnings().begin(), reply.warnings().end());
-  CHECK_THAT(warnings, VectorContains(std::string("/tunables/VECTOR: has one value, so it tunes nothing")));
-  CHECK(std::ranges::count_if(warnings, [](const std::string& one) {
-          return one.starts_with("/default: none of it is valid for N=4096,T=f32 on");
-        }) == 1);
-  CHECK(std::ranges::count_if(
-            warnings, [](const std::string& one) { return one.starts_with("/work/min_read_bytes"); }) == 1);
+  const auto request = edited_check([](OrderedJson& spec) {
+    spec["tunables"]["VECTOR"] = {2};
+    spec["default"] = {{{"THREADS", 256}, {"VECTOR", 2}, {"UNROLL", 1}}};
+    spec["constraints"].push_back("THREADS != 256");
+    spec["work"].erase("min_read_bytes");
+  });
+  REQUIRE(daemon.check(request).ok());
+  const auto warnings_at = [&](const char* start) {
+    return std::ranges::count_if(daemon.reply.warnings(),
+                                 [&](const std::string& one) { return one.starts_with(start); });
+  };
+  CHECK(warnings_at("/tunables/VECTOR: has one value, so it tunes nothing") == 1);
+  CHECK(warnings_at("/default: none of it is valid for N=4096,T=f32 on") == 1);
+  CHECK(warnings_at("/work/min_read_bytes") == 1);
 }
 
 TEST_CASE("a configuration with which nothing is launched is a warning") {
   CheckFixture daemon;
-  v1::CheckKernelRequest request = check_vector_add();
   const auto warned = [&](const char* grid) {
-    Json spec = Json::parse(request.spec_json());
-    spec["launches"][0]["grid"] = {grid};
-    request.set_spec_json(spec.dump());
-    v1::CheckKernelReply reply;
-    REQUIRE(daemon.check(request, reply).ok());
-    return std::ranges::any_of(reply.warnings(), [](const std::string& one) {
+    REQUIRE(
+        daemon.check(edited_check([&](OrderedJson& spec) { spec["launches"][0]["grid"] = {grid}; })).ok());
+    return std::ranges::any_of(daemon.reply.warnings(), [](const std::string& one) {
       return one.starts_with("/launches: nothing is launched for N=4096,T=f32 with THREADS=");
     });
   };
@@ -311,42 +274,35 @@ TEST_CASE("a configuration with which nothing is launched is a warning") {
 
 TEST_CASE("without an agent a kernel is checked and said not to be compiled") {
   CheckFixture daemon;
-  v1::CheckKernelReply reply;
-  REQUIRE(daemon.check(check_vector_add(), reply).ok());
-  CHECK(reply.compiled().empty());
-  CHECK_THAT(reply.warnings(reply.warnings_size() - 1), Contains("no agent"));
+  REQUIRE(daemon.check(check_vector_add()).ok());
+  CHECK(daemon.reply.compiled().empty());
+  CHECK_THAT(daemon.reply.warnings(daemon.reply.warnings_size() - 1), Contains("no agent"));
 }
 
 TEST_CASE("a compiler's words that are not ASCII arrive as far as a header holds them") {
   CheckFixture daemon;
-  FakeAgent agent(daemon.address(), compiling_hello());
-  v1::CheckKernelReply reply;
-  auto call = std::async(std::launch::async, [&] { return daemon.check(check_vector_add(), reply); });
   std::string log;
   for (int i = 0; i < 3000; ++i) {
     log += "\u20ac";
   }
-  agent.send_check(answer(agent.wait_for_check(), v1::COMPILE, log));
-  const grpc::Status status = call.get();
-  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK_THAT(status.error_message(), Contains("\u20ac") && Catch::Matchers::EndsWith("..."));
+  CHECK_THAT(daemon.refusal([&](const v1::CheckOrder& order) { return answer(order, v1::COMPILE, log); }),
+             Contains("\u20ac") && Catch::Matchers::EndsWith("..."));
 }
 
 TEST_CASE("a check that its caller has left does not keep the others waiting") {
   CheckFixture daemon;
-  v1::CheckKernelRequest request = check_vector_add();
-  Json spec = Json::parse(request.spec_json());
-  for (const char* name : {"X1", "X2", "X3", "X4"}) {
-    for (int value = 1; value <= 20; ++value) {
-      spec["tunables"][name].push_back(value);
+  v1::CheckKernelRequest request = edited_check([](OrderedJson& spec) {
+    for (const char* name : {"X1", "X2", "X3", "X4"}) {
+      for (int value = 1; value <= 20; ++value) {
+        spec["tunables"][name].push_back(value);
+      }
+      for (OrderedJson& configuration : spec["default"]) {
+        configuration[name] = 1;
+      }
     }
-    for (Json& configuration : spec["default"]) {
-      configuration[name] = 1;
-    }
-  }
-  spec["launches"][0]["shared_bytes"] = "X1 + X2 + X3 + X4";
-  spec["constraints"].push_back("X1 + X2 + X3 + X4 + N < 0");
-  request.set_spec_json(spec.dump());
+    spec["launches"][0]["shared_bytes"] = "X1 + X2 + X3 + X4";
+    spec["constraints"].push_back("X1 + X2 + X3 + X4 + N < 0");
+  });
   for (int i = 0; i < 99; ++i) {
     *request.add_problems() = request.problems(0);
   }
@@ -385,7 +341,7 @@ TEST_CASE("a caller who checks much leaves room for others and frees his own whe
   CHECK(agent.wait_for_end_of_lease().lease_id() == others.id());
   first.context.TryCancel();
   CHECK(agent.wait_for_end_of_lease().lease_id() == begun);
-  agent.send_check(answer(agent.wait_for_check(), v1::CORRECT, ""));
+  agent.send_check(correct(agent.wait_for_check()));
   CHECK(second.call.get() == grpc::StatusCode::OK);
 }
 

@@ -1,6 +1,7 @@
 // What a tuning job tries of a large space, and what it leaves unverified.
 #include <catch2/catch.hpp>
 
+#include "base/text.hpp"
 #include "plan/search.hpp"
 #include "plan/wire.hpp"
 #include "tests/support/named_cubin.hpp"
@@ -20,19 +21,14 @@ std::string numbers_to(int last) {
   return list + "]";
 }
 
-void replace(std::string& text, const std::string& what, const std::string& with) {
-  const std::size_t at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  text.replace(at, what.size(), with);
-}
-
 // 30 * 30 configurations.
 struct LargeWorld : World {
   explicit LargeWorld(Behaviour behaviour = {.noise = 0.01}) : World(std::move(behaviour)) {
     std::string& spec = *channel.frame.mutable_spec()->mutable_spec_json();
-    replace(spec, "[1, 2, 3, 4, 5, 6]", numbers_to(30));
-    replace(spec, "[1, 2, 3, 4]", numbers_to(30));
-    replace(spec, "A * B <= 24", "A * B <= 900");
+    for (const char* values : {"[1, 2, 3, 4, 5, 6]", "[1, 2, 3, 4]"}) {
+      spec = replaced(spec, values, numbers_to(30));
+    }
+    spec = replaced(spec, "A * B <= 24", "A * B <= 900");
   }
 };
 

@@ -3,18 +3,12 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "tests/fakes/sample_reply.hpp"
 
 namespace cubind {
 namespace {
 
-Query query(const std::string& problem) {
-  Query result;
-  result.kernel = "scale";
-  result.problem = parse_problem(problem);
-  result.device = DeviceLabel{"nvidia-h200"};
-  return result;
-}
-
+using test::query;
 std::string key(const Query& from) { return question_key(make_request(from)); }
 
 }  // namespace

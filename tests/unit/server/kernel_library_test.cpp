@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "tests/support/manual_clock.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/unit/server/vector_add_library.hpp"
 
 namespace cubind::test {
@@ -40,28 +41,35 @@ struct LibraryFixture {
   }
 };
 
+/// The same, which a library has read.
+struct ReadLibrary : LibraryFixture {
+  KernelLibrary library{{folder.path()}, clock};
+  std::shared_ptr<const KernelEntry> before = library.find("vector_add");
+
+  fs::path source() const { return spec.parent_path() / "vector_add.cu"; }
+  std::shared_ptr<const KernelEntry> now() { return library.find("vector_add"); }
+  bool is_revised() {
+    library.reload();
+    return now()->revision != before->revision;
+  }
+};
+
 TEST_CASE("a changed spec is read again at most once a second and keeps what has not changed") {
-  LibraryFixture f;
-  KernelLibrary library({f.folder.path()}, f.clock);
-  const auto before = library.find("vector_add");
+  ReadLibrary f;
   f.replace("[1, 2, 4]", "[1, 2, 4, 8]");
-  CHECK(library.find("vector_add") == before);
+  CHECK(f.now() == f.before);
   f.clock.advance(std::chrono::seconds(2));
-  const auto after = library.find("vector_add");
-  CHECK(after->revision != before->revision);
+  const auto after = f.now();
+  CHECK(after->revision != f.before->revision);
   CHECK(after->spec->tunables.back().values.size() == 4);
   f.clock.advance(std::chrono::seconds(2));
-  CHECK(library.find("vector_add") == after);
+  CHECK(f.now() == after);
 }
 
 TEST_CASE("a changed source makes another revision too") {
-  LibraryFixture f;
-  KernelLibrary library({f.folder.path()}, f.clock);
-  const auto before = library.find("vector_add");
-  const fs::path source = f.spec.parent_path() / "vector_add.cu";
-  write_file_atomic(source, read_file(source) + "\n// changed\n");
-  library.reload();
-  CHECK(library.find("vector_add")->revision != before->revision);
+  ReadLibrary f;
+  write_file_atomic(f.source(), read_file(f.source()) + "\n// changed\n");
+  CHECK(f.is_revised());
 }
 
 TEST_CASE("a broken spec is listed with its error and does not disturb the others") {
@@ -238,44 +246,36 @@ TEST_CASE("tables among the specs are no kernels and an unknown name gets a sugg
 }
 
 TEST_CASE("a spec that becomes broken keeps its last good version and tells the error of the file") {
-  LibraryFixture f;
-  KernelLibrary library({f.folder.path()}, f.clock);
-  const auto before = library.find("vector_add");
+  ReadLibrary f;
   f.replace("\"source\"", "\"sauce\"");
-  library.reload();
-  const auto now = library.find("vector_add");
-  CHECK(now->spec == before->spec);
-  CHECK(now->revision == before->revision);
+  f.library.reload();
+  const auto now = f.now();
+  CHECK(now->spec == f.before->spec);
+  CHECK(now->revision == f.before->revision);
   CHECK_THAT(now->error, Contains("vector_add.json") && Contains("sauce"));
   f.replace("\"sauce\"", "\"source\"");
-  library.reload();
-  CHECK(library.find("vector_add")->error.empty());
-  CHECK(library.find("vector_add")->revision == before->revision);
+  f.library.reload();
+  CHECK(f.now()->error.empty());
+  CHECK(f.now()->revision == f.before->revision);
 }
 
 TEST_CASE("a source that goes keeps the last good version until it is back") {
-  LibraryFixture f;
-  KernelLibrary library({f.folder.path()}, f.clock);
-  const auto before = library.find("vector_add");
-  const fs::path source = f.spec.parent_path() / "vector_add.cu";
-  fs::rename(source, f.folder.path() / "away");
-  library.reload();
-  CHECK(library.find("vector_add")->spec == before->spec);
-  CHECK_THAT(library.find("vector_add")->error, Contains("/source") && Contains("does not exist"));
-  fs::rename(f.folder.path() / "away", source);
-  library.reload();
-  CHECK(library.find("vector_add")->error.empty());
+  ReadLibrary f;
+  fs::rename(f.source(), f.folder.path() / "away");
+  f.library.reload();
+  CHECK(f.now()->spec == f.before->spec);
+  CHECK_THAT(f.now()->error, Contains("/source") && Contains("does not exist"));
+  fs::rename(f.folder.path() / "away", f.source());
+  f.library.reload();
+  CHECK(f.now()->error.empty());
 }
 
 TEST_CASE("a changed header outside of the spec's folder makes another revision") {
-  LibraryFixture f;
-  KernelLibrary library({f.folder.path()}, f.clock);
-  const auto before = library.find("vector_add");
+  ReadLibrary f;
   const fs::path header = f.folder.path() / "common" / "vector_io.cuh";
   write_file_atomic(header, read_file(header) + "\n// changed\n");
-  library.reload();
-  CHECK(library.find("vector_add")->revision != before->revision);
-  CHECK(before->spec->bundle.files != library.find("vector_add")->spec->bundle.files);
+  CHECK(f.is_revised());
+  CHECK(f.before->spec->bundle.files != f.now()->spec->bundle.files);
 }
 
 TEST_CASE("files that are touched make no other revision") {
@@ -315,13 +315,10 @@ TEST_CASE("another file of the same size and modification time in a source's pla
 }
 
 TEST_CASE("a file in another file's place in the include order is taken up") {
-  LibraryFixture f;
-  KernelLibrary library({f.folder.path()}, f.clock);
-  const auto before = library.find("vector_add");
+  ReadLibrary f;
   const fs::path common = f.folder.path() / "common" / "vector_io.cuh";
   write_file_atomic(f.spec.parent_path() / "vector_io.cuh", read_file(common) + "\n// mine\n");
-  library.reload();
-  CHECK(library.find("vector_add")->revision != before->revision);
+  CHECK(f.is_revised());
 }
 
 TEST_CASE("a spec that is removed is gone") {
@@ -348,31 +345,26 @@ class NoDescriptors {
 };
 
 TEST_CASE("a folder that cannot be listed for a moment keeps the kernels that are known of it") {
-  LibraryFixture f;
-  KernelLibrary library({f.folder.path()}, f.clock);
-  const auto before = library.find("vector_add");
+  ReadLibrary f;
   std::size_t listed = 0;
   {
     const NoDescriptors none;
-    library.reload();
-    listed = library.kernels()->size();
+    f.library.reload();
+    listed = f.library.kernels()->size();
   }
   CHECK(listed == 1);
-  CHECK(library.find("vector_add")->revision == before->revision);
+  CHECK(f.now()->revision == f.before->revision);
 }
 
 TEST_CASE("a spec that could not be read for a moment is read again although nothing has touched it") {
-  LibraryFixture f;
-  KernelLibrary library({f.folder.path()}, f.clock);
-  const auto before = library.find("vector_add");
+  ReadLibrary f;
   f.replace("[1, 2, 4]", "[1, 2, 4, 8]");
   f.settle();
   {
     const NoDescriptors none;
-    library.reload();
+    f.library.reload();
   }
-  library.reload();
-  CHECK(library.find("vector_add")->revision != before->revision);
+  CHECK(f.is_revised());
 }
 
 TEST_CASE("a spec whose file name is not UTF-8 is left out of what goes over the wire") {
@@ -407,12 +399,7 @@ TEST_CASE("a checked spec whose source is a link that leads out gets the library
   fs::create_symlink(elsewhere.path() / "out.cu", source);
   KernelLibrary library({f.folder.path()}, f.clock);
   CHECK_NOTHROW(load_kernel_spec(f.spec.string()));
-  std::string error;
-  try {
-    library.judge(f.spec);
-  } catch (const Error& refused) {
-    error = refused.what();
-  }
+  const std::string error = message_of([&] { library.judge(f.spec); });
   CHECK_THAT(error, Contains("vector_add.cu"));
   CHECK(library.kernels()->front()->error == error);
 }
