@@ -47,17 +47,7 @@ v1::ArtifactUpload upload_of(const Key& key, const LaunchPlan& plan, const std::
 
 }  // namespace
 
-v1::DeviceFacts h200_facts() {
-  v1::DeviceFacts facts;
-  facts = example_facts();
-  return facts;
-}
-
-v1::DeviceFacts replay_facts() {
-  v1::DeviceFacts facts = h200_facts();
-  facts.set_replay_table(Digest::of("a table").hex());
-  return facts;
-}
+v1::DeviceFacts h200_facts() { return example_facts(); }
 
 v1::DriverVersion driver_580() {
   v1::DriverVersion driver;

@@ -11,9 +11,7 @@
 
 namespace cubind::test {
 
-/// The facts of an H200, and of a replay device that is otherwise like it.
 v1::DeviceFacts h200_facts();
-v1::DeviceFacts replay_facts();
 v1::DriverVersion driver_580();
 
 /// A hello of today's protocol with one GPU of these facts and NVRTC 13.0.

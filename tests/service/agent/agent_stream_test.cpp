@@ -11,6 +11,7 @@
 #include "base/unique_fd.hpp"
 #include "tests/service/agent/agent_fixture.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tuner/agent/lease/job_channel.hpp"
 #include "tuner/agent/lease/lease_stream.hpp"
 
@@ -50,7 +51,7 @@ TEST_CASE("no more batches are sent before the first one was acknowledged than m
   CHECK(batches() == kBatchesInFlight);
 }
 
-TEST_CASE("SIGTERM hands the lease back and the agent ends") {
+TEST_CASE("SIGTERM hands the lease back and the agent says that it leaves and ends") {
   AgentFixture fixture(kSlow);
   fixture.grant(fixture.lease());
   fixture.wait_for_stage("screening");
@@ -58,16 +59,8 @@ TEST_CASE("SIGTERM hands the lease back and the agent ends") {
   const auto result = fixture.daemon.result();
   REQUIRE(result);
   CHECK(result->result().status() == v1::JobResult::INTERRUPTED);
-  CHECK(fixture.agent->wait().code == 0);
-}
-
-TEST_CASE("an agent says that it leaves") {
-  AgentFixture fixture(kSlow);
-  fixture.grant(fixture.lease());
-  fixture.wait_for_stage("screening");
-  fixture.agent->send_signal(SIGTERM);
-  REQUIRE(fixture.daemon.result());
   CHECK(std::ranges::any_of(fixture.daemon.messages(), &v1::AgentMessage::has_leaving));
+  CHECK(fixture.agent->wait().code == 0);
 }
 
 // Returns when a client has come to the socket, which stays without an answer.
@@ -185,14 +178,9 @@ struct StreamFixture {
     return stream.broken();
   }
   ErrorCode code_of_fetch() {
-    try {
-      stream.fetch_cubin(Digest::of("cubin"), 1000);
-    } catch (const Error& error) {
-      told = error.what();
-      return error.code();
-    }
-    FAIL("nothing was thrown");
-    return ErrorCode::Internal;
+    const Error error = error_of([&] { stream.fetch_cubin(Digest::of("cubin"), 1000); }).value();
+    told = error.what();
+    return error.code();
   }
 
   AgentDaemon daemon;

@@ -12,19 +12,13 @@
 #include "plan/wire.hpp"
 #include "tests/fakes/fake_daemon.hpp"
 #include "tests/fakes/sample_reply.hpp"
+#include "tests/support/refusal_of.hpp"
 
 namespace cubind {
 namespace {
 
 using test::FakeDaemon;
-
-Query query(const std::string& problem) {
-  Query result;
-  result.kernel = "scale";
-  result.problem = parse_problem(problem);
-  result.device = DeviceLabel{"nvidia-h200"};
-  return result;
-}
+using test::query;
 
 Problem canonical(const v1::Problem& problem) {
   Problem asked = problem_from_wire(problem, "problem");
@@ -52,13 +46,7 @@ std::string random_bytes(std::size_t size) {
 
 template <typename Action>
 Error error_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  FAIL("no error");
-  throw;
+  return test::error_of(action).value();
 }
 
 }  // namespace
@@ -210,14 +198,6 @@ TEST_CASE("the daemon's code and message come through") {
   CHECK_THAT(error.what(), Catch::Contains("did you mean"));
 }
 
-TEST_CASE("without a daemon the message says how to start one") {
-  Client client({.address = "unix:///nowhere/cubind.sock"});
-  const Error error = error_of([&] { client.get(query("N=1024,D=4096,T=f16")); });
-  CHECK(error.code() == ErrorCode::Unavailable);
-  CHECK_THAT(error.what(),
-             Catch::Contains("unix:///nowhere/cubind.sock") && Catch::Contains("Start one with `cubind &`"));
-}
-
 TEST_CASE("without a GPU the error asks for a label and for no option of a command") {
   ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
   FakeDaemon daemon;
@@ -287,11 +267,6 @@ TEST_CASE("what a daemon says hides and reorders nothing") {
   };
   Client client = connect(daemon);
   CHECK(error_of([&] { client.get(query("N=1,D=1,T=f16")); }).what() == std::string("no \\u202ekernel"));
-}
-
-TEST_CASE("an address that is neither a socket nor a port is refused") {
-  CHECK_THROWS_WITH(Client({.address = "localhost"}),
-                    Catch::Contains("neither unix:///path/to/socket nor host:port"));
 }
 
 }  // namespace cubind

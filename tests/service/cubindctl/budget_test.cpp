@@ -29,15 +29,6 @@ TEST_CASE_METHOD(BudgetFixture,
   CHECK_THAT(ctl(daemon, tune({"--max-trials", "100000"})).out, Contains("fresh already"));
 }
 
-TEST_CASE_METHOD(BudgetFixture, "tune measures nothing twice and --retune measures it again") {
-  tuned({});
-  const std::size_t once = daemon.measured_blocks().size();
-  CHECK_THAT(ctl(daemon, tune({})).out, Contains("fresh already, nothing was measured"));
-  CHECK(daemon.measured_blocks().size() == once);
-  tuned({"--retune"});
-  CHECK(daemon.measured_blocks().size() > once);
-}
-
 TEST_CASE_METHOD(BudgetFixture, "a job that was done is shown with its outcomes and the time of its stages") {
   const std::string id = tuned({})["id"];
   const Json job = ctl_json(daemon, {"jobs", "show", id});

@@ -251,23 +251,6 @@ TEST_CASE("kernels init refuses what cannot be a kernel's name") {
   }
 }
 
-TEST_CASE("a changed spec is in force for the next command without a restart") {
-  TinyDaemon daemon;
-  replace_in(daemon.kernels() / "scale.json", "\"VECTOR\": [1, 2, 4]", "\"VECTOR\": [1, 2]");
-  const Json tuned = ctl_json(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))});
-  CHECK(tuned["jobs"][0]["configurations_done"] == 8);
-}
-
-TEST_CASE("a changed source makes fresh records other revisions without a restart") {
-  TinyDaemon daemon;
-  REQUIRE(ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))}).exit_code == 0);
-  write_tiny_kernel(daemon.kernels(), "edited");
-  CHECK(eventually([&] {
-    return ctl_json(daemon, {"get", kTinyKernel, "--problem", text_of(tiny_problem(2)), "--tune",
-                             "never"})["match"] == "other_revision";
-  }));
-}
-
 TEST_CASE(
     "a spec that becomes broken keeps its last good version and is reported with file and pointer and "
     "cause") {
@@ -284,26 +267,6 @@ TEST_CASE(
   CHECK(ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))}).exit_code == 0);
   replace_in(spec, "\"tunable\"", "\"tunables\"");
   CHECK_FALSE(kernel_of(daemon, kTinyKernel).contains("error"));
-}
-
-TEST_CASE("a spec that is broken from the start is reported and not usable") {
-  TinyDaemon daemon;
-  write_file_atomic(daemon.kernels() / "worse.json", R"({"name": "worse", "tunables": {"A": "x"}})");
-  CHECK_THAT(ctl(daemon, {"kernels"}).out, Contains("not usable: ") && Contains("worse.json"));
-  const ProgramResult tuned = ctl(daemon, {"tune", "worse", "--problem", "N=1"});
-  CHECK(tuned.exit_code == 7);
-  CHECK_THAT(tuned.err, Contains("worse.json"));
-}
-
-TEST_CASE("a spec that is removed is gone and one that is added is there without a restart") {
-  TinyDaemon daemon;
-  const fs::path spec = daemon.kernels() / "scale.json";
-  const std::string text = read_file(spec);
-  fs::remove(spec);
-  CHECK(kernel_of(daemon, kTinyKernel).is_null());
-  CHECK(ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))}).exit_code == 4);
-  write_file_atomic(spec, text);
-  CHECK_FALSE(kernel_of(daemon, kTinyKernel).is_null());
 }
 
 TEST_CASE("a running job keeps the spec that it began with") {

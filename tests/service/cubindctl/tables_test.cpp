@@ -1,6 +1,5 @@
 #include <catch2/catch.hpp>
 
-#include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "tests/service/cubindctl/ctl.hpp"
@@ -82,19 +81,6 @@ TEST_CASE("import sends the file in chunks with its name and prints the counts")
   CHECK(got == table);
   CHECK(name == file);
   CHECK(Json::parse(ctl(daemon, {"import", file, "--json"}).out)["imported"][0]["records_added"] == 14);
-}
-
-TEST_CASE("a table that the daemon refuses ends with 2 and its pointer") {
-  FakeDaemon daemon;
-  daemon.scripts.import_table = [](const std::string&, const std::string& file) -> v1::ImportTableReply {
-    throw Error(ErrorCode::InvalidArgument, file + " /records/0/time_us", "must be above 0");
-  };
-  const TempDir folder;
-  const std::string file = (folder.path() / "t.json").string();
-  write_file_atomic(file, "{}");
-  const ProgramResult result = ctl(daemon, {"import", file});
-  CHECK(result.exit_code == 2);
-  CHECK_THAT(result.err, Catch::Contains("t.json /records/0/time_us: must be above 0"));
 }
 
 }  // namespace cubind::test

@@ -82,13 +82,6 @@ TEST_CASE_METHOD(WantedFixture, "tune --wanted drains the whole list and then th
   CHECK_THAT(again.err, Contains("nothing is wanted"));
 }
 
-TEST_CASE_METHOD(WantedFixture, "an entry leaves the list when its record comes in any other way") {
-  ask(daemon, tiny_problem(2));
-  REQUIRE(is_wanted(daemon, 1));
-  CHECK(ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))}).exit_code == 0);
-  CHECK(wanted(daemon).empty());
-}
-
 TEST_CASE_METHOD(WantedFixture, "what cannot be tuned is listed with its reason and passed over") {
   ask(daemon, tiny_problem(2));
   ask(daemon, tiny_problem(3));

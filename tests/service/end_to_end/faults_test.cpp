@@ -24,48 +24,6 @@ std::string fault(const std::string& at, const std::string& kind, const std::str
 
 constexpr const char* kOnce = R"(, "times": 1)";
 
-// A daemon whose device has one fault, and the end of the job that met it.
-class Faulty {
- public:
-  explicit Faulty(const std::string& faults) : daemon({.edit_table = favour, .faults = faults}) {
-    const auto ended = tune(daemon->connect(), {tiny_problem(2)});
-    REQUIRE(ended.size() == 1);
-    end = ended[0];
-  }
-
-  bool done() const { return end.job().state() == v1::Job::DONE; }
-  bool favourite_won() const {
-    return done() && configuration_from_wire(end.winner(), "winner") == kFavourite;
-  }
-  std::uint32_t count(v1::Outcome outcome) const {
-    for (const v1::OutcomeCount& one : end.outcomes()) {
-      if (one.outcome() == outcome) {
-        return one.count();
-      }
-    }
-    return 0;
-  }
-  // Verified, or too slow for that.
-  std::uint32_t without_fault() const { return count(v1::CORRECT) + count(v1::UNVERIFIED); }
-
-  TinyDaemon daemon;
-  v1::TuneEvent end;
-};
-
-TEST_CASE("without a fault the favourite wins") { CHECK(Faulty("[]").favourite_won()); }
-
-TEST_CASE("an illegal address that does not repeat in a fresh worker leaves the configuration its chance") {
-  Faulty faulty(fault("measure", "illegal_address", kOnce));
-  CHECK(faulty.favourite_won());
-  CHECK(faulty.without_fault() == kTinyConfigurations);
-}
-
-TEST_CASE("a launch that the device refuses is an outcome of the configuration") {
-  Faulty faulty(fault("measure", "launch"));
-  CHECK(faulty.done());
-  CHECK(faulty.count(v1::LAUNCH) == 1);
-}
-
 TEST_CASE("a foreign process on the GPU ends the wait of those who ask and the job goes on when it is gone") {
   TinyDaemon daemon({.edit_table = favour, .faults = fault("measure", "foreign_process", kOnce)});
   const Connection connection = daemon->connect();
@@ -100,14 +58,6 @@ TEST_CASE("what was measured next to a foreign process is provisional until the 
     return !reply.provenance().provisional() && !reply.provenance().timing().contended();
   }));
   CHECK(connection.get_status(kPatience).records() == 1);
-}
-
-TEST_CASE("a device that cannot prepare the problem fails the job with the reason") {
-  TinyDaemon daemon({.faults = R"([{"at": "prepare", "fault": "out_of_memory"}])"});
-  const auto ended = tune(daemon->connect(), {tiny_problem(2)});
-  REQUIRE(ended.size() == 1);
-  CHECK(ended[0].job().state() == v1::Job::FAILED);
-  CHECK(ended[0].job().error().find("memory") != std::string::npos);
 }
 
 }  // namespace

@@ -68,17 +68,6 @@ TEST_CASE("the watcher of an ended job gets its winner") {
   CHECK(told.winner().SerializeAsString() == ended[0].winner().SerializeAsString());
 }
 
-TEST_CASE("a cancelled job ends at once and the next one runs") {
-  TinyDaemon daemon({.problems = {tiny_problem(2), tiny_problem(3)}, .hold = true});
-  const Connection connection = daemon->connect();
-  const std::string id = submit(connection, tiny_problem(2));
-  REQUIRE(eventually([&] { return is_in(connection, id, v1::Job::RUNNING); }));
-  CHECK(connection.cancel_job(id, kPatience).state() == v1::Job::CANCELLED);
-  CHECK(is_in(connection, id, v1::Job::CANCELLED));
-  daemon.let_go();
-  CHECK(tune(connection, {tiny_problem(3)}).at(0).job().state() == v1::Job::DONE);
-}
-
 TEST_CASE("a caller who goes away leaves the job running") {
   TinyDaemon daemon({.hold = true});
   const Connection connection = daemon->connect();

@@ -46,24 +46,6 @@ class OpenStore {
   sqlite3* database_ = nullptr;
 };
 
-TEST_CASE("a damaged record keeps no daemon from starting and never answers") {
-  TinyDaemon daemon({.problems = {tiny_problem(2), tiny_problem(3)}});
-  tune(daemon->connect(), {tiny_problem(2), tiny_problem(3)});
-  REQUIRE(daemon->stop().has_value());
-  OpenStore(daemon->store()).execute("UPDATE records SET fact = x'00' WHERE id = 1");
-  daemon->start();
-  CHECK_THAT(daemon->log(),
-             Catch::Contains("error: store, table records, row 1, column fact_sha256: is not"));
-  const Connection connection = daemon->connect();
-  CHECK(connection.get_status(kPatience).damaged_rows() == 1);
-  CHECK(connection.get_status(kPatience).records() == 1);
-  v1::GetVariantRequest asked = question(connection, tiny_problem(2));
-  asked.set_tune(v1::NEVER);
-  CHECK(connection.get_variant(asked, kPatience).provenance().departures_size() > 0);
-  tune(connection, {tiny_problem(2)});
-  CHECK(connection.get_status(kPatience).records() == 2);
-}
-
 bool is_read_only(const Connection& connection) { return connection.get_status(kPatience).read_only(); }
 
 // Asks for tuning; false where the daemon has no room for the job.

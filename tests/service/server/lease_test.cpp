@@ -8,8 +8,6 @@
 namespace cubind::test {
 namespace {
 
-using Catch::Matchers::Contains;
-
 v1::TuneRequest detached(std::int64_t n, const v1::DeviceFacts& facts = h200_facts()) {
   v1::TuneRequest request = tune_vector_add({n}, facts);
   request.set_detach(true);
@@ -63,23 +61,6 @@ TEST_CASE("what a lost agent has stored comes with the next lease and nothing is
   CHECK(lease.blocks_size() == 6);
   CHECK(lease.artifacts_size() == 3);
   CHECK(lease.artifacts(0).info().zstd_cubin().empty());
-}
-
-TEST_CASE("a job outlives the daemon with its id and every acknowledged block") {
-  DaemonFixture daemon;
-  daemon.tune(detached(4096));
-  std::string job;
-  {
-    FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-    const v1::LeaseGrant lease = agent.wait_for_lease();
-    job = lease.job_id();
-    REQUIRE(agent.send_batch(lease, batch_of(fake_trials(lease, 1), 4)));
-  }
-  daemon.restart();
-  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  const v1::LeaseGrant lease = agent.wait_for_lease();
-  CHECK(lease.job_id() == job);
-  CHECK(lease.blocks_size() == 4);
 }
 
 TEST_CASE("a cancelled job ends its lease at the agent and its waiters") {
@@ -179,19 +160,6 @@ TEST_CASE("an upload whose bytes do not have the digest is refused") {
   set_cubin(upload, fake_cubin("promised", 1000), false);
   CHECK(agent.put_artifact(upload.info(), zstd_compress(fake_cubin("another", 1000))).find("digest") !=
         std::string::npos);
-}
-
-TEST_CASE("what a replay device yields never answers for a real class and the other way round") {
-  DaemonFixture daemon;
-  AutoAgent agent(daemon.address(), hello_with(replay_facts()));
-  const auto events = daemon.tune(tune_vector_add({4096}, replay_facts()));
-  CHECK(events.back().provenance().evidence() == v1::REPLAYED);
-  CHECK(daemon.get(vector_add(4096, replay_facts())).reply.provenance().evidence() == v1::REPLAYED);
-  v1::GetVariantRequest real = vector_add(4096);
-  real.set_tune(v1::NEVER);
-  const Got got = daemon.get(real);
-  REQUIRE(got.status.ok());
-  CHECK(got.reply.provenance().evidence() == v1::NONE);
 }
 
 }  // namespace

@@ -254,16 +254,6 @@ TEST_CASE("tune measures what a table only tells") {
   CHECK(daemon.get(vector_add(4096)).reply.provenance().evidence() == v1::MEASURED);
 }
 
-TEST_CASE("a table that is broken is refused with file and place and nothing of it is imported") {
-  TableFixture daemon;
-  v1::ImportTableReply reply;
-  const grpc::Status status =
-      daemon.import_table(R"({"format": "cubind-table", "version": 1, "devices": 3})", reply);
-  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK_THAT(status.error_message(), Catch::Matchers::StartsWith("mine.json /devices"));
-  CHECK(daemon.status().records() == 0);
-}
-
 TEST_CASE("a table of another interface is refused with the kernel and the number of its records") {
   const std::string table = table_of_vector_add();
   TableFixture daemon;

@@ -89,11 +89,6 @@ TEST_CASE("a path that is no file is refused by its name and left alone") {
   }
 }
 
-TEST_CASE("a second daemon on the same store is refused") {
-  StoreFixture f;
-  CHECK_THROWS_WITH(Store::open({f.path}), Contains("another cubind"));
-}
-
 TEST_CASE("a second daemon on the same store gets the address of the first one and what to do") {
   TempDir folder;
   StoreOptions options{folder.path() / "store.db"};
