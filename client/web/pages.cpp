@@ -30,7 +30,7 @@ std::string stage_text(const std::string& stage) {
       {"choosing", "compares what was timed, and proposes what to try next"},
       {"commit", "waits until results are stored"},
       {"waiting_for_idle_gpu", "waits until others leave the GPU"},
-      {"other", "starts, waits between two leases, or repeats what a lost lease did"}};
+      {"other", "starts, or waits between two leases"}};
   const auto text = kTexts.find(stage);
   return text == kTexts.end() ? "" : text->second;
 }

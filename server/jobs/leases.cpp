@@ -54,7 +54,7 @@ void Leases::end(OpenJob& job) {
   if (!job.lease) {
     return;
   }
-  job.row.shown().set_elapsed_ms(job.row.shown().elapsed_ms() + job.leased_ms(clock_.steady_now()));
+  job.add_lease(job.row.shown(), clock_.steady_now());
   held_.erase(job.lease->id);
   if (!job.lease->gpu_uuid.empty()) {
     held_gpus_.erase(held_gpus_.find(job.lease->gpu_uuid));

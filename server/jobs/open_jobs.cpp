@@ -1,6 +1,7 @@
 #include "server/jobs/open_jobs.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "server/jobs/agent.hpp"
@@ -10,21 +11,16 @@ namespace {
 
 constexpr int kMaxStages = 256;  // of all leases of a job
 
-/// As its agent has last reported them; the stage of that report goes on.
-Stages stages_of(const OpenJob& job, std::chrono::steady_clock::time_point now) {
-  Stages stages = job.lease->stages;
-  const bool waits = job.row.state == v1::Job::WAITING_FOR_IDLE_GPU;
-  const auto current =
-      std::ranges::find(stages, waits ? "waiting_for_idle_gpu" : job.stage, &StageTime::stage);
-  if (current != stages.end()) {
-    const std::chrono::duration<double, std::milli> since = now - job.lease->reported;
-    current->set_ms(current->ms() + since.count());
-  }
-  return stages;
+double ms_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-}  // namespace
+double ms_of(const std::string& stage, const Stages& stages) {
+  const auto at = std::ranges::find(stages, stage, &StageTime::stage);
+  return at == stages.end() ? 0 : at->ms();
+}
 
+/// Adds a lease's times to those of its job's earlier leases.
 void add_stages(const Stages& lease, Stages& job) {
   for (const StageTime& one : lease) {
     const auto at = std::ranges::find(job, one.stage(), &StageTime::stage);
@@ -34,6 +30,32 @@ void add_stages(const Stages& lease, Stages& job) {
       at->set_ms(at->ms() + one.ms());
     }
   }
+}
+
+}  // namespace
+
+void HeldLease::note(const Stages& told, const std::string& told_stage,
+                     std::chrono::steady_clock::time_point now) {
+  shown = stages_at(now);
+  stages = told;
+  timed_stage = told_stage;
+  reported = now;
+}
+
+Stages HeldLease::stages_at(std::chrono::steady_clock::time_point now) const {
+  Stages result = stages;
+  double too_much = 0, missing = 0;  // of what was shown
+  for (StageTime& one : result) {
+    one.set_ms(one.ms() + (one.stage() == timed_stage ? ms_between(reported, now) : 0));
+    const double more = one.ms() - ms_of(one.stage(), shown);
+    (more < 0 ? too_much : missing) += std::abs(more);
+  }
+  const double share = missing > too_much ? 1 - too_much / missing : 0;
+  for (StageTime& one : result) {
+    const double before = ms_of(one.stage(), shown);
+    one.set_ms(before + share * std::max(0.0, one.ms() - before));
+  }
+  return result;
 }
 
 RecordQuestion OpenJob::measured() const {
@@ -49,8 +71,7 @@ void OpenJob::await() {
 }
 
 bool OpenJob::note(const v1::Progress& progress, std::chrono::steady_clock::time_point now) {
-  lease->stages = progress.stages();
-  lease->reported = now;
+  lease->note(progress.stages(), progress.timed_stage(), now);
   stage = progress.stage();
   waits_because = progress.waits_because();
   best_us = progress.best_us();
@@ -62,8 +83,11 @@ bool OpenJob::note(const v1::Progress& progress, std::chrono::steady_clock::time
   return std::exchange(row.state, state) != state;
 }
 
-double OpenJob::leased_ms(std::chrono::steady_clock::time_point now) const {
-  return lease ? std::chrono::duration<double, std::milli>(now - lease->since).count() : 0;
+void OpenJob::add_lease(v1::Job& to, std::chrono::steady_clock::time_point now) const {
+  if (lease) {
+    to.set_elapsed_ms(to.elapsed_ms() + ms_between(lease->since, now));
+    add_stages(lease->stages_at(now), *to.mutable_stages());
+  }
 }
 
 OpenJob& OpenJobs::add(JobRow row, const DeviceClass& device, ToolchainNeed needs) {
@@ -103,11 +127,7 @@ JobEvent OpenJobs::event(const OpenJob& job) const {
   JobEvent event{
       job.row, job.device.label, job.stage, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
       nullptr, job.refusal,      job.needs};
-  const auto now = clock_.steady_now();
-  event.job.shown().set_elapsed_ms(event.job.shown().elapsed_ms() + job.leased_ms(now));
-  if (job.lease) {
-    add_stages(stages_of(job, now), *event.job.shown().mutable_stages());
-  }
+  job.add_lease(event.job.shown(), clock_.steady_now());
   event.waits_because = job.waits_because;
   event.waits_lent = job.waits_lent;
   return event;

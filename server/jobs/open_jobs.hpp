@@ -30,9 +30,6 @@ inline bool measures(const JobRow& job) { return measures(job.kind); }
 
 using Stages = google::protobuf::RepeatedPtrField<StageTime>;
 
-/// Adds a lease's times to those of its job's earlier leases.
-void add_stages(const Stages& lease, Stages& job);
-
 /// The agent and GPU that work on a job, and the time until which they are trusted to.
 struct HeldLease {
   std::string id;
@@ -47,7 +44,14 @@ struct HeldLease {
   std::string agent_key = {};      // AgentProfile::key()
   bool next_is_announced = false;  // the agent knows which job comes after this one
   Stages stages = {};              // their times, when the agent last reported
+  std::string timed_stage = {};    // the one of them that goes on
+  Stages shown = {};               // what stages_at() had then
   std::chrono::steady_clock::time_point reported{};
+
+  void note(const Stages& told, const std::string& told_stage, std::chrono::steady_clock::time_point now);
+  /// The reported times; the timed stage goes on. No stage ever loses time: if a report shows that another
+  /// one was timed, that one gets its time as more passes. Together they take no more than was reported.
+  Stages stages_at(std::chrono::steady_clock::time_point now) const;
 };
 
 /// A job that has not ended.
@@ -86,8 +90,8 @@ struct OpenJob {
   void await();
   /// Takes over what the agent of its lease tells. Returns whether the state has changed.
   bool note(const v1::Progress& progress, std::chrono::steady_clock::time_point now);
-  /// The age of its lease; 0 if it has none.
-  double leased_ms(std::chrono::steady_clock::time_point now) const;
+  /// Adds what its lease and the lease's stages have taken so far, if it has one.
+  void add_lease(v1::Job& to, std::chrono::steady_clock::time_point now) const;
 };
 
 /// Changes only a job's watchers. References to jobs stay valid until remove().

@@ -216,9 +216,9 @@ void Outcomes::refuse(OpenJob& job, const JoinedAgent& agent, const Error& error
 bool Outcomes::finish(OpenJob& job, const JoinedAgent& agent, WorkResult& result) {
   const v1::JobResult& told = result.told;
   const v1::Job before = job.row.shown();
+  const HeldLease lease = *job.lease;
   *job.row.shown().mutable_outcomes() = told.outcomes();
-  add_stages(told.stages(), *job.row.shown().mutable_stages());
-  job.lease->stages.Clear();
+  job.lease->note(told.stages(), "", context_.clock.steady_now());
   const bool is_smaller = told.status() == v1::JobResult::SMALLER;
   if (told.status() == v1::JobResult::INTERRUPTED) {
     queue_.hand_back(job, agent.is_leaving, told.error().empty() ? "the agent handed it back" : told.error());
@@ -233,6 +233,7 @@ bool Outcomes::finish(OpenJob& job, const JoinedAgent& agent, WorkResult& result
     } catch (const Error& error) {
       if (error.code() == ErrorCode::InvalidArgument) {
         job.row.shown() = before;
+        job.lease = lease;
         refuse(job, agent, error);
         return false;
       }
@@ -248,7 +249,7 @@ bool Outcomes::finish(OpenJob& job, const JoinedAgent& agent, WorkResult& result
 
 void Outcomes::complete(OpenJob& job, WorkResult& result) {
   JobRow row = job.row;
-  row.shown().set_elapsed_ms(row.shown().elapsed_ms() + job.leased_ms(context_.clock.steady_now()));
+  job.add_lease(row.shown(), context_.clock.steady_now());
   row.state = v1::Job::DONE;
   row.shown().set_finished_at(context_.clock.wall_text());
   RecordRow& record = result.record;

@@ -49,7 +49,7 @@ std::string budget_of(const v1::Job& job) {
   return text.empty() ? "default" : text;
 }
 
-// What is of no stage: starting, the time between leases, a lease that was lost.
+// What is of no stage: starting, and the time between leases.
 double untold_ms(const v1::Job& job) {
   double told = 0;
   for (const v1::StageTime& stage : job.stages()) {

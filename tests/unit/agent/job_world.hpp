@@ -66,6 +66,7 @@ class MemoryChannel final : public JobChannel {
   void store(v1::Batch batch) override;
   void settle() override {}
   void progress(const v1::Progress& progress) override;
+  void progress_soon(const v1::Progress& report) override { progress(report); }
   std::optional<std::string> fetch_cubin(const Digest& digest) override;
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) override;
 

@@ -5,6 +5,7 @@
 #include "base/random.hpp"
 #include "plan/wire.hpp"
 #include "tests/unit/agent/job_world.hpp"
+#include "tuner/agent/tuning/job_progress.hpp"
 
 using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
@@ -354,6 +355,30 @@ TEST_CASE("progress names every stage") {
         std::set<std::string>{"compiling", "verifying", "screening", "finalists", "commit"});
   const auto& stages = world.channel.told.back().stages();
   CHECK(std::ranges::find(stages, "finalists", &v1::StageTime::stage) != stages.end());
+}
+
+TEST_CASE("each change of what is timed is reported at once or soon") {
+  World world({});
+  JobProgress progress(world.channel, world.clock);
+  std::vector<std::string> stages;
+  for (int i = 0; i < 3; ++i) {
+    progress.stage("compiling");
+    progress.stage("screening");
+    progress.timed_stage("choosing");
+    stages.insert(stages.end(), {"compiling", "screening", "choosing"});
+  }
+  std::vector<std::string> timed;
+  std::ranges::transform(world.channel.told, std::back_inserter(timed), &v1::Progress::timed_stage);
+  CHECK(timed == stages);
+}
+
+TEST_CASE("each stage is timed") {
+  World world({});
+  world.run();
+  std::set<std::string> timed;
+  std::ranges::transform(world.channel.told, std::inserter(timed, timed.end()), &v1::Progress::timed_stage);
+  CHECK(timed == std::set<std::string>{"opening", "choosing", "compiling", "verifying", "screening",
+                                       "finalists", "commit"});
 }
 
 TEST_CASE("a job is over before its device worker ends, and the next job uses that worker") {

@@ -38,6 +38,16 @@ struct Reporting : SchedulerFixture {
   bool finish(const WorkResult& result) {
     return scheduler->finish(agent, lease().id, lease().fence, result);
   }
+  void report(const std::vector<v1::StageTime>& stages, const std::string& timed) {
+    v1::Progress progress;
+    progress.mutable_stages()->Assign(stages.begin(), stages.end());
+    progress.set_timed_stage(timed);
+    REQUIRE(scheduler->progress(agent, lease().id, lease().fence, progress));
+  }
+  std::vector<v1::StageTime> stages() const {
+    const v1::Job job = scheduler->open_jobs().at(0).job.shown();
+    return {job.stages().begin(), job.stages().end()};
+  }
   std::uint64_t trials() {
     std::uint64_t count = 0;
     store_reader([&](StoreReader& reader) { count = reader.counts().trials; });
@@ -267,15 +277,30 @@ TEST_CASE("a result that its trials contradict is refused with the field and non
 
 TEST_CASE("an open job has the times of its stages and the current one goes on") {
   Reporting f;
-  v1::Progress progress;
-  progress.set_stage("screening");
-  *progress.add_stages() = stage_time("compiling", 7);
-  *progress.add_stages() = stage_time("screening", 5);
-  REQUIRE(f.scheduler->progress(f.agent, f.lease().id, f.lease().fence, progress));
+  f.report({stage_time("compiling", 7), stage_time("screening", 5)}, "screening");
   f.clock.advance(100ms);
-  const v1::Job job = f.scheduler->open_jobs().at(0).job.shown();
-  CHECK(std::vector(job.stages().begin(), job.stages().end()) ==
-        std::vector{stage_time("compiling", 7), stage_time("screening", 105)});
+  CHECK(f.stages() == std::vector{stage_time("compiling", 7), stage_time("screening", 105)});
+}
+
+TEST_CASE("no stage of a running job loses time and together they have what was reported") {
+  Reporting f;
+  f.report({stage_time("compiling", 7), stage_time("verifying", 0)}, "compiling");
+  f.clock.advance(100ms);
+  f.report({stage_time("compiling", 17), stage_time("verifying", 90)}, "verifying");
+  CHECK(f.stages() == std::vector{stage_time("compiling", 107), stage_time("verifying", 0)});
+  f.clock.advance(90ms);
+  CHECK(f.stages() == std::vector{stage_time("compiling", 107), stage_time("verifying", 90)});
+  f.report({stage_time("compiling", 17), stage_time("verifying", 180)}, "compiling");
+  f.clock.advance(190ms);
+  CHECK(f.stages() == std::vector{stage_time("compiling", 207), stage_time("verifying", 180)});
+}
+
+TEST_CASE("what the stages of a lost lease took stays") {
+  Reporting f;
+  f.report({stage_time("compiling", 7)}, "compiling");
+  f.clock.advance(100ms);
+  f.scheduler->agent_left(f.agent);
+  CHECK(f.stages() == std::vector{stage_time("compiling", 107)});
 }
 
 TEST_CASE("bits that changed are not called the same and do not answer who wants the same") {

@@ -77,6 +77,7 @@ class NoChannel final : public JobChannel {
   void store(v1::Batch) override {}
   void settle() override {}
   void progress(const v1::Progress&) override {}
+  void progress_soon(const v1::Progress&) override {}
   std::optional<std::string> fetch_cubin(const Digest&) override { return std::nullopt; }
   void put_artifact(const v1::ArtifactInfo&, const std::string&) override {}
 };

@@ -361,7 +361,11 @@ void Agent::send_heartbeats() {
   say_it_is_there();
   const auto now = steady_clock::now();
   for (const auto& work : works()) {
-    if (!work->channel || work->done || now - work->last_sent < work->heartbeat) {
+    if (!work->channel || work->done) {
+      continue;
+    }
+    work->channel->send_waiting();
+    if (now - work->last_sent < work->heartbeat) {
       continue;
     }
     work->last_sent = now;

@@ -28,6 +28,8 @@ class JobChannel {
   virtual void settle() = 0;
   /// Not acknowledged; a lost one is made good by the next.
   virtual void progress(const v1::Progress& progress) = 0;
+  /// The same a little later, unless another report comes before.
+  virtual void progress_soon(const v1::Progress& progress) = 0;
   /// The cubin of this digest; absent if the daemon no longer has it.
   virtual std::optional<std::string> fetch_cubin(const Digest& digest) = 0;
   /// For a cubin that would make its message larger than kMaxInlineCubinBytes: call it before the Batch that

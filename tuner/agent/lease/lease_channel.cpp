@@ -58,10 +58,28 @@ void LeaseChannel::wait_for_oldest() {
   sent_.pop_front();
 }
 
-void LeaseChannel::progress(const v1::Progress& progress) {
+void LeaseChannel::send(const v1::Progress& progress) {
   v1::AgentMessage to = message();
   *to.mutable_progress() = progress;
   stream_.send(to);
+}
+
+void LeaseChannel::progress(const v1::Progress& progress) {
+  const std::lock_guard lock(mutex_);
+  waiting_.reset();
+  send(progress);
+}
+
+void LeaseChannel::progress_soon(const v1::Progress& progress) {
+  const std::lock_guard lock(mutex_);
+  waiting_ = progress;
+}
+
+void LeaseChannel::send_waiting() {
+  const std::lock_guard lock(mutex_);
+  if (const auto waiting = std::exchange(waiting_, std::nullopt)) {
+    send(*waiting);
+  }
 }
 
 std::optional<std::string> LeaseChannel::fetch_cubin(const Digest& digest) {
@@ -74,6 +92,10 @@ void LeaseChannel::put_artifact(const v1::ArtifactInfo& info, const std::string&
 }
 
 void LeaseChannel::finish(const v1::JobResult& result) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.reset();
+  }
   v1::AgentMessage to = message();
   *to.mutable_result() = result;
   // Behind batches that may be in flight: a job that is handed back has little time. A refused batch ends the

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ class LeaseChannel final : public JobChannel {
   void store(v1::Batch batch) override;
   void settle() override;
   void progress(const v1::Progress& progress) override;
+  void progress_soon(const v1::Progress& progress) override;
   std::optional<std::string> fetch_cubin(const Digest& digest) override;
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) override;
   bool is_awaited() const override { return awaited_; }
@@ -38,6 +40,8 @@ class LeaseChannel final : public JobChannel {
   void finish(const v1::JobResult& result);
   /// From any thread.
   void heartbeat();
+  /// Sends what progress_soon() has left. From any thread.
+  void send_waiting();
 
  private:
   struct Sent {
@@ -45,6 +49,7 @@ class LeaseChannel final : public JobChannel {
     std::vector<std::string> blocks;  // for the log
   };
   v1::AgentMessage message() const;
+  void send(const v1::Progress& progress);
   void wait_for_oldest();
 
   LeaseStream& stream_;
@@ -52,6 +57,8 @@ class LeaseChannel final : public JobChannel {
   const std::uint64_t fence_;
   const JobStop& stop_;
   std::atomic<bool> awaited_;
+  std::mutex mutex_;  // for waiting_, and the order of reports
+  std::optional<v1::Progress> waiting_;
   std::deque<Sent> sent_;  // batches and the result that are not acknowledged yet, oldest first
 };
 

@@ -15,7 +15,7 @@ JobProgress::JobProgress(JobChannel& channel, const Clock& clock)
   progress_.set_state(v1::Job::RUNNING);
 }
 
-void JobProgress::unreported_stage(std::string_view stage) {
+void JobProgress::switch_to(std::string_view stage) {
   const auto now = clock_.steady_now();
   auto at = std::ranges::find(stages_, stage_, [](const auto& one) { return one.first; });
   if (at == stages_.end()) {
@@ -27,7 +27,7 @@ void JobProgress::unreported_stage(std::string_view stage) {
 }
 
 google::protobuf::RepeatedPtrField<v1::StageTime> JobProgress::stages() {
-  unreported_stage(stage_);
+  switch_to(stage_);
   google::protobuf::RepeatedPtrField<v1::StageTime> stages;
   for (const auto& [stage, time] : stages_) {
     v1::StageTime& to = *stages.Add();
@@ -38,17 +38,25 @@ google::protobuf::RepeatedPtrField<v1::StageTime> JobProgress::stages() {
 }
 
 void JobProgress::stage(std::string_view stage) {
-  unreported_stage(stage);
-  if (progress_.stage() == stage) {
+  progress_.set_stage(std::string(stage));
+  timed_stage(stage);
+}
+
+void JobProgress::timed_stage(std::string_view stage) {
+  if (stage_ == stage) {
     return send_if_due(kBetweenReports);
   }
-  progress_.set_stage(std::string(stage));
-  reported_stages_.emplace(stage).second ? send() : send_if_due(kBetweenStages);
+  switch_to(stage);
+  if (reported_stages_.emplace(stage).second || is_due(kBetweenStages)) {
+    return send();
+  }
+  note_times();
+  channel_.progress_soon(progress_);
 }
 
 void JobProgress::begin_state(v1::Job::State state) {
   const bool waits = state == v1::Job::WAITING_FOR_IDLE_GPU;
-  unreported_stage(waits ? std::string_view("waiting_for_idle_gpu") : std::string_view(progress_.stage()));
+  switch_to(waits ? std::string_view("waiting_for_idle_gpu") : std::string_view(progress_.stage()));
   progress_.set_state(state);
 }
 
@@ -87,15 +95,24 @@ void JobProgress::nvrtc_calls(std::uint32_t calls) { progress_.set_nvrtc_calls(c
 
 void JobProgress::best(double time_us) { progress_.set_best_us(time_us); }
 
+bool JobProgress::is_due(std::chrono::milliseconds since_last) const {
+  return std::chrono::steady_clock::now() - sent_ >= since_last;
+}
+
 void JobProgress::send_if_due(std::chrono::milliseconds since_last) {
-  if (std::chrono::steady_clock::now() - sent_ >= since_last) {
+  if (is_due(since_last)) {
     send();
   }
 }
 
+void JobProgress::note_times() {
+  *progress_.mutable_stages() = stages();
+  progress_.set_timed_stage(stage_);
+}
+
 void JobProgress::send() {
   sent_ = std::chrono::steady_clock::now();
-  *progress_.mutable_stages() = stages();
+  note_times();
   channel_.progress(progress_);
 }
 

@@ -117,7 +117,7 @@ void ScreenStage::again(const Candidate& candidate) {
 
 const Candidate* ScreenStage::next() {
   stop_.check_between_trials();
-  progress_.unreported_stage("choosing");
+  progress_.timed_stage("choosing");
   return proposals_.next();
 }
 

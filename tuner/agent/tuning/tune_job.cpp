@@ -128,11 +128,11 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
                       options_.lend);
   JobProgress progress(parts_.channel, parts_.clock);
   progress.stage("compiling");
-  progress.unreported_stage("opening");
+  progress.timed_stage("opening");
   ConsentGate consent({options_.when, lease.only_when_idle(), options_.idle_poll}, remote, progress,
                       parts_.stop);
   consent.enter();
-  progress.unreported_stage("choosing");
+  progress.timed_stage("choosing");
   JobInput input = make_job_input(lease, build.spec(), remote.info(), [this] { parts_.stop.check(); });
   const MemoryRefusal memory(lease, input, remote.info());
   if (auto refused = memory.foreseen()) {
@@ -158,7 +158,7 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, JobInput& input, con
   CompileSource artifacts(parts_.compiles, parts_.channel, parts_.stop, lease.artifacts());
   TrialDevice device(input, build, artifacts, remote, consent);
   if (input.spec->triton) {
-    progress.unreported_stage("compiling");
+    progress.timed_stage("compiling");
     input.preset = device.launchable_default(options_.compile_window);
   }
   device.want_reference();
