@@ -10,7 +10,7 @@ import pathlib
 HERE = pathlib.Path(__file__).resolve().parent
 BENCH = HERE.parents[2] / "bench"
 LONG = {"agent_faults_test", "demo_test", "embedded_test", "few_variants_test", "pages_test"} | {
-    "attention_test", "compiled_test", "direct_test", "harmless_test", "install_test"
+    "attention_test", "choices_test", "compiled_test", "direct_test", "harmless_test", "install_test"
 }  # fmt: skip
 
 
