@@ -24,8 +24,6 @@ class JsonNode {
  public:
   JsonNode(const nlohmann::ordered_json& document, std::string file);
 
-  const nlohmann::ordered_json& value() const noexcept { return *value_; }
-  const std::string& file() const noexcept { return *file_; }
   /// RFC 6901, empty at the root; "~" and "/" in keys are escaped.
   const std::string& pointer() const noexcept { return pointer_; }
   std::string where() const;

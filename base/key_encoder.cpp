@@ -63,12 +63,6 @@ void KeyEncoder::check_range(std::string_view tag, std::uint64_t value) const {
   }
 }
 
-KeyEncoder& KeyEncoder::absent(std::string_view tag) {
-  put_head('n', tag);
-  item_done();
-  return *this;
-}
-
 KeyEncoder& KeyEncoder::list(std::string_view tag, std::size_t count) {
   put_head('l', tag);
   put_big_endian(count, 8);

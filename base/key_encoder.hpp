@@ -23,7 +23,6 @@ namespace cubind {
 ///           | "b" tag ( %x00 / %x01 )      ; a boolean
 ///           | "f" tag u64                  ; a double: its IEEE 754 bits, -0.0 written as 0.0, never a NaN
 ///           | "d" tag 32OCTET              ; a digest
-///           | "n" tag                      ; a field that is known to be absent
 ///           | "l" tag u64 item{that many}  ; a list; an item is a field, a list or a group, counted once
 ///           | "(" tag item* ")"            ; a group
 ///   tag     = bytes
@@ -56,9 +55,6 @@ class KeyEncoder {
     }
     return put_integer(tag, static_cast<std::int64_t>(value));
   }
-
-  /// The field exists in the schema and has no value here; differs from an empty one.
-  KeyEncoder& absent(std::string_view tag);
 
   /// A list of exactly `count` items, which are the next `count` fields, lists or groups at this level; it
   /// closes by itself after the last.

@@ -135,10 +135,6 @@ PublicKey PublicKey::parse(std::string_view line, const std::string& where) {
   return key;
 }
 
-std::string PublicKey::text() const {
-  return base64(std::string(kKeyKind) + std::string(view_of(id_.bytes)) + std::string(view_of(point_)));
-}
-
 bool PublicKey::has_signed(std::string_view text, const Signature& signature) const {
   return signature.key == id_ && verify_bytes(point_, view_of(prehash(text)), signature.bytes);
 }

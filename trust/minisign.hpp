@@ -38,7 +38,6 @@ class PublicKey {
   static PublicKey parse(std::string_view line, const std::string& where);
 
   const KeyId& id() const { return id_; }
-  std::string text() const;
   bool operator==(const PublicKey&) const = default;
   /// Whether the key's holder has signed the text.
   bool has_signed(std::string_view text, const Signature& signature) const;

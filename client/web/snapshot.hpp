@@ -45,7 +45,6 @@ class Snapshots {
   explicit Snapshots(std::string address, const Clock& clock) : address_(std::move(address)), clock_(clock) {}
 
   const std::string& address() const { return address_; }
-  const Clock& clock() const { return clock_; }
   /// Throws like Connection; a fault, too, is that of all who ask within a second.
   std::shared_ptr<const Snapshot> now();
 

@@ -71,10 +71,6 @@ bool may(const Caller& caller, Call call) {
   return caller.roles.includes(rule.least) || (rule.for_agents && caller.roles.includes(CallerRole::Agent));
 }
 
-bool may(const Caller& caller, Call call, const std::string& name_space) {
-  return may(caller, call) && covers(caller.namespaces, name_space);
-}
-
 void require(const Caller& caller, Call call) {
   if (!may(caller, call)) {
     deny(caller, call,

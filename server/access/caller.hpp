@@ -45,7 +45,6 @@ Caller unknown_caller();
 
 /// Whether the caller's roles and namespaces allow the call. Pure.
 bool may(const Caller& caller, Call call);
-bool may(const Caller& caller, Call call, const std::string& name_space);
 
 /// The same check; these throw PermissionDenied with the missing right and the caller's rights.
 void require(const Caller& caller, Call call);

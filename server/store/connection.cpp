@@ -47,14 +47,6 @@ bool Statement::skip_null() {
   return is_null;
 }
 
-std::optional<Digest> Statement::optional_digest() {
-  return skip_null() ? std::nullopt : std::optional(digest());
-}
-
-std::optional<std::string> Statement::optional_text() {
-  return skip_null() ? std::nullopt : std::optional(text());
-}
-
 std::optional<std::string> Statement::optional_blob() {
   return skip_null() ? std::nullopt : std::optional(blob());
 }

@@ -100,8 +100,6 @@ class Statement {
   std::string blob() { return std::string(prepared_.blob(next_column_++)); }
   /// Throws DataLoss where it has not 32 bytes.
   Digest digest();
-  std::optional<Digest> optional_digest();
-  std::optional<std::string> optional_text();
   std::optional<std::string> optional_blob();
   std::optional<std::uint64_t> optional_unsigned();
   Value value();

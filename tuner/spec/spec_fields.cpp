@@ -106,14 +106,6 @@ std::string read_path(const JsonNode& node) {
   return normal;
 }
 
-void refuse_unsupported(const JsonNode& object, std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    if (object.contains(key)) {
-      object.at(key).fail("not supported yet");
-    }
-  }
-}
-
 std::vector<JsonNode> elements_of(const JsonNode& node, std::size_t most, std::string_view what,
                                   std::size_t least) {
   std::vector<JsonNode> elements = node.elements();

@@ -62,9 +62,6 @@ std::string read_path(const JsonNode& node);
 /// A folder relative to the spec's, normalized: ".." at the front at most.
 std::string read_folder(const JsonNode& node);
 
-/// `/launches/0/tensor_map: not supported yet` for each of the keys that is there.
-void refuse_unsupported(const JsonNode& object, std::initializer_list<std::string_view> keys);
-
 /// The elements of an array, the members of an object; refuses more than `most` items and fewer than `least`.
 std::vector<JsonNode> elements_of(const JsonNode& node, std::size_t most, std::string_view what,
                                   std::size_t least = 1);

@@ -38,7 +38,7 @@ bool is_promised(CallerRole role, std::string_view call) {
 
 }  // namespace
 
-TEST_CASE("each role may make its calls in its namespaces and no other") {
+TEST_CASE("each role may make its calls and no others") {
   CHECK(call_rules().size() == 21);
   for (const CallRule& rule : call_rules()) {
     for (const CallerRole role : kCallerRoles) {
@@ -46,10 +46,6 @@ TEST_CASE("each role may make its calls in its namespaces and no other") {
       const bool promised = is_promised(role, rule.name);
       const Caller caller = caller_with({role}, {"team"});
       CHECK(may(caller, rule.call) == promised);
-      CHECK(may(caller, rule.call, "team") == promised);
-      CHECK_FALSE(may(caller, rule.call, "other"));
-      CHECK_FALSE(may(caller, rule.call, ""));
-      CHECK(may(caller_with({role}, {"*"}), rule.call, "other") == promised);
     }
   }
 }

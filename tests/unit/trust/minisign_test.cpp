@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/support/signing_keys.hpp"
 #include "tests/support/skip.hpp"
 
@@ -31,18 +32,12 @@ constexpr const char* kEncryptedKey =
 PublicKey public_key() { return PublicKey::parse(test::kPublicKey, "key"); }
 
 std::string fault_of_key(const std::string& text) {
-  try {
-    SecretKey::parse(text, "acme.key");
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
+  return test::message_of([&] { SecretKey::parse(text, "acme.key"); });
 }
 
 }  // namespace
 
-TEST_CASE("a key is printed as minisign prints it") {
-  CHECK(public_key().text() == test::kPublicKey);
+TEST_CASE("a key has the id that minisign prints") {
   CHECK(public_key().id().text() == "1FD02E9933C7BA93");
   CHECK(test::signing_key().public_key() == public_key());
 }

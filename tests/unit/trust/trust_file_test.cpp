@@ -7,18 +7,14 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "tests/support/refusal_of.hpp"
 #include "tests/support/signing_keys.hpp"
 
 namespace cubind {
 namespace {
 
 std::string fault_of(const std::string& text) {
-  try {
-    parse_trust(text, "trust");
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
+  return test::message_of([&] { parse_trust(text, "trust"); });
 }
 
 const auto kNow = *parse_iso8601_utc("2026-12-01T00:00:00Z");
@@ -30,7 +26,7 @@ TEST_CASE("a trust file lists keys with their day of expiry and namespaces") {
   const Trust trust = parse_trust("# ours\n\n" + test::trust_line("2027-03-01", "team,-"), "trust");
   const TrustedKey& key = trust.key_of(kId, kNow, "F");
   CHECK(key.name == "acme");
-  CHECK(key.key.text() == test::kPublicKey);
+  CHECK(key.key == PublicKey::parse(test::kPublicKey, "key"));
   CHECK(key.namespaces == std::vector<std::string>{"team", ""});
   CHECK(iso8601_utc(key.expires) == "2027-03-01T00:00:00.000Z");
 }

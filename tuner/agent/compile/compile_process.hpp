@@ -52,7 +52,6 @@ class CompileProcess {
   bool is_usable() const;
 
   const v1::Toolchain& toolchain() const noexcept { return toolchain_; }
-  int pid() const noexcept { return child_.pid(); }
   unsigned compiles() const noexcept { return compiles_; }
 
  private:
