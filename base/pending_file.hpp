@@ -9,8 +9,12 @@
 
 namespace cubind {
 
-/// Written next to its target as ".NAME.XXXXXX", for its owner alone. Removed unless it is committed; a
-/// process that is killed leaves it.
+/// The file that a user's output replaces: the one that links lead to. A folder, a device or a pipe is
+/// InvalidArgument, since what takes its place would be a file.
+std::filesystem::path replaceable_file(const std::filesystem::path& path);
+
+/// Written in its target's folder, for its owner alone, without a name until it is committed: a process that
+/// is killed leaves nothing. Where the file system has no such files it is ".NAME.XXXXXX", and that may stay.
 class PendingFile {
  public:
   /// Throws Error with the target's path, as do the others.
@@ -25,10 +29,11 @@ class PendingFile {
 
  private:
   std::filesystem::path folder() const;
+  void give_name();
 
   const std::filesystem::path target_;
-  std::string path_;
-  const UniqueFd fd_;
+  std::string path_;  // empty: it has no name
+  UniqueFd fd_;
   bool committed_ = false;
 };
 
