@@ -127,7 +127,7 @@ ExitCode show(const OutputJson& verdict, const std::string& signer, const JudgeO
     print(verdict, signer);
   }
   if (!options.html.empty()) {
-    write_file_atomic(options.html, verdict_page(verdict));
+    write_output(options.html, verdict_page(verdict));
   }
   return verdict["outcome"] == "correct" ? ExitCode::Ok : ExitCode::Failure;
 }

@@ -17,9 +17,9 @@ const std::string kFormat = "cubind-verdict/1";
 }  // namespace
 
 void write_verdict(const std::string& text, const std::string& file, const std::optional<SecretKey>& key) {
-  write_file_atomic(file, text);
+  write_output(file, text);
   if (key) {
-    write_file_atomic(file + kSuffix, print_signature_file(*key, text, "cubind verdict"));
+    write_output(file + kSuffix, print_signature_file(*key, text, "cubind verdict"));
   }
 }
 

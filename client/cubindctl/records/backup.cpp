@@ -12,7 +12,7 @@ namespace cubind::ctl {
 
 ExitCode run(const BackupOptions& options, const CommonOptions& common) {
   const Connection connection(resolve_address(common.address));
-  PendingFile file(options.output);
+  PendingFile file(replaceable_file(options.output));
   const std::uint64_t bytes =
       connection.backup([&](std::string_view data) { file.append(data); }, common.timeout);
   file.commit(0600);

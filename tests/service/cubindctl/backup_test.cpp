@@ -44,6 +44,17 @@ TEST_CASE("a backup that fails leaves no file and the earlier one as it was") {
   CHECK(std::ranges::distance(std::filesystem::directory_iterator(folder.path())) == 1);
 }
 
+TEST_CASE("a backup replaces no pipe and no device") {
+  TinyDaemon daemon;
+  const TempDir folder;
+  const auto pipe = folder.path() / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const ProgramResult refused = ctl(daemon, {"backup", "-o", pipe.string()});
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.err, Contains(pipe.string()) && Contains("name a file"));
+  CHECK(std::filesystem::is_fifo(pipe));
+}
+
 TEST_CASE("the check tells damage and a store that cannot be checked apart") {
   const TempDir folder;
   CHECK(fsck(folder.path() / "none.db").exit_code == 2);
