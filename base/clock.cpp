@@ -60,8 +60,13 @@ std::optional<std::chrono::system_clock::time_point> parse_iso8601_utc(std::stri
   if (!date.ok() || number(11, 2) >= 24 || number(14, 2) >= 60 || number(17, 2) > 60) {
     return std::nullopt;
   }
-  return std::chrono::sys_days(date) + std::chrono::hours(number(11, 2)) +
-         std::chrono::minutes(number(14, 2)) + std::chrono::seconds(number(17, 2));
+  using TimePoint = std::chrono::system_clock::time_point;
+  constexpr std::chrono::sys_seconds kFirst = std::chrono::ceil<days>(TimePoint::min());
+  constexpr std::chrono::sys_seconds kLast = std::chrono::floor<days>(TimePoint::max());
+  const std::chrono::sys_seconds time = std::chrono::sys_days(date) + std::chrono::hours(number(11, 2)) +
+                                        std::chrono::minutes(number(14, 2)) +
+                                        std::chrono::seconds(number(17, 2));
+  return std::clamp(time, kFirst, kLast);
 }
 
 bool is_iso8601_utc(std::string_view text) { return parse_iso8601_utc(text).has_value(); }

@@ -28,6 +28,12 @@ TEST_CASE("a date in UTC is one that the calendar has") {
   }
 }
 
+TEST_CASE("a date that the clock cannot count to is the nearest day that it can") {
+  CHECK(iso8601_utc(parse_iso8601_utc("9999-12-31T23:59:59Z").value()) == "2262-04-11T00:00:00.000Z");
+  CHECK(iso8601_utc(parse_iso8601_utc("0000-01-01T00:00:00Z").value()) == "1677-09-22T00:00:00.000Z");
+  CHECK(iso8601_utc(parse_iso8601_utc("2262-04-10T12:00:00Z").value()) == "2262-04-10T12:00:00.000Z");
+}
+
 TEST_CASE("a manual clock moves only when it is advanced") {
   test::ManualClock clock;
   const auto start = clock.steady_now();
