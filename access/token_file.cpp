@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/json_node.hpp"
+#include "base/pending_file.hpp"
 #include "base/text.hpp"
 
 namespace cubind {
@@ -140,7 +141,9 @@ std::vector<Token> read_token_file(const std::filesystem::path& file) {
 void write_token_file(const std::filesystem::path& file, const std::vector<Token>& tokens) {
   struct stat before {};
   const bool was_there = ::stat(file.c_str(), &before) == 0;
-  write_file_atomic(file, print_tokens(tokens), 0600);
+  const std::string text = print_tokens(tokens);
+  parse_tokens(text, file.string());  // one token that cannot be read would lock out the holders of all
+  write_file_atomic(replaceable_file(file), text, 0600);
   // Under sudo the file stays its owner's, whose daemon has to read it.
   if (was_there && ::geteuid() == 0 && ::chown(file.c_str(), before.st_uid, before.st_gid) != 0) {
     throw system_error(file.string(), "chown", errno);

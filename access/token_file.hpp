@@ -26,7 +26,8 @@ std::string print_tokens(const std::vector<Token>& tokens);
 /// Throws like read_file() and parse_tokens(), and FailedPrecondition if another user could have written it:
 /// its owner is neither this user nor root, or group or others may write to it.
 std::vector<Token> read_token_file(const std::filesystem::path& file);
-/// Replaces the file atomically, with mode 0600.
+/// Replaces the file, or the one that a link leads to, atomically, with mode 0600. Throws like parse_tokens()
+/// for tokens that it would refuse.
 void write_token_file(const std::filesystem::path& file, const std::vector<Token>& tokens);
 
 }  // namespace cubind

@@ -66,6 +66,9 @@ std::optional<Time> expiry_in(const std::string& text) {
     return std::nullopt;
   }
   if (const auto time = parse_iso8601_utc(text)) {
+    if (*time <= std::chrono::system_clock::now()) {
+      throw Error(ErrorCode::InvalidArgument, "--expires " + text, "has passed");
+    }
     return time;
   }
   constexpr unsigned kMost = 100'000;
@@ -108,6 +111,9 @@ OutputJson token_json(const Token& token) {
 
 ExitCode run(const TokenNewOptions& options, const CommonOptions& common) {
   Token wanted;
+  if (options.name.empty()) {
+    throw Error(ErrorCode::InvalidArgument, "name", "is empty: name the token's holder");
+  }
   wanted.name = options.name;
   for (const std::string& role : options.roles) {
     wanted.roles.add(role_in(role));

@@ -63,4 +63,25 @@ TEST_CASE("the token file is written for its owner alone and refused if others m
   CHECK_THROWS_AS(read_token_file(file), Error);
 }
 
+TEST_CASE("tokens that could not be read again are not written") {
+  const TempDir folder;
+  const auto file = folder.path() / "tokens.json";
+  const Token token = sample();
+  write_token_file(file, {token});
+  Token nameless = sample();
+  nameless.name = "";
+  CHECK_THROWS_AS(write_token_file(file, {token, nameless}), Error);
+  CHECK(read_token_file(file) == std::vector<Token>{token});
+}
+
+TEST_CASE("a link to the token file stays one") {
+  const TempDir folder;
+  const auto file = folder.path() / "tokens.json", link = folder.path() / "link.json";
+  write_token_file(file, {});
+  std::filesystem::create_symlink("tokens.json", link);
+  write_token_file(link, {sample()});
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(read_token_file(file).size() == 1);
+}
+
 }  // namespace cubind
