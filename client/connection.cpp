@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "client/connection_faults.hpp"
+#include "connect/address.hpp"
 #include "connect/channel.hpp"
 #include "plan/answer_wire.hpp"
 #include "schemas/cubind.grpc.pb.h"
@@ -94,7 +95,6 @@ struct Connection::Impl {
 };
 
 Connection::Connection(std::string address, const ConnectionTimes& times) : impl_(std::make_unique<Impl>()) {
-  check_address(address);
   impl_->address = std::move(address);
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);

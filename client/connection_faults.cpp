@@ -1,7 +1,5 @@
 #include "client/connection_faults.hpp"
 
-#include <sys/un.h>
-
 #include "base/text.hpp"
 #include "schemas/status_mark.hpp"
 
@@ -79,33 +77,6 @@ Error connection_error(grpc::StatusCode code, const std::string& words, const st
 }
 
 }  // namespace
-
-void check_address(const std::string& address) {
-  const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorCode::InvalidArgument, "address", quoted(address) + why);
-  };
-  if (address.starts_with("unix:/") && address.size() > 6) {
-    const std::string path = address.substr(address.starts_with("unix://") ? 7 : 5);
-    constexpr std::size_t kLongest = sizeof(sockaddr_un{}.sun_path) - 1;
-    if (path.size() > kLongest) {
-      refuse(": the path has " + std::to_string(path.size()) + " bytes, a socket's at most " +
-             std::to_string(kLongest) + ": start the daemon with --socket in a folder nearer to the root");
-    }
-    return;
-  }
-  const std::string target = address.substr(address.starts_with("tls://") ? 6 : 0);
-  if (target.find("://") != std::string::npos) {
-    refuse(
-        " is a web address, and a daemon is not a web server: write host:port, tls://host:port or "
-        "unix:///path");
-  }
-  const std::size_t colon = target.rfind(':');
-  const bool is_tcp = colon != std::string::npos && colon > 0 && colon + 1 < target.size() &&
-                      target.find_first_not_of("0123456789", colon + 1) == std::string::npos;
-  if (!is_tcp) {
-    refuse(" is neither unix:///path/to/socket nor host:port nor tls://host:port");
-  }
-}
 
 Error error_of(const grpc::Status& status, const grpc::ClientContext& call, const std::string& address) {
   const std::string words = printable(status.error_message());

@@ -11,10 +11,6 @@
 
 namespace cubind {
 
-/// Throws Error(InvalidArgument) unless the text is host:port, or unix:///path with a path that fits into a
-/// socket's address. gRPC does not see such a text.
-void check_address(const std::string& address);
-
 /// The error of a call that has ended with a status that is not OK.
 Error error_of(const grpc::Status& status, const grpc::ClientContext& call, const std::string& address);
 

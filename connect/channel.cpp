@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "connect/address.hpp"
 
 namespace cubind {
 namespace {
@@ -103,6 +104,7 @@ ChannelSecrets ChannelSecrets::from_environment() {
 std::shared_ptr<grpc::Channel> open_channel(const std::string& address,
                                             const grpc::ChannelArguments& arguments,
                                             const ChannelSecrets& secrets) {
+  check_address(address);
   const bool is_tls = address.starts_with(kTls);
   const std::string target = is_tls ? address.substr(kTls.size()) : address;
   std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;

@@ -26,8 +26,8 @@ struct ChannelSecrets {
 
 /// "tls://host:port" uses TLS; "host:port" and "unix:///path" do not. Each call carries the token, except on
 /// a Unix socket, where the daemon asks for none. The files are read now: a changed token needs a new
-/// channel. Throws like read_file(), and InvalidArgument if the file contains no token, if the token would
-/// travel in clear, or if only one of certificate and key is named.
+/// channel. Throws like read_file() and check_address(), and InvalidArgument if the file contains no token,
+/// if the token would travel in clear, or if only one of certificate and key is named.
 std::shared_ptr<grpc::Channel> open_channel(
     const std::string& address, const grpc::ChannelArguments& arguments,
     const ChannelSecrets& secrets = ChannelSecrets::from_environment());

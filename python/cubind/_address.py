@@ -15,6 +15,7 @@ THREE_WAYS = (
     'or let the package start a private one: cubind.connect("embedded")'
 )
 _MAX_SOCKET_PATH = 107  # bytes
+_MAX_PORT = 65535
 _PROBE = 1.0  # seconds that a daemon has to take a connection
 
 
@@ -91,8 +92,12 @@ def check_address(address: str) -> None:
             "tls://host:port or unix:///path",
             field="address",
         )
-    if not re.fullmatch(r"unix:/.+", address) and not re.fullmatch(r"[^:/].*:\d+", target):
+    tcp = re.fullmatch(r"[^:/].*:([0-9]+)", target, re.DOTALL)
+    if not re.fullmatch(r"unix:/+[^/].*", address, re.DOTALL) and not tcp:
         raise InvalidArgumentError(
             f'"{address}" is neither unix:///path/to/socket nor host:port nor tls://host:port',
             field="address",
         )
+    # gRPC would connect to the port modulo 65536.
+    if tcp and (not (port := tcp[1].lstrip("0")) or len(port) > 5 or int(port) > _MAX_PORT):
+        raise InvalidArgumentError(f'"{address}": a port is 1 to {_MAX_PORT}', field="address")

@@ -51,6 +51,14 @@ TEST_CASE("no more batches are sent before the first one was acknowledged than m
   CHECK(batches() == kBatchesInFlight);
 }
 
+TEST_CASE("an agent whose address can be none ends and says what would be right") {
+  SubprocessOptions options;
+  options.program = (bin_dir() / "cubind-agent").string();
+  options.arguments = {"--address", "localhost", "--gpus", "none"};
+  options.environment = agent_environment();
+  CHECK(Subprocess::spawn(options).wait().code == 1);
+}
+
 TEST_CASE("SIGTERM hands the lease back and the agent says that it leaves and ends") {
   AgentFixture fixture(kSlow);
   fixture.grant(fixture.lease());

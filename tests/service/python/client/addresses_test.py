@@ -94,6 +94,9 @@ class Addresses(unittest.TestCase):
             self.assertIn(way, str(caught.exception))
         for address, why in (
             ("localhost", "neither unix:///path"),
+            ("unix://", "neither unix:///path"),
+            ("localhost:65536", "a port is 1 to 65535"),
+            ("localhost:0", "a port is 1 to 65535"),
             ("http://localhost:7600", "is a web address"),
             (f"unix:///{'x' * 107}", "the path has 108 bytes, a socket's at most 107"),
         ):
