@@ -197,6 +197,9 @@ v1::ListJobsReply Connection::list_jobs(bool include_ended, Milliseconds deadlin
 }
 
 v1::Job Connection::get_job(const std::string& id, Milliseconds deadline) const {
+  if (id.empty()) {  // the daemon would list all of them
+    throw Error(ErrorCode::InvalidArgument, "id", "is empty");
+  }
   v1::ListJobsRequest request;
   request.set_id(id);
   v1::ListJobsReply reply = impl_->call(&v1::Cubind::Stub::ListJobs, request, deadline);

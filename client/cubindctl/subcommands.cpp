@@ -71,7 +71,12 @@ class Builder {
   template <typename Value>
   static CLI::Option* option(CLI::App* command, const std::string& name, Value& value,
                              const std::string& type, const std::string& help) {
-    return command->add_option(name, value, help)->type_name(type);
+    CLI::Option* const made = command->add_option(name, value, help)->type_name(type);
+    // Otherwise a script's unset variable writes no file, and the command succeeds.
+    if (type == kFile || type == kFolder) {
+      made->check([](const std::string& path) { return path.empty() ? "the path is empty" : ""; });
+    }
+    return made;
   }
 
   static std::function<std::string(const std::string&)> one_of(std::vector<std::string> words) {

@@ -98,6 +98,26 @@ TEST_CASE("a value that is none of an option's choices is reported with them") {
   CHECK_THAT(complaint("--tune", "maybe"), Catch::Contains("\"maybe\" is not one of auto, never, sealed\n"));
 }
 
+TEST_CASE("an empty path is refused with its option") {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"get", "scale", "--problem", "N=1", "-o", ""}, {"export", "-o", ""}, {"import", ""}}) {
+    const ProgramResult result = ctl("unix:///nowhere", arguments);
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, Catch::Contains(arguments.front() == "import" ? "file: " : "--output: ") &&
+                               Catch::Contains("the path is empty"));
+  }
+}
+
+TEST_CASE("an empty id of a job is refused") {
+  const FakeDaemon daemon;
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"jobs", "show", ""}, {"explain", ""}}) {
+    const ProgramResult result = ctl(daemon, arguments);
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, Catch::Contains("id: is empty"));
+  }
+}
+
 TEST_CASE("help is printed on standard output and tells the exit codes and where the pages are") {
   const ProgramResult result = ctl("unix:///nowhere", {"--help"});
   CHECK(result.exit_code == 0);
