@@ -10,12 +10,15 @@
 #include <array>
 #include <cerrno>
 #include <sstream>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 
 namespace cubind::store {
 namespace {
+
+constexpr std::string_view kUnix = "unix://";
 
 // statfs(2) and linux/magic.h; Lustre, GPFS and Ceph from their own headers.
 constexpr std::array<std::uint64_t, 9> kNetworkFileSystems{
@@ -80,8 +83,15 @@ std::string holder_of(int fd) {
   std::istringstream words(size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : "unknown");
   std::string pid, address;
   words >> pid >> address;
-  return "another cubind (pid " + pid + (address.empty() ? "" : ", at " + address) + ") has it open: " +
-         (address.empty() ? "" : "connect to that one (CUBIND_ADDRESS=" + address + "), ") + "end it";
+  const std::string who =
+      "another cubind (pid " + pid + (address.empty() ? "" : ", at " + address) + ") has it open: ";
+  std::error_code ignored;
+  if (address.starts_with(kUnix) && !std::filesystem::exists(address.substr(kUnix.size()), ignored)) {
+    return who +
+           "it is starting or ending, or its socket was removed and no caller reaches it: end it (kill " +
+           pid + ")";
+  }
+  return who + (address.empty() ? "" : "connect to that one (CUBIND_ADDRESS=" + address + "), ") + "end it";
 }
 
 }  // namespace
@@ -151,6 +161,14 @@ std::filesystem::path move_aside(const std::filesystem::path& path, const std::s
     }
   }
   return aside;
+}
+
+std::optional<FileId> file_id(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return std::nullopt;
+  }
+  return FileId{info.st_dev, info.st_ino};
 }
 
 std::string file_identity(const std::filesystem::path& path) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/unique_fd.hpp"
@@ -45,6 +46,16 @@ bool mend_write_version(const std::filesystem::path& path);
 /// Renames the database's files to "PATH.damaged-DATE" (its journal to "PATH.damaged-DATE-wal"), so that
 /// SQLite finds them together. Gives the new path.
 std::filesystem::path move_aside(const std::filesystem::path& path, const std::string& date);
+
+/// Tells which file a name leads to, as long as the file is open.
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+
+/// Absent where no file has this name.
+std::optional<FileId> file_id(const std::filesystem::path& path);
 
 /// Tells a file from a copy of it put in its place: the inode. A copy that is written over it keeps that:
 /// GenerationMark tells those.

@@ -6,7 +6,6 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
-#include "server/store/location.hpp"
 #include "server/store/sql.hpp"
 #include "server/store/sqlite/backup.hpp"
 #include "server/store/sqlite/schema.hpp"
@@ -77,17 +76,23 @@ SqliteEngine::SqliteEngine(const StoreOptions& options, DamagedRows& damaged)
       patience_(options.patience),
       mark_(options.path),
       database_(options.path, Database::Mode::Create),
+      open_file_(file_id(path_).value_or(FileId{})),
       damaged_(damaged) {
   set_up(options.max_pages);
 }
 
 std::unique_ptr<Connection> SqliteEngine::connect_reader() {
+  require_open_file();
   return std::make_unique<Database>(path_, Database::Mode::ReadOnly);
 }
 
-UniqueFd SqliteEngine::snapshot() const { return snapshot_of(path_); }
+UniqueFd SqliteEngine::snapshot() const {
+  require_open_file();
+  return snapshot_of(path_);
+}
 
 void SqliteEngine::write(const std::function<void(StoreWriter&)>& body) {
+  require_open_file();
   Generation after;
   database_.transaction(Access::Write, [&] {
     StoreWriter writer(database_, damaged_, RealClock().wall_text());
@@ -98,6 +103,7 @@ void SqliteEngine::write(const std::function<void(StoreWriter&)>& body) {
 }
 
 void SqliteEngine::probe() {
+  require_open_file();
   // Grows the file and frees what it grew by: the next writes have at least that much room.
   database_.query(sql::kInsertBallast).run();
   database_.query(sql::kDeleteBallast).run();
@@ -105,6 +111,16 @@ void SqliteEngine::probe() {
 
 void SqliteEngine::set_read_only(bool is_read_only) {
   database_.set_patience(is_read_only ? kPatienceWhileReadOnly : patience_);
+}
+
+// Nothing tells SQLite: it would write on to a file without a name, which ends with the process.
+void SqliteEngine::require_open_file() const {
+  if (file_id(path_) != open_file_) {
+    throw Error(ErrorCode::Unavailable, "store",
+                path_.string() +
+                    " was removed or replaced while this daemon has it open: put it back, or "
+                    "restart the daemon, which goes on with the file that has this name then");
+  }
 }
 
 void SqliteEngine::set_up(std::uint32_t max_pages) {

@@ -12,6 +12,7 @@
 #include "base/unique_fd.hpp"
 #include "server/store/damaged_rows.hpp"
 #include "server/store/engine.hpp"
+#include "server/store/location.hpp"
 #include "server/store/sqlite/database.hpp"
 #include "server/store/sqlite/generation_mark.hpp"
 #include "server/store/store.hpp"
@@ -47,6 +48,8 @@ class SqliteEngine final : public Engine {
   void redraw_if_restored();
   Generation generation() { return StoreReader(database_, damaged_).generation(); }
   std::string stored_identity();
+  /// Throws Unavailable where the path no longer names the file that is open.
+  void require_open_file() const;
 
   UniqueFd lock_;  // ends last
   const std::filesystem::path path_;
@@ -54,6 +57,7 @@ class SqliteEngine final : public Engine {
   const std::chrono::milliseconds patience_;
   GenerationMark mark_;
   Database database_;
+  const FileId open_file_;  // as SQLite has opened it: a file of an image's layer is another one until then
   DamagedRows& damaged_;
 };
 

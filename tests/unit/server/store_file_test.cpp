@@ -92,14 +92,17 @@ TEST_CASE("a path that is no file is refused by its name and left alone") {
 TEST_CASE("a second daemon on the same store gets the address of the first one and what to do") {
   TempDir folder;
   StoreOptions options{folder.path() / "store.db"};
-  options.address = "unix:///run/user/1000/cubind/cubind.sock";
+  const auto socket = folder.path() / "cubind.sock";
+  options.address = "unix://" + socket.string();
   const auto first = Store::open(options);
-  CHECK_THROWS_WITH(
-      Store::open({options.path}),
-      Contains("another cubind (pid " + std::to_string(::getpid()) +
-               ", at unix:///run/user/1000/cubind/cubind.sock) has it open") &&
-          Contains("connect to that one (CUBIND_ADDRESS=unix:///run/user/1000/cubind/cubind.sock)") &&
-          Contains("its own --socket, and its own --db or --store"));
+  const std::string pid = std::to_string(::getpid());
+  CHECK_THROWS_WITH(Store::open({options.path}),
+                    Contains("its socket was removed") && Contains("end it (kill " + pid + ")"));
+  write_file_atomic(socket, "");
+  CHECK_THROWS_WITH(Store::open({options.path}),
+                    Contains("another cubind (pid " + pid + ", at " + options.address + ") has it open") &&
+                        Contains("connect to that one (CUBIND_ADDRESS=" + options.address + ")") &&
+                        Contains("its own --socket, and its own --db or --store"));
 }
 
 TEST_CASE("a folder that cannot be written is named with the options that name another") {
@@ -135,6 +138,22 @@ TEST_CASE("a store that could not write is read-only until it can and then goes 
   CHECK(f.store->try_recover());
   CHECK_FALSE(f.store->read_only_reason());
   CHECK_NOTHROW(f.write([&](StoreWriter& writer) { writer.put_trial(trial); }));
+}
+
+TEST_CASE("a store whose file is removed or replaced takes no writes until the file is back") {
+  StoreFixture f;
+  const auto change = [&] { f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); }); };
+  change();
+  const auto aside = f.path.string() + ".aside";
+  std::filesystem::rename(f.path, aside);
+  CHECK_THROWS_WITH(change(), Contains(f.path.string()) && Contains("removed or replaced"));
+  CHECK(f.store->read_only_reason());
+  write_file_atomic(f.path, "another file");
+  CHECK_FALSE(f.store->try_recover());
+  CHECK_THROWS_WITH(f.store->snapshot(), Contains("removed or replaced"));
+  std::filesystem::rename(aside, f.path);
+  CHECK(f.store->try_recover());
+  CHECK_NOTHROW(change());
 }
 
 TEST_CASE("a full store is read-only with a reason and nothing half-written in it") {
