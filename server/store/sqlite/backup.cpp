@@ -35,7 +35,8 @@ void copy(Database& database, const fs::path& to) {
 }  // namespace
 
 UniqueFd snapshot_of(const fs::path& path) {
-  const fs::path file = path.string() + ".backup";
+  // Hidden, like the mark of its generation: "store.db.backup" is what an operator calls a backup.
+  const fs::path file = path.parent_path() / ("." + path.filename().string() + ".snapshot");
   std::error_code ignored;
   fs::remove(file, ignored);  // of a daemon that was killed
   Database database(path, Database::Mode::ReadOnly);

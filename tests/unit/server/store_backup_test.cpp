@@ -19,12 +19,10 @@ void save(const UniqueFd& from, const std::filesystem::path& to) {
   write_file_atomic(to, bytes, 0600);
 }
 
-std::vector<std::string> names_in(const std::filesystem::path& folder, const std::string& part) {
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   for (const auto& item : std::filesystem::directory_iterator(folder)) {
-    if (const std::string name = item.path().filename(); name.find(part) != std::string::npos) {
-      names.push_back(name);
-    }
+    names.push_back(item.path().filename());
   }
   std::ranges::sort(names);
   return names;
@@ -54,10 +52,14 @@ TEST_CASE("a backup has what was committed and none of a transaction that is ope
   CHECK(f.generation().number == 2);
 }
 
-TEST_CASE("a backup leaves no file next to the store") {
+TEST_CASE("a backup leaves no file next to the store and those of other names as they were") {
   BackedUp f;
-  f.back_up();
-  CHECK(names_in(f.folder.path(), "backup").empty());
+  const auto earlier = f.path.string() + ".backup";
+  write_file_atomic(earlier, "an operator's");
+  const auto before = names_in(f.folder.path());
+  const UniqueFd copy = f.store->snapshot();
+  CHECK(names_in(f.folder.path()) == before);
+  CHECK(read_file(earlier) == "an operator's");
 }
 
 TEST_CASE("a sound store and its backup pass the check") {
