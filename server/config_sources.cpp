@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 #include <sstream>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -67,11 +68,48 @@ void fill_from_environment(CLI::App& app, Sources& sources) {
 
 using FileValues = std::map<std::string, std::vector<std::string>>;
 
+/// As CLI11 reads it like TOML: without comments, whose sign it finds in strings too, and each array in one
+/// line. Throws where a string or an array has no end.
+std::string plain_lines(std::string_view text, const std::string& file) {
+  std::string plain;
+  std::size_t line = 1, open_arrays = 0;
+  char quote = '\0';
+  bool is_comment = false;
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::InvalidArgument, file + " line " + std::to_string(line), why);
+  };
+  for (const char c : text) {
+    if (c == '\n') {
+      if (quote != '\0') {
+        refuse("a string has no end: write it between quotes in one line");
+      }
+      is_comment = false;
+      plain += open_arrays > 0 ? ' ' : c;
+      ++line;
+    } else if (!is_comment && quote == '\0' && c == '#') {
+      is_comment = true;
+    } else if (!is_comment) {
+      if (quote == '\0' && (c == '[' || c == ']')) {
+        open_arrays = c == '[' ? open_arrays + 1 : open_arrays - std::min<std::size_t>(open_arrays, 1);
+      } else if (c == quote || (quote == '\0' && (c == '"' || c == '\''))) {
+        quote = quote == '\0' ? c : '\0';
+      }
+      plain += c;
+    }
+  }
+  if (quote != '\0' || open_arrays > 0) {
+    refuse("a string or an array has no end");
+  }
+  return plain;
+}
+
 FileValues read_values(const fs::path& file) {
-  std::istringstream text(read_file(file));
+  std::istringstream text(plain_lines(read_file(file), file.string()));
+  CLI::ConfigTOML toml;
+  toml.comment('\0');
   FileValues values;
   try {
-    for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(text)) {
+    for (const CLI::ConfigItem& item : toml.from_config(text)) {
       const bool is_section_mark = item.name == "++" || item.name == "--";
       if (!is_section_mark && !values.emplace(item.fullname(), item.inputs).second) {
         throw Error(ErrorCode::InvalidArgument, file.string() + " " + item.fullname(), "is there twice");

@@ -95,6 +95,27 @@ TEST_CASE("a wrong key or value ends with the file or the variable and what woul
   CHECK_THROWS_WITH(config_of({}), Contains(key) && Contains(cause));
 }
 
+TEST_CASE("a string of the file may hold a sign of comments and an array may have lines") {
+  const TempDir tables;
+  const std::string a = (tables.path() / "a.json").string(), b = (tables.path() / "b#2.json").string();
+  write_file_atomic(a, "{}");
+  write_file_atomic(b, "{}");
+  const ConfigFile file("socket = \"/run/#1/s\"  # the first's \"socket\n" + std::string("replay = [\n  \"") +
+                        a + "\",  # one\n  '" + b + "'\n]\n");
+  const Config config = config_of({}).value();
+  CHECK(config.socket == "/run/#1/s");
+  CHECK(config.agent_arguments[1] == a);
+  CHECK(config.agent_arguments[3] == b);
+}
+
+TEST_CASE("a string or an array of the file that has no end is refused with its line") {
+  for (const std::string text :
+       {"\nsocket = \"/s\nlog-level = \"warn\"\n", "\nsocket = '/s", "\nreplay = [\"/a\""}) {
+    const ConfigFile file(text);
+    CHECK_THROWS_WITH(config_of({}), Contains("cubind.toml line 2") && Contains("has no end"));
+  }
+}
+
 TEST_CASE("a wrong variable is named") {
   const Variable level("CUBIND_TUNE_WHEN", "sometimes");
   CHECK_THROWS_WITH(config_of({}), Contains("CUBIND_TUNE_WHEN") && Contains("sometimes"));
