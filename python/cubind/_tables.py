@@ -6,7 +6,7 @@ import os
 import pathlib
 from typing import Any
 
-from . import _wire
+from . import _whole_file, _wire
 from ._connection import Connection
 
 
@@ -42,7 +42,7 @@ class Tables:
         chunks = self._connection.stream("ExportTable", request, _wire.messages().TableChunk, self.timeout)
         text = b"".join(chunk.json for chunk in chunks).decode()
         if path is not None:
-            pathlib.Path(path).write_text(text, encoding="utf-8")
+            _whole_file.write(path, text)
         return text
 
     def import_table(self, path: str | os.PathLike[str], *, namespace: str = "") -> dict[str, Any]:

@@ -8,11 +8,10 @@ import math
 import os
 import pathlib
 import re
-import tempfile
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from .. import _strict_json
+from .. import _strict_json, _whole_file
 from ..errors import InvalidArgumentError
 
 Value = int | float | str | bool
@@ -77,25 +76,7 @@ def write(path: str | os.PathLike[str], rows: Mapping[int, Mapping[str, Value]])
 
 def write_json(path: str | os.PathLike[str], document: Any) -> None:
     """Write JSON, whole or not at all. Raises OSError."""
-    target = pathlib.Path(path)
-    text = json.dumps(document, indent=4, allow_nan=False) + "\n"
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    _whole_file.write(path, json.dumps(document, indent=4, allow_nan=False) + "\n")
 
 
 def refuse(where: str | os.PathLike[str], cause: str) -> NoReturn:

@@ -22,6 +22,7 @@ import running
 import triton
 import triton_replaying as replaying
 import triton_stub as stub
+from cubind import _whole_file
 from cubind.triton import (
     Table,
     _project_file,
@@ -197,7 +198,7 @@ class Written(Case):
         _project_file.write(path, {64: {"BLOCK": 2, "FLAG": True}, 1: {"BLOCK": 1}})
         self.assertEqual(path.read_text().split()[1], '"1":')
         self.assertEqual(_project_file.read(path), {1: {"BLOCK": 1}, 64: {"BLOCK": 2, "FLAG": True}})
-        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o666 & ~_project_file._umask())
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o666 & ~_whole_file._umask())
 
     def test_a_write_that_fails_leaves_the_file_as_it_was(self):
         path = self.folder / "found.json"
