@@ -61,10 +61,15 @@ void require_reachable(const fs::path& socket, const SocketGroup& group) {
   }
 }
 
+bool names_socket(const fs::path& path) {
+  std::error_code failed;
+  return fs::is_socket(fs::symlink_status(path, failed));
+}
+
 /// What a dead daemon left.
 void remove_socket(const fs::path& path) {
-  std::error_code failed;
-  if (fs::is_socket(fs::symlink_status(path, failed))) {
+  if (names_socket(path)) {
+    std::error_code failed;
     fs::remove(path, failed);
   }
 }
@@ -90,6 +95,8 @@ SocketFile::SocketFile(std::filesystem::path path) : path_(std::move(path)) {
 }
 
 SocketFile::~SocketFile() { remove_socket(path_); }
+
+bool SocketFile::is_there() const { return names_socket(path_); }
 
 void SocketFile::restrict_access() const {
   if (::chmod(path_.c_str(), 0600) != 0) {

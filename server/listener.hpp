@@ -23,6 +23,8 @@ class SocketFile {
 
   /// "unix:///run/user/1000/cubind/cubind.sock"
   std::string address() const { return "unix://" + path_.string(); }
+  /// Whether the name leads to a socket.
+  bool is_there() const;
   /// After the server has bound it: mode 0600.
   void restrict_access() const;
   /// After the server has bound it: the group's, with mode 0660. Throws FailedPrecondition if members could

@@ -16,16 +16,18 @@ namespace cubind {
 namespace fs = std::filesystem;
 
 void import_shipped_tables(ServiceContext& context, const Config& config) {
-  std::error_code failed;
-  if (!config.shipped_tables || context.index.snapshot()->generation().number != 0 ||
-      !fs::is_directory(config.tables, failed)) {
+  if (!config.shipped_tables || config.tables.empty() || context.index.snapshot()->generation().number != 0) {
     return;
   }
+  std::error_code failed;
   std::vector<fs::path> files;
   for (const auto& item : fs::directory_iterator(config.tables, failed)) {
     if (item.path().extension() == ".json") {
       files.push_back(item.path());
     }
+  }
+  if (failed) {
+    log_error("no tables are imported: " + config.tables.string() + ": " + failed.message());
   }
   std::ranges::sort(files);
   const auto variants = shipped_variants();

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "base/error.hpp"
@@ -27,9 +28,16 @@ struct ProcessFixture {
   Subprocess start(const std::vector<std::string>& more = {}, const std::string& database = "store.db") {
     SubprocessOptions options;
     options.program = (bin_dir() / "cubind").string();
-    options.arguments = {
-        "--no-local-agent", "--no-shipped-tables", "--log-level", "warn",
-        "--socket",         socket.string(),       "--db",        (folder.path() / database).string()};
+    options.arguments = {"--no-local-agent",
+                         "--log-level",
+                         "warn",
+                         "--socket",
+                         socket.string(),
+                         "--db",
+                         (folder.path() / database).string()};
+    if (std::ranges::find(more, "--tables") == more.end()) {
+      options.arguments.emplace_back("--no-shipped-tables");
+    }
     options.arguments.insert(options.arguments.end(), more.begin(), more.end());
     options.stderr_to = ChildStream::Pipe;
     return Subprocess::spawn(options);
@@ -67,6 +75,20 @@ TEST_CASE("a second daemon on the same socket or store is refused with the reaso
   CHECK(f.is_serving());
 }
 
+TEST_CASE("a daemon whose socket is removed says so and the next one names the process to end") {
+  using Catch::Matchers::Contains;
+  ProcessFixture f;
+  Subprocess daemon = f.start();
+  DaemonFixture::eventually([&] { return f.is_serving(); });
+  std::filesystem::remove_all(f.socket.parent_path());
+  Subprocess second = f.start();
+  CHECK_THAT(ProcessFixture::errors_of(second),
+             Contains("its socket was removed") && Contains("kill " + std::to_string(daemon.pid())));
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  daemon.send_signal(SIGTERM);
+  CHECK_THAT(ProcessFixture::errors_of(daemon), Contains(f.address + ": the socket was removed"));
+}
+
 TEST_CASE("a daemon that was killed leaves nothing that keeps the next one from starting") {
   ProcessFixture f;
   {
@@ -77,6 +99,15 @@ TEST_CASE("a daemon that was killed leaves nothing that keeps the next one from 
   }
   Subprocess next = f.start();
   CHECK_NOTHROW(DaemonFixture::eventually([&] { return f.is_serving(); }));
+}
+
+TEST_CASE("a folder of tables that does not exist is named when a new store has none to import") {
+  ProcessFixture f;
+  Subprocess daemon = f.start({"--tables", "/nowhere/tables"});
+  DaemonFixture::eventually([&] { return f.is_serving(); });
+  daemon.send_signal(SIGTERM);
+  CHECK_THAT(ProcessFixture::errors_of(daemon),
+             Catch::Matchers::Contains("no tables are imported: /nowhere/tables: No such file"));
 }
 
 TEST_CASE(
