@@ -1,5 +1,6 @@
 #include "server/grpc_limits.hpp"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <grpcpp/resource_quota.h>
 
@@ -66,6 +67,10 @@ void log_words_of_grpc() {
         std::string_view(words->message).starts_with(kLost)) {
       end_without_listener(words->message + kLost.size());
     }
+  });
+  // The caller gets an error for a text that is not UTF-8: anyone could fill the log with such texts.
+  google::protobuf::SetLogHandler([](google::protobuf::LogLevel, const char*, int, const std::string& words) {
+    log_debug("protobuf: " + words);
   });
 }
 

@@ -14,7 +14,7 @@ void set_limits(grpc::ServerBuilder& builder);
 /// descriptor or of memory: it never accepts again (CVE-2023-4785 in the version of Debian 12).
 inline constexpr int kListenerLost = SIGUSR1;
 
-/// gRPC's words go to the daemon's log from now on.
+/// The words of gRPC and of protobuf go to the daemon's log from now on.
 void log_words_of_grpc();
 
 }  // namespace cubind

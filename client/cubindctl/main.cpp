@@ -1,3 +1,5 @@
+#include <google/protobuf/stubs/logging.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -30,10 +32,11 @@ void flush_output() {
 }
 
 /// A reader that closes the pipe early (`| head`) ends the program, as it ends any filter; a parent may have
-/// left the signal ignored. The errors of connections say what gRPC would write of them.
+/// left the signal ignored. The errors of connections say what gRPC and protobuf would write of them.
 void set_up_process() {
   std::signal(SIGPIPE, SIG_DFL);
   ::setenv("GRPC_VERBOSITY", "NONE", 0);
+  google::protobuf::SetLogHandler(nullptr);
 }
 
 }  // namespace

@@ -129,6 +129,18 @@ TEST_CASE(
   CHECK(Connection(f.address).get_status(std::chrono::seconds(20)).version() == kVersion);
 }
 
+TEST_CASE("a text that is not UTF-8 is refused and leaves no line in the log") {
+  ProcessFixture f;
+  Subprocess daemon = f.start();
+  DaemonFixture::eventually([&] { return f.is_serving(); });
+  v1::TuneRequest request = tune_vector_add({4096});
+  request.set_kernel("\xff");
+  CHECK_THAT(message_of([&] { Connection(f.address).tune(request, {}, {}, std::nullopt); }),
+             Catch::Contains("is not a TuneRequest in protobuf's wire format"));
+  daemon.send_signal(SIGTERM);
+  CHECK(ProcessFixture::errors_of(daemon).empty());
+}
+
 TEST_CASE("a tuning that hears nothing for a while is not closed for its pings") {
   ProcessFixture f;
   Subprocess daemon = f.start();
