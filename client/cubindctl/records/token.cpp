@@ -13,6 +13,7 @@
 #include "access/token_file.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/pending_file.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "client/cubindctl/commands.hpp"
@@ -25,11 +26,17 @@ namespace {
 
 using Time = std::chrono::system_clock::time_point;
 
+/// Of a file alone: next to a device it would be left behind.
+std::string lock_of(const std::string& file) {
+  static_cast<void>(replaceable_file(file));
+  return file + ".lock";
+}
+
 /// Two commands that change the file at once must not lose the token of one.
 class FileLock {
  public:
   explicit FileLock(const std::string& file)
-      : opened_(::open((file + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+      : opened_(::open(lock_of(file).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
     if (!opened_ || ::flock(opened_.get(), LOCK_EX) != 0) {
       throw system_error(file + ".lock", "locking", errno);
     }

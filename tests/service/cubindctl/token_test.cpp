@@ -59,6 +59,10 @@ TEST_CASE("a slip in a new token leaves the file as it was") {
   const TokenCtl token;
   CHECK_THAT(token({"new", "alice", "--role", "tunr"}).err, Catch::Contains("did you mean \"tuner\"?"));
   CHECK_THAT(token({"new", "alice", "--role", "tuner", "--expires", "soon"}).err, Catch::Contains("90d"));
+  const ProgramResult device =
+      ctl("unix:///none", {"token", "new", "a", "--role", "tuner", "--file", "/dev/null"});
+  CHECK(device.exit_code == 2);
+  CHECK_FALSE(std::filesystem::exists("/dev/null.lock"));
   CHECK_THAT(token({"new", "", "--role", "tuner"}).err, Catch::Contains("name: is empty"));
   CHECK_THAT(token({"new", "alice", "--role", "tuner", "--expires", "2020-01-01T00:00:00Z"}).err,
              Catch::Contains("has passed"));
