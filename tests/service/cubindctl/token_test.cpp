@@ -59,6 +59,7 @@ TEST_CASE("a slip in a new token leaves the file as it was") {
   const TokenCtl token;
   CHECK_THAT(token({"new", "alice", "--role", "tunr"}).err, Catch::Contains("did you mean \"tuner\"?"));
   CHECK_THAT(token({"new", "alice", "--role", "tuner", "--expires", "soon"}).err, Catch::Contains("90d"));
+  CHECK_THAT(token({"new", "alice", "--role", "tuner", "--expires", "99999d"}).err, Catch::Contains("90d"));
   const ProgramResult device =
       ctl("unix:///none", {"token", "new", "a", "--role", "tuner", "--file", "/dev/null"});
   CHECK(device.exit_code == 2);
