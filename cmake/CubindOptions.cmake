@@ -27,8 +27,13 @@ set(CUBIND_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated")
 if(NOT CMAKE_BUILD_TYPE AND NOT CUBIND_IS_PART)
   set(CMAKE_BUILD_TYPE Debug CACHE STRING "Debug or Release" FORCE)
 endif()
-# Two cores build everything here: -g1 keeps line numbers in backtraces at a third of the cost of -g.
-set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1 -D_GLIBCXX_ASSERTIONS")
+# Two cores build everything here: -g1 keeps line numbers in backtraces at a third of the cost of -g. g++ compiles as fast with
+# -Og as with -O0, and daemons start in a third of the time; clang with its sanitizers takes more than twice as long.
+set(CUBIND_DEBUG_LEVEL -O0)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(CUBIND_DEBUG_LEVEL -Og)
+endif()
+set(CMAKE_CXX_FLAGS_DEBUG "${CUBIND_DEBUG_LEVEL} -g1 -D_GLIBCXX_ASSERTIONS")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -fno-semantic-interposition")
 
 add_library(cubind_options INTERFACE)
