@@ -1,5 +1,6 @@
 #include "tuner/includes/include_scan.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/identifier.hpp"
@@ -33,6 +34,12 @@ class Cursor {
     }
     line_ += text_[position_] == '\n' ? 1 : 0;
     ++position_;
+    skip_splices();
+  }
+
+  // Over characters that neither end a line nor begin a splice.
+  void advance_within_line(std::size_t count) {
+    position_ += count;
     skip_splices();
   }
 
@@ -77,14 +84,10 @@ class Scanner {
 
  private:
   void find_trigraphs() {
-    std::size_t line = 1;
-    for (std::size_t i = 0; i < text_.size(); ++i) {
-      line += text_[i] == '\n' ? 1 : 0;
-      const std::string_view three = text_.substr(i, 3);
-      if (three == "?\?=" || three == "?\?/") {
-        scan_.trigraph_line = line;
-        return;
-      }
+    const std::size_t found = std::min(text_.find("?\?="), text_.find("?\?/"));
+    if (found != std::string_view::npos) {
+      const auto lines_before = std::ranges::count(text_.substr(0, found), '\n');
+      scan_.trigraph_line = static_cast<std::size_t>(lines_before) + 1;
     }
   }
 
@@ -213,9 +216,12 @@ class Scanner {
 
   std::string read_identifier() {
     std::string word;
-    while (!cursor_.at_end() && is_of_identifier(cursor_.peek())) {
-      word += cursor_.peek();
-      cursor_.advance();
+    while (is_of_identifier(cursor_.peek())) {
+      const std::string_view rest = cursor_.rest();
+      const auto end = std::ranges::find_if_not(rest, is_of_identifier);
+      const auto part = rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
+      word += part;
+      cursor_.advance_within_line(part.size());
     }
     return word;
   }
