@@ -12,6 +12,7 @@
 #include "client/cubindctl/tune/progress.hpp"
 #include "client/web/pages.hpp"
 #include "client/web/terms.hpp"
+#include "plan/judged_name.hpp"
 
 namespace cubind::web {
 namespace {
@@ -29,6 +30,19 @@ struct Cause {
 
 using Causes = std::vector<Cause>;
 
+std::string remedy_of(std::string_view obstacle, const std::string& address) {
+  if (obstacle.empty()) {
+    return "`cubindctl tune --wanted`";
+  }
+  if (!obstacle.starts_with("no agent offers")) {
+    return "Mend that, then `cubindctl tune --wanted`";
+  }
+  const bool is_of_this_machine = address.starts_with("unix:");
+  return (is_of_this_machine ? "Let the daemon listen, `cubind --listen HOST:PORT`, and start" : "Start") +
+         std::string(" an agent on a machine that has one: `cubind-agent --address ") +
+         (is_of_this_machine ? "tls://HOST:PORT" : ctl::shell_word(address)) + "`";
+}
+
 // Questions that no record answers, by what keeps a job from measuring them, else by kernel.
 void add_wants(Causes& causes, const Snapshot& snapshot) {
   struct Group {
@@ -44,14 +58,11 @@ void add_wants(Causes& causes, const Snapshot& snapshot) {
   }
   for (const auto& [key, group] : groups) {
     const auto& [obstacle, device, kernel] = key;
-    const bool has_gpu = !obstacle.starts_with("no agent offers");
     causes.push_back({group.asked, "question",
                       cut_utf8(join(group.kernels, ", "), kMostCauseBytes) + " on " + device + ": " +
                           counted(group.problems, "problem") + " asked for and not measured; " +
                           (obstacle.empty() ? "no job was started" : obstacle),
-                      has_gpu ? "`cubindctl tune --wanted`"
-                              : "Start an agent on a machine that has one: `cubind-agent --address " +
-                                    ctl::shell_word(snapshot.address) + "`"});
+                      remedy_of(obstacle, snapshot.address)});
   }
 }
 
@@ -59,7 +70,8 @@ void add_wants(Causes& causes, const Snapshot& snapshot) {
 void add_failures(Causes& causes, const Snapshot& snapshot) {
   std::map<std::string, const v1::Job*> latest;
   for (const v1::Job& job : snapshot.jobs) {
-    if (job.kind() == v1::Job::TUNE && (job.state() == v1::Job::DONE || job.state() == v1::Job::FAILED)) {
+    if (job.kind() == v1::Job::TUNE && !is_judged(job.kernel()) &&
+        (job.state() == v1::Job::DONE || job.state() == v1::Job::FAILED)) {
       latest[job.kernel() + "\n" + job.problem().SerializeAsString() + job.device_class() +
              job.policy().SerializeAsString() + job.numerics().SerializeAsString() + "\n" +
              job.namespace_()] = &job;

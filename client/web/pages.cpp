@@ -13,6 +13,7 @@
 #include "client/cubindctl/tune/progress.hpp"
 #include "client/web/record_pages.hpp"
 #include "client/web/terms.hpp"
+#include "plan/judged_name.hpp"
 
 namespace cubind::web {
 namespace {
@@ -154,7 +155,9 @@ std::map<std::string, Coverage> coverage_of(const Snapshot& snapshot) {
     kernel.asked += want.count();
   }
   for (const v1::Job& job : snapshot.jobs) {
-    kernels[job.kernel()].failed += job.state() == v1::Job::FAILED ? 1 : 0;
+    if (!is_judged(job.kernel())) {
+      kernels[job.kernel()].failed += job.state() == v1::Job::FAILED ? 1 : 0;
+    }
   }
   return kernels;
 }
@@ -226,7 +229,7 @@ View job_page(const Snapshot& snapshot, const std::string& id) {
     view.blocks.emplace_back(
         Grid{{{job->state() == v1::Job::FAILED ? "error" : "detail"}}, {{{detail}}}, ""});
   }
-  if (job->kind() == v1::Job::TUNE && job->state() == v1::Job::FAILED) {
+  if (job->kind() == v1::Job::TUNE && job->state() == v1::Job::FAILED && !is_judged(job->kernel())) {
     view.blocks.emplace_back(Sentence{"When that is mended, tune again: `" +
                                       ctl::tune_command(ctl::question_of(*job), job->device(), false) + "`"});
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "plan/judged_name.hpp"
 #include "plan/wire.hpp"
 #include "plan/wire_fields.hpp"
 #include "server/convert/judged_kernel.hpp"
@@ -131,7 +132,7 @@ void EvaluateCall::define(const KernelSpec& task, const v1::Problem& problem, co
   if (!baseline) {
     throw Error(ErrorCode::InvalidArgument, field, "no configuration of the task is valid: give a baseline");
   }
-  const std::string name = "judged_" + task.name.substr(0, kMostOfTaskName) + "_" + new_id();
+  const std::string name = std::string(kJudgedPrefix) + task.name.substr(0, kMostOfTaskName) + "_" + new_id();
   const JudgedLaunch launch{{request_.grid().begin(), request_.grid().end()},
                             {request_.block().begin(), request_.block().end()},
                             request_.shared_bytes()};

@@ -320,7 +320,7 @@ TEST_CASE("kernels that callers have defined are counted, and listed when they a
   };
   CHECK_THAT(ctl(daemon, {"kernels"}).out,
              Catch::Contains("scale") &&
-                 Catch::Contains("Triton kernels that callers have defined: 37, listed with --defined\n"));
+                 Catch::Contains("kernels that callers have defined: 37, listed with --defined\n"));
   const std::string defined = ctl(daemon, {"kernels", "--defined"}).out;
   CHECK_THAT(defined, Catch::Contains("rows_0123") && !Catch::Contains("with --defined"));
   CHECK(Json::parse(ctl(daemon, {"kernels", "--json"}).out)["defined"] == 37);
