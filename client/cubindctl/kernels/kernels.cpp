@@ -51,8 +51,7 @@ ExitCode run(const KernelsOptions& options, const CommonOptions& common) {
     }
   }
   if (reply.defined() > 0 && !options.defined) {
-    std::cout << "kernels that callers have defined: " << reply.defined()
-              << ", listed with --defined\n";
+    std::cout << "kernels that callers have defined: " << reply.defined() << ", listed with --defined\n";
   }
   return ExitCode::Ok;
 }
