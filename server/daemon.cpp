@@ -153,7 +153,6 @@ struct Daemon::Parts {
   void tick();
   void recover();
   void keep_budget();
-  void watch_socket();
   void agents_changed();
   void drain();
 
@@ -200,7 +199,6 @@ struct Daemon::Parts {
   // Used on the job thread:
   std::string offer;
   std::chrono::steady_clock::time_point next_recovery{}, next_budget{};
-  bool socket_was_there = false;              // since it was bound
   std::chrono::seconds recovery = kRecovery;  // from one that succeeded to the next one
   bool stopped = false;
 };
@@ -296,7 +294,9 @@ void Daemon::Parts::schedule_tick() {
 void Daemon::Parts::tick() {
   recover();
   keep_budget();
-  watch_socket();
+  if (!context.draining) {
+    socket.watch();
+  }
   scheduler.tick();
   release_from_first_agent(context);
   if (idle_verification) {
@@ -311,16 +311,6 @@ void Daemon::Parts::keep_budget() {
       budget.keep();
       context.saved.keep();
     });
-  }
-}
-
-// At the end of a user's last session systemd removes $XDG_RUNTIME_DIR with the sockets in it.
-void Daemon::Parts::watch_socket() {
-  const bool is_there = socket.is_there();
-  if (std::exchange(socket_was_there, is_there) && !is_there && !context.draining) {
-    log_error(socket.address() +
-              ": the socket was removed, and no new caller reaches this daemon there: end it (kill " +
-              std::to_string(::getpid()) + ") and start it again; its jobs go on then");
   }
 }
 
@@ -373,7 +363,6 @@ void Daemon::Parts::listen() {
     log_info("members of the group " + config.socket_group->name + " reach it as " +
              std::string(role_name(config.socket_group->role)) + " on " + group_socket->address());
   }
-  jobs.post([this] { socket_was_there = true; });
   socket.require_answer(kFirstAnswer);  // gRPC goes on without the threads that it could not make
   if (!config.metrics.empty()) {
     metrics = std::make_unique<MetricsPage>(config.metrics, context);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <string_view>
@@ -96,11 +97,20 @@ SocketFile::SocketFile(std::filesystem::path path) : path_(std::move(path)) {
 
 SocketFile::~SocketFile() { remove_socket(path_); }
 
-bool SocketFile::is_there() const { return names_socket(path_); }
-
-void SocketFile::restrict_access() const {
+void SocketFile::restrict_access() {
   if (::chmod(path_.c_str(), 0600) != 0) {
     throw system_error(path_.string(), "chmod", errno);
+  }
+  was_there_ = true;
+}
+
+// At the end of a user's last session systemd removes $XDG_RUNTIME_DIR with the sockets in it.
+void SocketFile::watch() {
+  const bool is_there = names_socket(path_);
+  if (was_there_.exchange(is_there) && !is_there) {
+    log_error(address() +
+              ": the socket was removed, and no new caller reaches this daemon there: end it (kill " +
+              std::to_string(::getpid()) + ") and start it again; its jobs go on then");
   }
 }
 

@@ -1,6 +1,7 @@
 // The addresses that a daemon listens on, and that only one does.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -23,10 +24,11 @@ class SocketFile {
 
   /// "unix:///run/user/1000/cubind/cubind.sock"
   std::string address() const { return "unix://" + path_.string(); }
-  /// Whether the name leads to a socket.
-  bool is_there() const;
   /// After the server has bound it: mode 0600.
-  void restrict_access() const;
+  void restrict_access();
+  /// Logs once that the socket is gone which was there at the previous call or restrict_access(). For one
+  /// thread.
+  void watch();
   /// After the server has bound it: the group's, with mode 0660. Throws FailedPrecondition if members could
   /// not reach it, or the daemon's user may not give it to the group.
   void open_to(const SocketGroup& group) const;
@@ -36,6 +38,7 @@ class SocketFile {
  private:
   const std::filesystem::path path_;
   UniqueFd lock_;
+  std::atomic<bool> was_there_ = false;
 };
 
 /// While it lives, the files of this process are for its user alone (umask 0177): a socket that is bound
