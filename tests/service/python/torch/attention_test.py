@@ -102,10 +102,8 @@ class Launches(torch_launches.OnFakeDriver):
                 self.assertNotEqual(launch.parameters[1], other.data_ptr())
                 self.assertTrue(o.transpose(1, 2).is_contiguous())
 
-    def test_every_head_size_has_a_kernel(self):
-        for size in (64, 80, 96, 128):
-            with self.subTest(size):
-                self.check_addresses(*of_one_projection(4, 4, size=size))
+    def test_heads_whose_size_is_no_power_of_two_have_a_kernel(self):
+        self.check_addresses(*of_one_projection(4, 4, size=80))
 
 
 class Results(unittest.TestCase):
