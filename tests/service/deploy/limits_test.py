@@ -1,7 +1,8 @@
-"""A daemon whose address space is limited serves, or ends with a message."""
+"""A daemon whose address space is limited serves, or ends: with a message, unless gRPC itself aborts."""
 
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 import time
@@ -38,7 +39,8 @@ class AddressSpaceTest(unittest.TestCase):
                         time.sleep(0.2)
                     if not serves:
                         self.assertNotEqual(process.returncode, 0)
-                        self.assertIn("cubind", (folder / f"{mib}.log").read_text())
+                        if process.returncode != -signal.SIGABRT:
+                            self.assertIn("cubind", (folder / f"{mib}.log").read_text())
             self.assertIsNone(processes[2048].poll())
 
 
