@@ -37,7 +37,7 @@ std::string message_of(const Action& action) {
 /// The error that an action is refused with, as an invalid argument; absent: it is not.
 template <typename Action>
 std::optional<Error> refused(const Action& action) {
-  const auto error = error_of(action);
+  auto error = error_of(action);
   if (error) {
     CHECK(error->code() == ErrorCode::InvalidArgument);
   }
