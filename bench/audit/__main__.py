@@ -9,7 +9,6 @@ as left out. Prints each check that fails. Needs the package `cubind` with its p
 Exit status 1: a kernel could not be tuned.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -22,6 +21,7 @@ from cubind import programs
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "kernels"))
+import command_line
 import shapes
 from daemon import Daemon
 
@@ -67,13 +67,9 @@ def print_failing(record):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, required=["output"], optional=["commit"])
     parser.add_argument("--kernels", nargs="+", metavar="NAME", help="default: all")
     parser.add_argument("--seconds", type=float, default=400)
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit")
     arguments = parser.parse_args()
     end, document = time.monotonic() + arguments.seconds, {"records": [], "errors": {}, "left_out": []}
     with Daemon(programs.program("cubind").parent) as daemon:
@@ -90,11 +86,11 @@ def main():
             document["records"] += records
             for record in records:
                 print_failing(record)
-            arguments.output.write_text(json.dumps(document, indent=1) + "\n")
+            command_line.write(document, arguments.output)
     from machine import toolchain  # noqa: PLC0415  opens the GPU: after the processes that measure
 
     document["toolchain"] = toolchain(arguments.commit)
-    arguments.output.write_text(json.dumps(document, indent=1) + "\n")
+    command_line.write(document, arguments.output)
     print(f"{len(document['records'])} records; left out: {', '.join(document['left_out']) or 'none'}")
     if document["errors"]:
         sys.exit("\n".join(f"{kernel}: {error}" for kernel, error in document["errors"].items()))

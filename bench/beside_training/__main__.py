@@ -12,7 +12,6 @@ measured. DIR holds cubind's programs. Needs torch. Exit status 1: a job did not
 changed.
 """
 
-import argparse
 import json
 import pathlib
 import statistics
@@ -21,6 +20,7 @@ import sys
 import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from daemon import Daemon
 from machine import toolchain
 
@@ -91,15 +91,10 @@ def until_first_record(daemon, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
+    parser = command_line.make_parser(__doc__, required=["bin"], optional=["output", "commit"])
     parser.add_argument("--misses", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=8, help="with misses; as many without")
     parser.add_argument("--control", action="store_true", help="no misses at all")
-    parser.add_argument("--output", type=pathlib.Path, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
     each = arguments.misses // arguments.rounds
     problems = [
@@ -128,9 +123,7 @@ def main():
         "seconds_until_first_record": ran,
         "rounds": {"plain": plain, "beside": beside},
     }
-    print(json.dumps(result, indent=1))
-    if arguments.output:
-        arguments.output.write_text(json.dumps(result, indent=1) + "\n")
+    command_line.print_and_write(result, arguments.output)
     return 0 if ran is not None and len(free) == 1 else 1
 
 

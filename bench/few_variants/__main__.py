@@ -9,7 +9,6 @@ configuration. Prints the set with the least worst regret for each number of var
 smallest number with which no problem loses more than --max-regret percent. Exit status 1: there is none.
 """
 
-import argparse
 import collections
 import itertools
 import json
@@ -18,6 +17,7 @@ import pathlib
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from daemon import Daemon
 
 FASTEST = 8  # of each problem, that may serve others
@@ -132,11 +132,8 @@ def report(kernel, regrets, sets, most_regret):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, required=["bin"])
     parser.add_argument("kernel", metavar="KERNEL")
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
     parser.add_argument("--shapes", required=True, metavar="FILE", help="shape list of the problems")
     parser.add_argument("--variants", type=int, default=4, help="the most, besides the default")
     parser.add_argument("--max-regret", type=float, default=2, metavar="PERCENT")

@@ -25,7 +25,6 @@ import (--path: folders for PYTHONPATH), and a GPU. Exit status 1: something fai
 20 % of the autotuned kernels stayed Triton's own, or none was met.
 """
 
-import argparse
 import concurrent.futures
 import json
 import os
@@ -41,6 +40,7 @@ import process
 from cubind import programs
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from daemon import Daemon
 from gpus import visible_gpus
 
@@ -89,7 +89,7 @@ class Field:
 
     def write(self):
         self.document["summary"] = outcome.summary(self.document)
-        self.arguments.output.write_text(json.dumps(self.document, indent=1) + "\n")
+        command_line.write(self.document, self.arguments.output)
 
 
 class Lane:
@@ -160,16 +160,12 @@ class Lane:
 
 
 def read_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, required=["output"], optional=["commit"])
     for suite in draw.SUITES:
         parser.add_argument(f"--{suite}", type=pathlib.Path, metavar="DIR")
     parser.add_argument("--path", type=pathlib.Path, nargs="+", default=[], metavar="DIR")
     parser.add_argument("--seconds", type=float, default=540, help="in all; default: 540")
     parser.add_argument("--limit", type=float, default=120, help="seconds of a program; default: 120")
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
     arguments.path = [folder.resolve() for folder in arguments.path]
     arguments.suites = []

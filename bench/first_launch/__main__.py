@@ -15,8 +15,6 @@ of the Triton kernel. Sides, in turn:
 Needs the package `cubind`, torch, Triton and a GPU. Exit status 1: an output is wrong.
 """
 
-import argparse
-import json
 import os
 import pathlib
 import shutil
@@ -27,6 +25,7 @@ import tempfile
 import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 import cubind.embedded
 from machine import toolchain
 
@@ -128,12 +127,8 @@ def measure(runs, root):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, optional=["output", "commit"])
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--output", type=pathlib.Path, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cubind-first.") as folder:
         times = measure(arguments.runs, pathlib.Path(folder))
@@ -145,11 +140,7 @@ def main():
         "problem": {"N": N, "D": D, "T": "bf16"},
         "milliseconds": times,
     }
-    text = json.dumps(document, indent=1) + "\n"
-    if arguments.output:
-        arguments.output.write_text(text)
-    else:
-        print(text, end="")
+    command_line.print_and_write(document, arguments.output)
 
 
 if __name__ == "__main__":

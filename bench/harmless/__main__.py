@@ -19,7 +19,6 @@ than the slowest before by more than 50 ms, or the median step of `off` or `abse
 by more than 2 %.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -35,6 +34,7 @@ import cubind
 from cubind import programs
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 import wrong_daemon
 
 LOST = ("killed", "stopped", "wrong")
@@ -168,9 +168,7 @@ def faults(results):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__)
     parser.add_argument("--steps", type=int, default=400, help="training steps of a run")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each kind")
     parser.add_argument("--json", type=pathlib.Path, help="where to write the results")
@@ -186,10 +184,7 @@ def main():
     from machine import toolchain  # noqa: PLC0415
 
     facts = toolchain(commit="") | {"steps": options.steps, "rounds": options.rounds, "faults": found}
-    text = json.dumps(facts | results, indent=1)
-    print(text)
-    if options.json:
-        options.json.write_text(text + "\n")
+    command_line.print_and_write(facts | results, options.json)
     return 1 if found else 0
 
 

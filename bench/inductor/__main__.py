@@ -17,7 +17,6 @@ torch's first, a start with copied caches was more than 5 % slower than torch's,
 more than 1 % slower.
 """
 
-import argparse
 import concurrent.futures
 import json
 import pathlib
@@ -30,6 +29,7 @@ import tempfile
 from cubind import programs
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 import node
 from daemon import Daemon
 from gpus import visible_gpus
@@ -133,7 +133,7 @@ class Bench:
 
     def write(self):
         self.document["figures"] = figures(self.document)
-        self.arguments.output.write_text(json.dumps(self.document, indent=1) + "\n")
+        command_line.write(self.document, self.arguments.output)
 
 
 def mean_start(runs):
@@ -193,16 +193,12 @@ def faults(found):
 
 
 def read_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, required=["output"], optional=["commit"])
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=2, help="starts of each side with copied caches")
     parser.add_argument("--turns", type=int, default=40, help="of 100 steps; 0: none")
     parser.add_argument("--limit", type=float, default=180, help="seconds of one start")
     parser.add_argument("--work", type=pathlib.Path, help="folder of the nodes; default: a temporary one")
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     return parser.parse_args()
 
 

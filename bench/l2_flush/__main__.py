@@ -9,7 +9,6 @@ a way take turns among eight places of the buffers; the ways follow each other f
 a table of the device in variants/tables.
 """
 
-import argparse
 import ctypes
 import json
 import os
@@ -22,6 +21,7 @@ os.environ.setdefault("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")  # buffers as far a
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "kernels"))
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "repeats"))
+import command_line
 import oracle
 import torch
 from compiling import Compiler
@@ -92,7 +92,7 @@ def summary(halves):
     every = sorted(time for half in halves for times in half for time in times)
     tenth, median, last_tenth = (every[int(share * (len(every) - 1))] for share in (0.1, 0.5, 0.9))
     us = {"mean": oracle.trimmed_mean(every), "p10": tenth, "median": median, "p90": last_tenth}
-    return {"us": us, "spread": (last_tenth - tenth) / median, "place": slot_deviation(halves)}
+    return {"us": us, "spread": (last_tenth - tenth) / median, "slot": slot_deviation(halves)}
 
 
 def shipped(kernel, problem):
@@ -108,12 +108,8 @@ def shipped(kernel, problem):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, optional=["output", "commit"])
     parser.add_argument("--samples", type=int, default=30, help="at each place, in each of two passes")
-    parser.add_argument("--output", type=pathlib.Path, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
     device, flushes = device_constants(), ways()
     compiler = Compiler(f"sm_{device['cc']}")
@@ -138,7 +134,7 @@ def main():
             call.unload()
     compiler.close()
     if arguments.output:
-        arguments.output.write_text(json.dumps(result, indent=1) + "\n")
+        command_line.write(result, arguments.output)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ distinct winners are timed in turn, cold. DIR holds cubind's programs. Needs tor
 more than 2 %.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -16,6 +15,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 import torch
 from daemon import Daemon
 from driver import bind_plan
@@ -56,14 +56,9 @@ def time_winners(searches):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
+    parser = command_line.make_parser(__doc__, required=["bin"], optional=["output", "commit"])
     parser.add_argument("--trials", type=int, default=150)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--output", type=pathlib.Path, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
     names = [f"matmul_wide_{seed}" for seed in range(arguments.seeds)]
     with tempfile.TemporaryDirectory(prefix="cubind-large.") as folder:
@@ -86,7 +81,7 @@ def main():
         print(f"{row['search']}: {row['seconds']:.1f} s, {row['us']:.2f} us, {row['loss']:+.2%}", flush=True)
     result = {**toolchain(arguments.commit), "problem": PROBLEM, "budget": arguments.trials, "searches": rows}
     if arguments.output:
-        arguments.output.write_text(json.dumps(result, indent=1) + "\n")
+        command_line.write(result, arguments.output)
     return 1 if any(row["loss"] > LOSS for row in rows[1:]) else 0
 
 

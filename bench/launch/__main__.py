@@ -10,7 +10,6 @@ measures the time from import to the first result.
 Times are microseconds: the median over rounds of the mean of one round. Exit status 1: a result is wrong.
 """
 
-import argparse
 import itertools
 import json
 import pathlib
@@ -20,6 +19,7 @@ import sys
 import torch
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 import cubind
 import cubind.triton
 import operators
@@ -63,9 +63,7 @@ def tune_unless_known(client):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__)
     parser.add_argument("--native", type=pathlib.Path, help="the program launch_native")
     parser.add_argument("--only", choices=("calls", "operators"), help="measure these alone")
     parser.add_argument("--json", type=pathlib.Path, help="where to write the results")
@@ -83,10 +81,7 @@ def main():
         say("native")
         native = subprocess.run([options.native], capture_output=True, text=True, check=True, timeout=120)
         results["native"] = json.loads(native.stdout)
-    text = json.dumps({"right": right, **results}, indent=1)
-    print(text)
-    if options.json:
-        options.json.write_text(text + "\n")
+    command_line.print_and_write({"right": right, **results}, options.json)
     return 0 if right else 1
 
 

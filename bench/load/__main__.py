@@ -32,7 +32,6 @@ Needs grpcio and protobuf, as .deps/venv/bin/python has them (CUBIND_PYTHON).
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import hashlib
@@ -54,6 +53,7 @@ from callers import KNOWN, LOADS, load, probe
 from hostile import HOSTILE
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from daemon import Daemon
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -229,9 +229,7 @@ def measured(daemon, name, seconds, token):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument(
         "--bin", type=pathlib.Path, help="folder of cubind and cubindctl; default: a release build is made"

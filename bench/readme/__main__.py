@@ -18,7 +18,6 @@ DIR/rmsnorm.json the table:
 Exit status 1: a part failed; the others have run.
 """
 
-import argparse
 import pathlib
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from cubind import programs
 
 BENCH = pathlib.Path(__file__).resolve().parents[1]
 sys.path.append(str(BENCH / "common"))
+import command_line  # noqa: E402
 
 # What a part runs besides its --output: {bin} is the folder of the programs, {fla} that of --fla.
 PARTS = {
@@ -60,13 +60,10 @@ def run(name, arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, optional=["commit"])
     parser.add_argument("--output", type=pathlib.Path, required=True, help="folder for the results")
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=BY_DEFAULT)
     parser.add_argument("--fla", type=pathlib.Path, help="for second_pod: the folder of its package `fla`")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
     if "second_pod" in arguments.parts and arguments.fla is None:
         parser.error("second_pod needs --fla")

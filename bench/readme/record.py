@@ -8,12 +8,12 @@ daemon plays FILE, and `cubindctl explain` prints what a reader without a GPU se
 lacks the clocks of memory and SMs, without which there is no roofline, or a configuration failed.
 """
 
-import argparse
 import json
 import pathlib
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from daemon import Daemon, spelled
 
 KERNEL = "rmsnorm_forward"
@@ -47,10 +47,7 @@ def faults(table):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
+    parser = command_line.make_parser(__doc__, required=["bin"])
     parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the table")
     parser.add_argument("--commit", help="not recorded: the table names compiler and driver")
     arguments = parser.parse_args()

@@ -13,7 +13,6 @@ variant of the largest N gives, and it is timed with the other folder's variant 
 Exit status 1: rows of the folder `invariant` differ.
 """
 
-import argparse
 import json
 import pathlib
 import sys
@@ -22,6 +21,7 @@ import time
 import torch
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from driver import bind_plan
 from machine import toolchain
 from timing import Timer, median
@@ -70,12 +70,9 @@ def compare(timer, invariant, tolerance, largest):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, optional=["commit"])
     parser.add_argument("--winners", required=True, type=pathlib.Path, help="folder of the two folders")
     parser.add_argument("--json", type=pathlib.Path, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
 
     problems = [json.loads(f.read_text())["problem"] for f in arguments.winners.glob("invariant/*.json")]
@@ -101,7 +98,7 @@ def main():
         )
     if arguments.json:
         report = {"toolchain": toolchain(arguments.commit), "problems": results}
-        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+        command_line.write(report, arguments.json)
     if any(result["differing_rows"]["invariant"] for result in results):
         sys.exit("rows differ although invariance was asked for")
 

@@ -11,7 +11,6 @@ Needs the package `cubind` with its programs, torch, Triton, transformers and a 
 failed, or anything was compiled or tuned after the seal.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -23,6 +22,7 @@ import cubind
 from cubind import programs
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from daemon import Daemon
 
 CHILD = pathlib.Path(__file__).with_name("child.py")
@@ -107,14 +107,10 @@ def line(result):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, required=["output"], optional=["commit"])
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--subjects", nargs="+", default=["llama", "DeltaNet"])
     parser.add_argument("--fla", type=pathlib.Path, nargs="+", default=[], metavar="DIR")
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit")
     arguments = parser.parse_args()
     arguments.fla = [folder.resolve() for folder in arguments.fla]
     document, told = {"subjects": []}, []
@@ -125,11 +121,11 @@ def main():
         told += [f"{subject}: {fault}" for fault in found]
         if result.get("steps_ms"):
             print(line(result), flush=True)
-        arguments.output.write_text(json.dumps(document, indent=1) + "\n")
+        command_line.write(document, arguments.output)
     from machine import toolchain  # noqa: PLC0415  opens the GPU: after the processes that measure
 
     document["toolchain"] = toolchain(arguments.commit)
-    arguments.output.write_text(json.dumps(document, indent=1) + "\n")
+    command_line.write(document, arguments.output)
     if told:
         sys.exit("\n".join(told))
 

@@ -23,7 +23,6 @@ different configurations, a choice is more than 1 % from the best or fewer than 
 kill took 50 ms more than the slowest before, or losses differ.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -37,6 +36,7 @@ import verdict
 from cubind import programs
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 import node
 from daemon import Daemon
 from gpus import visible_gpus
@@ -79,7 +79,7 @@ class Bench:
 
     def write(self):
         self.document["summary"] = verdict.summary(self.document)
-        self.arguments.output.write_text(json.dumps(self.document, indent=1) + "\n")
+        command_line.write(self.document, self.arguments.output)
 
     def parts(self, side):
         """Those that are asked for, and forgotten from earlier commands."""
@@ -181,9 +181,7 @@ class Bench:
 
 
 def read_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, required=["output"], optional=["commit"])
     parser.add_argument(
         "--fla", type=pathlib.Path, nargs="+", default=[], metavar="DIR", help="folders for PYTHONPATH"
     )
@@ -201,8 +199,6 @@ def read_arguments():
     )
     parser.add_argument("--limit", type=float, default=600, help="seconds of one job, or of judging")
     parser.add_argument("--work", type=pathlib.Path, help="folder of the nodes; default: a temporary one")
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
     others = {"new", "warm", "lost"} & set(arguments.parts)
     if "cubind" in arguments.sides and others and "first" not in arguments.parts:

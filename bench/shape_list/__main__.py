@@ -10,7 +10,6 @@ in `bench/repeats`. With several values of --gpus (`--gpus 0 0,1`) the list is t
 these sets, in turn and --rounds times, and nothing else is done. DIR holds cubind's programs. Needs torch.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -22,6 +21,7 @@ import time
 os.environ.setdefault("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")  # buffers as far apart as the tuner's
 
 sys.path += [str(pathlib.Path(__file__).parents[1] / folder) for folder in ("common", "repeats")]
+import command_line
 import oracle
 import torch
 from daemon import Daemon
@@ -116,15 +116,10 @@ def on_one_set(arguments, gpus):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
+    parser = command_line.make_parser(__doc__, required=["bin"], optional=["output", "commit"])
     parser.add_argument("--gpus", nargs="+", default=["0"], help="sets of GPUs, as the daemon's --gpus")
     parser.add_argument("--rounds", type=int, default=1, help="how often, where there are several sets")
     parser.add_argument("--budget", type=int, help="trials a problem")
-    parser.add_argument("--output", type=pathlib.Path, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
     if arguments.rounds > 1 and len(arguments.gpus) == 1:
         parser.error("--rounds is for several sets of GPUs")
@@ -135,10 +130,8 @@ def main():
         for _ in range(arguments.rounds):
             for gpus in arguments.gpus:
                 runs[gpus].append(from_empty(arguments, gpus))
-    text = json.dumps({**toolchain(arguments.commit), "problems": PROBLEMS, "runs": runs}, indent=1)
-    print(text)
-    if arguments.output:
-        arguments.output.write_text(text + "\n")
+    document = {**toolchain(arguments.commit), "problems": PROBLEMS, "runs": runs}
+    command_line.print_and_write(document, arguments.output)
 
 
 if __name__ == "__main__":
