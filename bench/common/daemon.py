@@ -47,10 +47,13 @@ class Daemon:
         try:
             self.process.wait(limit)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            self.kill()
             return float("inf")
         return time.monotonic() - start
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
     def __exit__(self, *_):
         self.end()

@@ -28,7 +28,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 
 import cubind
 from cubind import programs
@@ -36,6 +35,7 @@ from cubind import programs
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import command_line
 import wrong_daemon
+from daemon import Daemon
 
 LOST = ("killed", "stopped", "wrong")
 MODES = ("torch", "off", "absent", *LOST)
@@ -47,25 +47,19 @@ ALLOWED_SHARE = 0.02  # what the median step of torch's own operators may take l
 ASKED = "rmsnorm_forward", {"N": 4, "D": 64, "T": "bf16"}, "nvidia-h200"
 
 
-class Daemon(contextlib.ExitStack):
-    """A daemon of the package, which tunes nothing. lose(MODE): the event at the middle."""
+class Lost(Daemon):
+    """A daemon that tunes nothing. lose(MODE): the event at the middle."""
 
     def __init__(self):
-        super().__init__()
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory(prefix="cubind-bench.")))
-        self.socket, log = folder / "cubind.sock", self.enter_context((folder / "log").open("w"))
-        self.address = f"unix://{self.socket}"
-        options = ["--socket", self.socket, "--db", folder / "store.db", "--tune-when", "never"]
-        self.process = subprocess.Popen(
-            [programs.program("cubind"), *options], stdout=log, stderr=log, env=programs.environment()
-        )
-        self.callback(self.kill)
-        health = [programs.program("cubindctl"), "--address", self.address, "health", "--wait", "60"]
-        subprocess.run(health, check=True, stdout=subprocess.DEVNULL)
+        options = ["--tune-when", "never"]
+        super().__init__(programs.program("cubind").parent, options, shipped_tables=True)
+        self.wrong = None
 
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
+    def __exit__(self, *error):
+        if self.wrong is not None:
+            self.wrong.close()
+        self.kill()  # SIGTERM does not end one that is stopped
+        super().__exit__(*error)
 
     def lose(self, mode):
         if mode == "stopped":
@@ -76,8 +70,8 @@ class Daemon(contextlib.ExitStack):
             with cubind.connect(self.address, timeout=60) as client:
                 reply = wrong_daemon.reply_of(client, *ASKED)
             self.kill()
-            self.socket.unlink(missing_ok=True)
-            self.callback(wrong_daemon.WrongDaemon(self.address, reply).close)
+            pathlib.Path(self.address.removeprefix("unix://")).unlink(missing_ok=True)
+            self.wrong = wrong_daemon.WrongDaemon(self.address, reply)
 
 
 def environment(mode, address):
@@ -93,7 +87,7 @@ def environment(mode, address):
 def train(mode, steps):
     """What training.py prints, and its warnings."""
     with contextlib.ExitStack() as stack:
-        daemon = stack.enter_context(Daemon()) if mode in LOST else None
+        daemon = stack.enter_context(Lost()) if mode in LOST else None
         command = [
             sys.executable,
             pathlib.Path(__file__).with_name("training.py"),

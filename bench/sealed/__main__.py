@@ -47,8 +47,7 @@ def watch(process, daemon):
             sealed, found["at_seal"] = True, counters(daemon)
         elif line == "middle\n":
             found["at_kill"] = counters(daemon)
-            daemon.process.kill()
-            daemon.process.wait()
+            daemon.kill()
             process.stdin.write("go\n")
             process.stdin.flush()
         elif line.startswith("{"):

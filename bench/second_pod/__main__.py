@@ -110,13 +110,9 @@ class Bench:
 
     def cubind(self):
         with Daemon(programs.program("cubind").parent, ["--triton-python", sys.executable]) as daemon:
-
-            def kill():
-                daemon.process.kill()
-                daemon.process.wait()
-
             try:
-                self.side("cubind", {"CUBIND_ADDRESS": daemon.address}, lambda: self.settle(daemon), kill)
+                environment = {"CUBIND_ADDRESS": daemon.address}
+                self.side("cubind", environment, lambda: self.settle(daemon), daemon.kill)
             finally:
                 self.document["daemon_log"] = daemon.log_tail(20_000).splitlines()
 
