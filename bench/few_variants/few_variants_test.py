@@ -1,6 +1,5 @@
 """bench/few_variants: which sets it chooses, and a run on recorded trials."""
 
-import importlib.util
 import json
 import math
 import pathlib
@@ -11,10 +10,7 @@ import unittest
 
 import running
 
-BENCH = running.SOURCE / "bench/few_variants"
-SPEC = importlib.util.spec_from_file_location("few_variants", BENCH / "__main__.py")
-few_variants = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(few_variants)
+few_variants = running.bench("few_variants")
 
 PROBLEMS = [{"N": 4096, "K": k, "T": "f32"} for k in (2, 3)]
 
@@ -46,7 +42,7 @@ class Run(unittest.TestCase):
         files = {"--kernels": "kernels", "--replay": "table.json", "--shapes": "shapes.json"}
         options = [part for option, file in files.items() for part in (option, self.folder / file)]
         return subprocess.run(
-            [sys.executable, BENCH, "--bin", running.PROGRAMS, *options, *arguments, "scale"],
+            [sys.executable, few_variants.__file__, "--bin", running.PROGRAMS, *options, *arguments, "scale"],
             env=running.WITHOUT_DRIVER,
             capture_output=True,
             text=True,

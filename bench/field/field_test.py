@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import importlib.util
 import io
 import os
 import pathlib
@@ -13,17 +12,12 @@ import unittest
 import unittest.mock
 
 import cubind.triton
+import draw
+import outcome
+import process
 import running
 
-BENCH = running.SOURCE / "bench/field"
-sys.path.insert(0, str(BENCH))
-import draw  # noqa: E402
-import outcome  # noqa: E402
-import process  # noqa: E402
-
-SPEC = importlib.util.spec_from_file_location("field", BENCH / "__main__.py")
-field = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(field)
+field = running.bench("field")
 
 # What python -m cubind.triton does, as far as the bench can see it.
 STUB = """

@@ -1,13 +1,10 @@
 """bench/harmless: whether its checks can fail."""
 
-import importlib.util
 import unittest
 
 import running
 
-SPEC = importlib.util.spec_from_file_location("harmless", running.SOURCE / "bench/harmless/__main__.py")
-harmless = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(harmless)
+harmless = running.bench("harmless")
 
 REPORT = [
     "cubind: unix:///a; calls waited 2 ms for answers",

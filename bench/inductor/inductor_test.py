@@ -1,14 +1,11 @@
 """bench/inductor: what it counts, and whether its checks can fail."""
 
-import importlib.util
 import unittest
 import unittest.mock
 
 import running
 
-SPEC = importlib.util.spec_from_file_location("inductor", running.SOURCE / "bench/inductor/__main__.py")
-inductor = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(inductor)
+inductor = running.bench("inductor")
 
 
 def rank(first_step, candidates=0, chosen=("mm",)):

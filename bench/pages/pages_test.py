@@ -3,17 +3,14 @@
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-import running
-
-sys.path.insert(0, str(running.SOURCE / "bench/pages"))
 import browser
 import filled
 import pictures
+import running
 from daemon import Daemon
 
 KERNEL, PROBLEM = "rmsnorm_forward", "N=16384,D=4096,T=bf16"

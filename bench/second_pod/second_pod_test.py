@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import importlib.util
 import io
 import os
 import pathlib
@@ -13,16 +12,10 @@ import unittest
 import unittest.mock
 
 import running
+import verdict
 
-BENCH = running.SOURCE / "bench/second_pod"
-sys.path.insert(0, str(BENCH))
-sys.path.insert(0, str(BENCH.parent / "common"))
-import node  # noqa: E402
-import verdict  # noqa: E402
-
-SPEC = importlib.util.spec_from_file_location("second_pod", BENCH / "__main__.py")
-second_pod = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(second_pod)
+second_pod = running.bench("second_pod")
+node = second_pod.node
 
 KEYS = 21
 RANK = r"""
@@ -194,7 +187,7 @@ class CommandLine(unittest.TestCase):
         }
         for told, arguments in refused.items():
             with self.subTest(told):
-                command = [sys.executable, "-B", BENCH, "--output", "/nonexistent", *arguments]
+                command = [sys.executable, "-B", second_pod.__file__, "--output", "/nonexistent", *arguments]
                 ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
                 self.assertEqual(ran.returncode, 2, ran.stderr)
                 self.assertIn(told, ran.stderr)

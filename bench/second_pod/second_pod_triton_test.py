@@ -18,7 +18,6 @@ from triton import knobs
 from triton.runtime import build
 from triton_stub import tuned
 
-sys.path.insert(0, str(running.SOURCE / "bench/second_pod"))
 sys.path.insert(0, str(running.SOURCE / "bench/common"))
 import node
 import triton_counts

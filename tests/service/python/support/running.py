@@ -5,6 +5,7 @@ import collections
 import concurrent.futures
 import contextlib
 import ctypes
+import importlib.util
 import inspect
 import json
 import os
@@ -31,6 +32,15 @@ PATIENCE = 60.0  # seconds: many tests may share two cores
 _PACKAGE = str(pathlib.Path(cubind.__file__).parent)
 
 messages = _wire.messages  # the module of those that clients and daemons exchange
+
+
+def bench(name):
+    """The module that `./dev bench NAME` runs."""
+    file = SOURCE / "bench" / name / "__main__.py"
+    spec = importlib.util.spec_from_file_location(name, file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def cubindctl(address, *arguments, check=True):
