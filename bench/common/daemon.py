@@ -11,10 +11,12 @@ import time
 
 
 class Daemon:
-    """Tunes on the GPU of this machine, starting from an empty store. `bin_dir` holds the programs."""
+    """Tunes on the GPU of this machine, starting from an empty store. `bin_dir` holds the programs.
+    `environment`: of it and of cubindctl, in addition to this process's own."""
 
-    def __init__(self, bin_dir, options=(), *, shipped_tables=False):
+    def __init__(self, bin_dir, options=(), *, shipped_tables=False, environment=()):
         self.bin = pathlib.Path(bin_dir).resolve()
+        self.additional = dict(environment)
         self.options = [*options] if shipped_tables else ["--no-shipped-tables", *options]
 
     def __enter__(self):
@@ -22,7 +24,7 @@ class Daemon:
         root = pathlib.Path(self.folder.name)
         self.store = root / "store.db"
         self.address = f"unix://{root}/cubind.sock"
-        self.environment = {**os.environ, "CUBIND_ADDRESS": self.address}
+        self.environment = {**os.environ, **self.additional, "CUBIND_ADDRESS": self.address}
         self.log = (root / "log").open("w+")
         try:
             self.start()

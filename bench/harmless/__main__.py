@@ -51,8 +51,12 @@ class Lost(Daemon):
     """A daemon that tunes nothing. lose(MODE): the event at the middle."""
 
     def __init__(self):
-        options = ["--tune-when", "never"]
-        super().__init__(programs.program("cubind").parent, options, shipped_tables=True)
+        super().__init__(
+            programs.program("cubind").parent,
+            ["--tune-when", "never"],
+            shipped_tables=True,
+            environment=programs.environment(),
+        )
         self.wrong = None
 
     def __exit__(self, *error):

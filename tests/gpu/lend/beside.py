@@ -1,13 +1,14 @@
 """What both scripts here need: a daemon of their own, and another process that uses the GPU."""
 
 import contextlib
-import json
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 from cubind import programs
+
+sys.path.append(str(pathlib.Path(__file__).parents[3] / "bench/common"))
+from daemon import Daemon
 
 SKIPPED = 77
 # Has a context, and works for so many seconds as a line of its standard input says.
@@ -28,28 +29,13 @@ for seconds in sys.stdin:
 @contextlib.contextmanager
 def daemon():
     """The address of one with a store of its own."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        command = [programs.program("cubind"), "--socket", folder / "s", "--db", folder / "store.db"]
-        with (folder / "log").open("w") as log:
-            process = subprocess.Popen(
-                [*command, "--no-shipped-tables"], stdout=log, stderr=log, env=programs.environment()
-            )
-        try:
-            address = f"unix://{folder}/s"
-            health = [programs.program("cubindctl"), "--address", address, "health", "--wait", "60"]
-            subprocess.run(health, check=True, stdout=subprocess.DEVNULL)
-            yield address
-        finally:
-            process.terminate()
-            process.wait()
+    with Daemon(programs.program("cubind").parent, environment=programs.environment()) as made:
+        yield made.address
 
 
 def job(client):
     """The only job of the client's daemon that has not ended."""
-    command = [programs.program("cubindctl"), "--address", client.address, "jobs", "--json"]
-    jobs = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["jobs"]
-    return {"state": "", "stage": "", "note": ""} | (jobs[0] if jobs else {})
+    return {"state": "", "stage": "", "note": ""} | next(iter(client.jobs()), {})
 
 
 @contextlib.contextmanager

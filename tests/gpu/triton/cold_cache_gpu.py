@@ -23,6 +23,9 @@ python_found.require("torch", "triton")
 import torch  # noqa: E402
 from cubind import programs  # noqa: E402
 
+sys.path.append(str(pathlib.Path(__file__).parents[3] / "bench/common"))
+from daemon import Daemon  # noqa: E402
+
 PROGRAM = pathlib.Path(__file__).with_name("cold_cache_program.py")
 PATIENCE = 120  # seconds
 TUNED = "Triton autotuning for function double"
@@ -39,26 +42,15 @@ class ColdCache(unittest.TestCase):
 
     def start_daemon(self):
         """As docs/triton.md says. Its measurements wait until the GPU has no other user."""
-        command = [
-            programs.program("cubind"),
-            *("--socket", self.folder / "s", "--db", self.folder / "store.db"),
-            *("--triton-python", sys.executable),
-        ]
-        log = self.enterContext((self.folder / "log").open("w"))
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=programs.environment())
-        self.addCleanup(process.wait)
-        self.addCleanup(process.terminate)
-        self.address = f"unix://{self.folder}/s"
-        self.ctl("health", "--wait", "60")
-
-    def ctl(self, *arguments):
-        command = [programs.program("cubindctl"), "--address", self.address, *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        options, environment = ["--triton-python", sys.executable], programs.environment()
+        self.daemon = self.enterContext(
+            Daemon(programs.program("cubind").parent, options, environment=environment)
+        )
 
     def settle(self):
         """Until the daemon has done what the process before left it."""
         until = time.monotonic() + PATIENCE
-        while jobs := json.loads(self.ctl("jobs", "--json"))["jobs"]:
+        while jobs := json.loads(self.daemon.call("jobs", "--json"))["jobs"]:
             self.assertLess(time.monotonic(), until, jobs)
             time.sleep(0.1)
 
@@ -77,7 +69,7 @@ class ColdCache(unittest.TestCase):
             "TRITON_PRINT_AUTOTUNING": "1",
         }
         if under:
-            more |= {"CUBIND_ADDRESS": self.address, "CUBIND_REPORT": "1"}
+            more |= {"CUBIND_ADDRESS": self.daemon.address, "CUBIND_REPORT": "1"}
         environment = kept | {name: str(value) for name, value in more.items()}
         ran = subprocess.run(
             [sys.executable, *under, PROGRAM, out],

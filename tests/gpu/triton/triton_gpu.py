@@ -10,9 +10,7 @@ Needs a GPU, torch, Triton 3.4 to 3.9 and the package cubind.
 import ctypes
 import os
 import pathlib
-import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import unittest.mock
@@ -33,6 +31,9 @@ import triton_stub as stub  # noqa: E402
 from cubind import programs  # noqa: E402
 from triton.runtime.driver import driver  # noqa: E402
 from triton_running import Worker  # noqa: E402
+
+sys.path.append(str(pathlib.Path(__file__).parents[3] / "bench/common"))
+from daemon import Daemon  # noqa: E402
 
 LAUNCHES = 2000
 
@@ -81,20 +82,9 @@ class Case(unittest.TestCase):
 
     def start_daemon(self):
         """The address of one that measures although this process uses the GPU."""
-        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        command = [
-            programs.program("cubind"),
-            *("--socket", folder / "s", "--db", folder / "store.db", "--tune-when", "always"),
-            *("--triton-python", sys.executable),
-        ]
-        log = self.enterContext((folder / "log").open("w"))
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=programs.environment())
-        self.addCleanup(process.wait)
-        self.addCleanup(process.terminate)
-        address = f"unix://{folder}/s"
-        health = [programs.program("cubindctl"), "--address", address, "health", "--wait", "60"]
-        subprocess.run(health, check=True, stdout=subprocess.DEVNULL)
-        return address
+        options = ["--tune-when", "always", "--triton-python", sys.executable]
+        bin_dir, environment = programs.program("cubind").parent, programs.environment()
+        return self.enterContext(Daemon(bin_dir, options, environment=environment)).address
 
     def softmax(self, kernel):
         self.y.zero_()
