@@ -209,19 +209,6 @@ class Compiled(Case):
         cls.architecture = f"sm_{major}{minor}"
         cls.worker = cls.enterClassContext(Worker())
 
-    def test_the_bytes_are_those_that_triton_launches(self):
-        daemon = self.install(1)
-        kernel = tuned(softmax)
-        launched = kernel[(512,)](self.x, self.y, 3000)
-        (found,) = daemon.definitions.values()
-        chosen = found.configurations[1]
-        reply, cubin = self.worker.compile(
-            found.texts[chosen.ttir], found.architecture, chosen.options, triton=found.triton
-        )
-        self.assertEqual(reply["outcome"], "correct", reply["log"])
-        if self.architecture == "sm_90":
-            self.assertEqual(cubin, launched.asm["cubin"])
-
     def test_a_launch_needs_the_facts_alone(self):
         daemon = self.install(0)
         tuned(softmax)[(512,)](self.x, self.y, 3000)

@@ -14,8 +14,8 @@ import cubind
 import grpc
 import running
 from fake_daemon import FakeDaemon
+from tuned_daemon import PROBLEM
 
-PROBLEM = {"N": 4096, "K": 2, "T": "f32"}
 # Tunes as the process argv[3], which uses the GPU argv[2] of the daemon argv[1].
 LENDER = """
 import sys

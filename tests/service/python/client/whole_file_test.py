@@ -46,7 +46,3 @@ class WholeFile(unittest.TestCase):
         reader.join()
         self.assertEqual(got, ["text"])
         self.assertTrue(self.file.is_fifo())
-
-
-if __name__ == "__main__":
-    unittest.main()

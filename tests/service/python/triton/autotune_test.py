@@ -73,15 +73,6 @@ class Answers(Case):
                 running.forget_warnings()
                 self.call(tuned())
 
-    def test_a_daemon_that_knows_the_hint_needs_no_definition(self):
-        daemon = self.install(1)
-        self.call(tuned())
-        known = stub.Daemon(1)
-        known.definitions = dict.fromkeys(daemon.asked)
-        stub.install(known)
-        self.call(tuned())
-        self.assertEqual(known.asked, daemon.asked)
-
     def test_threads_ask_with_their_own_arguments(self):
         daemon = self.install(0)
         kernel = tuned()

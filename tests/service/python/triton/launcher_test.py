@@ -313,12 +313,6 @@ class Installed(unittest.TestCase):
         stub.install(stub.Daemon())
         self.assertIs(made.launcher_cls, Others)
 
-    def test_the_report_names_launchers_that_triton_compiled(self):
-        stub.install(stub.Daemon())
-        with unittest.mock.patch.object(OWN_LAUNCHER, "__init__", lambda *_: None):
-            launchers.start().launcher_cls(launchers.source("tensordesc<fp16[16]>"), launchers.metadata())
-        self.assertIn(COMPILED.format("has a tensor descriptor as an argument"), cubind.triton.report())
-
 
 class WithoutCompiler(unittest.TestCase):
     """In a process with an empty cache."""

@@ -68,12 +68,6 @@ class Program(unittest.TestCase):
             self.assertTrue(err.startswith(f"cubind.triton: {arguments[0]}: there is no such script"), err)
             self.assertEqual(code, 2)
 
-    def test_a_record_without_kernels_is_not_baked(self):
-        with tempfile.NamedTemporaryFile() as empty:  # as of a program that failed before its first kernel
-            _, err, code = self.run_program("", "bake", empty.name)
-        self.assertIn(f"{empty.name}: has no kernel", err)
-        self.assertEqual(code, 1)
-
     def test_a_table_without_a_gpu_says_where_to_run_it(self):
         text = (
             "from cubind.triton import Table\n"

@@ -82,14 +82,8 @@ def require():
         sys.exit(python_found.SKIPPED)
 
 
-def device(client):
-    """The label of the GPU that is played; None: the agent has not said so yet."""
-    return next((each["label"] for each in client.status()["devices"] if each["offered"]), None)
-
-
 def on_its_gpu(client):
     """Has this process' GPU be that of the table, within the context."""
-    running.eventually(lambda: device(client))
-    label = device(client)
+    label = running.offered_device(client)
     describe = lambda client, device, gpu: setattr(device, "label", label)  # noqa: E731
     return unittest.mock.patch.object(Client, "_describe_gpu", describe)
