@@ -171,12 +171,4 @@ std::optional<FileId> file_id(const std::filesystem::path& path) {
   return FileId{info.st_dev, info.st_ino};
 }
 
-std::string file_identity(const std::filesystem::path& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) {
-    throw system_error(path.string(), "stat", errno);
-  }
-  return std::to_string(info.st_ino);
-}
-
 }  // namespace cubind::store

@@ -57,8 +57,4 @@ struct FileId {
 /// Absent where no file has this name.
 std::optional<FileId> file_id(const std::filesystem::path& path);
 
-/// Tells a file from a copy of it put in its place: the inode. A copy that is written over it keeps that:
-/// GenerationMark tells those.
-std::string file_identity(const std::filesystem::path& path);
-
 }  // namespace cubind::store

@@ -188,7 +188,7 @@ void SqliteEngine::require_usable() {
 
 void SqliteEngine::insert_meta() {
   const std::string id = new_store_id();
-  const std::string identity = file_identity(path_);
+  const std::string identity = file_identity();
   const std::string now = RealClock().wall_text();
   database_.query(sql::kInsertMeta).bind(Statement::bytes(id), identity, now).run();
 }
@@ -197,7 +197,7 @@ void SqliteEngine::insert_meta() {
 /// something else from here on.
 void SqliteEngine::redraw_if_restored() {
   const Generation found = generation();
-  const std::string identity = file_identity(path_);
+  const std::string identity = file_identity();
   if (identity == stored_identity() && !mark_.is_ahead_of(found)) {
     return;
   }

@@ -47,6 +47,9 @@ class SqliteEngine final : public Engine {
   void insert_meta();
   void redraw_if_restored();
   Generation generation() { return StoreReader(database_, damaged_).generation(); }
+  /// Tells the file from a copy of it put in its place: the inode. A copy that is written over it keeps that:
+  /// GenerationMark tells those.
+  std::string file_identity() const { return std::to_string(open_file_.inode); }
   std::string stored_identity();
   /// Throws Unavailable where the path no longer names the file that is open.
   void require_open_file() const;
