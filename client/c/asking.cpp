@@ -93,7 +93,7 @@ cubind_code cubind_connect(const char* address, uint32_t timeout_ms, cubind_clie
 void cubind_client_free(cubind_client* client) { delete client; }
 
 uint64_t cubind_client_calls(const cubind_client* client) {
-  return client == nullptr ? 0 : client->client.calls();
+  return gotten([&] { return given(client, "client").client.calls(); });
 }
 
 cubind_code cubind_get(cubind_client* client, const cubind_query* query, cubind_variant** variant) {

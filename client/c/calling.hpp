@@ -26,6 +26,17 @@ cubind_code guarded(Work&& work) noexcept {
   }
 }
 
+/// What the work returns, or NULL or 0 if it fails. No exception leaves it.
+template <typename Work>
+auto gotten(Work&& work) noexcept -> decltype(work()) {
+  try {
+    return std::forward<Work>(work)();
+  } catch (...) {
+    fail();
+    return {};
+  }
+}
+
 /// Throws Error(InvalidArgument) at the name of an argument that is null.
 template <typename T>
 T& given(T* argument, const char* name) {

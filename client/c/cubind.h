@@ -18,8 +18,9 @@
    The interface is stable within a soname: names and numbers do not change, and structs grow only at their end. The caller sets `size`
    to the size of the struct that it knows.
 
-   A function that can fail returns a cubind_code, and on failure leaves its outputs unchanged. Handles are opaque; the `_free` function
-   of a handle's type frees it and accepts NULL. A handle stays valid when those that it was made from are freed. Texts and arrays belong
+   A function that can fail returns a cubind_code, and on failure leaves its outputs unchanged. A function that returns a value of a
+   handle fails if the handle is NULL, and returns NULL or 0. Handles are opaque; the `_free` function of a handle's type frees it and
+   accepts NULL. A handle stays valid when those that it was made from are freed. Texts and arrays belong
    to the handle that returned them. Many threads may use a client, a variant or a kernel at the same time, one thread a binding. */
 #ifndef CUBIND_H
 #define CUBIND_H

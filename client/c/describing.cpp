@@ -49,33 +49,42 @@ void copy_dim(const Dim3& from, std::uint32_t (&to)[3]) {
 
 using namespace cubind::c;  // NOLINT(google-build-using-namespace): the functions below have C's names
 
-const char* cubind_variant_problem(const cubind_variant* variant) { return variant->problem.c_str(); }
-
-const char* cubind_variant_configuration(const cubind_variant* variant) {
-  return variant->configuration.c_str();
+const char* cubind_variant_problem(const cubind_variant* variant) {
+  return gotten([&] { return given(variant, "variant").problem.c_str(); });
 }
 
-const char* cubind_variant_match(const cubind_variant* variant) { return variant->match.c_str(); }
+const char* cubind_variant_configuration(const cubind_variant* variant) {
+  return gotten([&] { return given(variant, "variant").configuration.c_str(); });
+}
+
+const char* cubind_variant_match(const cubind_variant* variant) {
+  return gotten([&] { return given(variant, "variant").match.c_str(); });
+}
 
 const char* cubind_variant_evidence(const cubind_variant* variant) {
-  return to_string(variant->answer.evidence()).data();  // of a literal
+  return gotten(
+      [&] { return to_string(given(variant, "variant").answer.evidence()).data(); });  // of a literal
 }
 
 double cubind_variant_time_us(const cubind_variant* variant) {
-  const cubind::v1::Provenance& provenance = variant->answer.reply().provenance();
-  return provenance.timing().samples() > 0 ? provenance.timing().median_us() : 0.0;
+  return gotten([&] {
+    const cubind::v1::Provenance& provenance = given(variant, "variant").answer.reply().provenance();
+    return provenance.timing().samples() > 0 ? provenance.timing().median_us() : 0.0;
+  });
 }
 
 const void* cubind_variant_cubin(const cubind_variant* variant, size_t* size) {
-  const std::string& cubin = variant->answer.cubin();
-  if (size != nullptr) {
-    *size = cubin.size();
-  }
-  return cubin.data();
+  return gotten([&] {
+    const std::string& cubin = given(variant, "variant").answer.cubin();
+    if (size != nullptr) {
+      *size = cubin.size();
+    }
+    return cubin.data();
+  });
 }
 
 size_t cubind_variant_launches(const cubind_variant* variant) {
-  return variant->answer.plan().launches.size();
+  return gotten([&] { return given(variant, "variant").answer.plan().launches.size(); });
 }
 
 cubind_code cubind_variant_launch(const cubind_variant* variant, size_t launch, cubind_launch_info* info) {

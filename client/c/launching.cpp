@@ -72,7 +72,8 @@ std::size_t number_of(const cubind_binding* binding, const char* name) {
 }
 
 void set(cubind_binding* binding, const char* name, const ArgumentValue& value) {
-  binding->values[number_of(binding, name)] = value;
+  const std::size_t argument = number_of(binding, name);
+  binding->values[argument] = value;
 }
 
 }  // namespace
@@ -114,7 +115,9 @@ cubind_code cubind_bind(const cubind_kernel* kernel, const int64_t* dims, size_t
 
 void cubind_binding_free(cubind_binding* binding) { delete binding; }
 
-size_t cubind_binding_arguments(const cubind_binding* binding) { return binding->arguments.size(); }
+size_t cubind_binding_arguments(const cubind_binding* binding) {
+  return gotten([&] { return given(binding, "binding").arguments.size(); });
+}
 
 cubind_code cubind_binding_argument(const cubind_binding* binding, size_t argument, cubind_parameter* info) {
   return guarded([&] {

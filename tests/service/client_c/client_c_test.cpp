@@ -347,4 +347,42 @@ TEST_CASE("a code of another library has no name, and freeing nothing is allowed
   cubind_binding_free(nullptr);
 }
 
+TEST_CASE("without a handle every value is NULL or 0 and the message names the argument") {
+  for (const auto text : {cubind_variant_problem, cubind_variant_configuration, cubind_variant_match,
+                          cubind_variant_evidence}) {
+    CHECK(text(nullptr) == nullptr);
+  }
+  std::size_t size = 7;
+  CHECK(cubind_variant_cubin(nullptr, &size) == nullptr);
+  CHECK(size == 7);
+  CHECK(cubind_variant_time_us(nullptr) == 0);
+  CHECK(cubind_variant_launches(nullptr) == 0);
+  CHECK_THAT(cubind_last_error(), says("variant: is NULL"));
+  CHECK(cubind_binding_arguments(nullptr) == 0);
+  CHECK_THAT(cubind_last_error(), says("binding: is NULL"));
+  CHECK(cubind_client_calls(nullptr) == 0);
+  CHECK_THAT(cubind_last_error(), says("client: is NULL"));
+}
+
+TEST_CASE("without a handle every call is an argument that is wrong") {
+  cubind_launch_info launch{};
+  cubind_parameter parameter{};
+  cubind_kernel* kernel = nullptr;
+  cubind_binding* binding = nullptr;
+  CUmod_st* module = nullptr;
+  CUfunc_st* function = nullptr;
+  const void* memory = nullptr;
+  launch.size = sizeof launch;
+  parameter.size = sizeof parameter;
+  for (const cubind_code code :
+       {cubind_variant_launch(nullptr, 0, &launch), cubind_variant_parameter(nullptr, 0, 0, &parameter),
+        cubind_load(nullptr, &kernel), cubind_kernel_module(nullptr, &module),
+        cubind_kernel_function(nullptr, 0, &function), cubind_bind(nullptr, nullptr, 0, &binding),
+        cubind_binding_argument(nullptr, 0, &parameter), cubind_set_buffer(nullptr, "x", nullptr),
+        cubind_set_float(nullptr, "x", 1), cubind_set_integer(nullptr, "x", 1),
+        cubind_launch(nullptr, nullptr), cubind_binding_captured(nullptr, "x", &memory)}) {
+    CHECK(code == CUBIND_INVALID_ARGUMENT);
+  }
+}
+
 }  // namespace cubind
