@@ -106,8 +106,11 @@ TEST_CASE_METHOD(Fixture, "a worker that dies is a runtime fault and one that ke
 
 TEST_CASE_METHOD(Fixture,
                  "a reply without an outcome is a fault of ours and no outcome of the configuration") {
-  link.answers = {{v1::DeviceReply(), false, ""}};
-  CHECK_THROWS_AS(remote.verify({}), Error);
+  v1::DeviceReply told;
+  told.set_detail("table.json: holds no recording");
+  link.answers = {{told, false, ""}, {v1::DeviceReply(), false, ""}};
+  CHECK_THROWS_WITH(remote.verify({}), "table.json: holds no recording");
+  CHECK_THROWS_WITH(remote.verify({}), "the device worker replied without an outcome");
 }
 
 TEST_CASE_METHOD(Fixture, "a device that rested is warmed up and one that did not is not") {

@@ -186,7 +186,9 @@ v1::DeviceReply RemoteDevice::call(v1::DeviceRequest request, milliseconds deadl
     lose();
   }
   if (reply.outcome() == v1::OUTCOME_UNSPECIFIED) {
-    throw Error(ErrorCode::Internal, "device worker", "a request was refused: " + reply.detail());
+    // The worker's words begin with their place: a replayed table, a field of the request.
+    throw Error(ErrorCode::Internal, "",
+                reply.detail().empty() ? "the device worker replied without an outcome" : reply.detail());
   }
   if (!reply.sticky()) {
     learn(reply);
