@@ -222,6 +222,8 @@ struct ReportOptions {
   bool stability = false;  // of the kernel's winners, in place of the page
   std::string device;      // label; empty: every one
   std::string output;      // file; empty: standard output
+  /// What is said where no kernel has the name.
+  std::string hint = "a job's id goes with --job";
 };
 
 struct StatusOptions {};

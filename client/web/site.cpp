@@ -88,6 +88,7 @@ Response report(Snapshots& snapshots, const Request& request) {
   options.shipped = true;
   options.job = request.query.contains("job") ? request.query.at("job") : "";
   options.kernel = options.job.empty() ? value_of(request, "kernel") : "";
+  options.hint = "the page Kernels lists those with a record, the page Jobs leads to a job's report";
   const std::string command = "cubindctl report " + ctl::shell_word(options.kernel);
   if (const auto view = too_large(*snapshots.now(), options.kernel, kMostReported, command)) {
     return page(*view, request);

@@ -33,9 +33,10 @@ void add_jobs(ReportInput& input, const Connection& connection, const ReportOpti
 }
 
 // Without the spec the page has no trials, and everything else.
-void add_spec(ReportInput& input, const Connection& connection, const CommonOptions& common) {
+void add_spec(ReportInput& input, const Connection& connection, const std::string& hint,
+              const CommonOptions& common) {
   try {
-    input.spec = stored_spec(connection, input.kernel, common, "a job's id goes with --job");
+    input.spec = stored_spec(connection, input.kernel, common, hint);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::FailedPrecondition) {
       throw;
@@ -50,10 +51,10 @@ void add_remark(ReportInput& input, const std::string& remark) {
   }
 }
 
-void add_trials(ReportInput& input, const Connection& connection, const std::string& device, bool shipped,
-                const CommonOptions& common) {
-  add_spec(input, connection, common);
-  StoredTrials stored = stored_trials(connection, input.kernel, device, shipped, common);
+void add_trials(ReportInput& input, const Connection& connection, const std::string& device,
+                const ReportOptions& options, const CommonOptions& common) {
+  add_spec(input, connection, options.hint, common);
+  StoredTrials stored = stored_trials(connection, input.kernel, device, options.shipped, common);
   input.table = std::move(stored.table);
   if (!stored.has_samples) {
     input.remarks.emplace_back(kNoSamplesRemark);
@@ -68,7 +69,7 @@ void add_job(ReportInput& input, const Connection& connection, const ReportOptio
   input.question->device_class = Digest::from_bytes(job.device_class());
   input.kernel = job.kernel();
   input.jobs.push_back(job);
-  add_trials(input, connection, job.device(), options.shipped, common);
+  add_trials(input, connection, job.device(), options, common);
   if (input.spec) {
     input.question->problem = input.spec->canonicalize(input.question->problem, "problem");
   }
@@ -104,7 +105,7 @@ ReportInput read_report(const ReportOptions& options, const CommonOptions& commo
   } else if (!options.job.empty()) {
     add_job(input, connection, options, common);
   } else {
-    add_trials(input, connection, options.device, options.shipped, common);
+    add_trials(input, connection, options.device, options, common);
     add_jobs(input, connection, options, common);
   }
   return input;

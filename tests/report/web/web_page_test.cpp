@@ -137,6 +137,14 @@ TEST_CASE_METHOD(Pages, "a fault of the daemon is that of all who ask within a s
   CHECK(asked == 2);
 }
 
+TEST_CASE_METHOD(Pages, "a report on a kernel that is not known names the pages that lead further") {
+  daemon.scripts.list_kernels = [](const v1::ListKernelsRequest&) { return v1::ListKernelsReply(); };
+  const web::Response page = site.answer({"/report", {{"kernel", "no_such"}}});
+  CHECK(page.status == 404);
+  CHECK_THAT(page.body,
+             Contains("no_such&quot; is not known to the daemon; the page Kernels") && !Contains("--job"));
+}
+
 TEST_CASE_METHOD(Pages, "the pages of an empty store say what is missing") {
   if (!has_browser()) {
     return;
