@@ -75,6 +75,7 @@ AgentDaemon::AgentDaemon() : server_(std::make_unique<Server>(*this)) { come_bac
 void AgentDaemon::come_back() {
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address(), grpc::InsecureServerCredentials());
+  builder.AddListeningPort(tcp_address(), grpc::InsecureServerCredentials(), &port_);
   builder.RegisterService(server_.get());
   builder.RegisterService(&server_->artifacts);
   server_->server = builder.BuildAndStart();

@@ -23,6 +23,7 @@ class AgentDaemon {
   ~AgentDaemon();
 
   std::string address() const;
+  std::string tcp_address() const { return "127.0.0.1:" + std::to_string(port_); }
   void send(const v1::DaemonMessage& message);
   /// Closes the stream, as a daemon that dies.
   void hang_up();
@@ -52,6 +53,7 @@ class AgentDaemon {
  private:
   struct Server;
   TempDir folder_;
+  int port_ = 0;
   std::unique_ptr<Server> server_;
 };
 

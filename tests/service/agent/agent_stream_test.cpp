@@ -4,10 +4,12 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/framing.hpp"
 #include "base/unique_fd.hpp"
 #include "tests/service/agent/agent_fixture.hpp"
 #include "tests/support/eventually.hpp"
@@ -175,6 +177,43 @@ TEST_CASE("an agent that is sent what is no message comes back") {
   message.mutable_end_lease()->set_lease_id("\xff");  // not UTF-8: protobuf writes it and does not read it
   fixture.daemon.send(message);
   CHECK(fixture.daemon.find([](const auto& got) { return got.has_hello(); }, seconds(20)));
+}
+
+// What the agent logs until it has logged `wanted` or ends.
+std::string logged_until(Subprocess& agent, const std::string& wanted) {
+  const int fd = agent.stderr_pipe().get();
+  std::string said;
+  std::array<char, 4096> buffer{};
+  while (said.find(wanted) == std::string::npos && wait_readable(fd, steady_clock::now() + seconds(20))) {
+    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    if (count <= 0) {
+      break;
+    }
+    said.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  return said;
+}
+
+TEST_CASE("an agent whose token is missing at a reconnect says so and tries again") {
+  const TempDir folder;
+  const std::filesystem::path token = folder.path() / "token";
+  write_file_atomic(token, "cubind_1_a");
+  AgentDaemon daemon;
+  SubprocessOptions options;
+  options.program = (bin_dir() / "cubind-agent").string();
+  options.arguments = {"--address", daemon.tcp_address(), "--gpus", "none", "--token-file", token.string()};
+  options.environment = agent_environment();
+  options.environment.emplace_back("CUBIND_INSECURE_TOKEN=1");
+  options.stderr_to = ChildStream::Pipe;
+  Subprocess agent = Subprocess::spawn(options);
+  REQUIRE(daemon.find([](const auto& message) { return message.has_heartbeat(); }));  // it is welcomed
+  std::filesystem::remove(token);
+  daemon.forget();
+  daemon.hang_up();
+  CHECK_THAT(logged_until(agent, token.string()), Catch::Contains("tried again"));
+  CHECK(daemon.messages().empty());
+  write_file_atomic(token, "cubind_1_b");
+  CHECK(daemon.hello());
 }
 
 // A stream of its own, without an agent around it.

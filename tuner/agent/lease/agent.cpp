@@ -78,17 +78,32 @@ void Agent::run(const std::function<bool(milliseconds)>& wait) {
   }
   bool ending = false;
   while (!ending) {
-    serve(wait, ending);
-    if (!ending) {
-      ending = wait(kReconnect);
+    if (open_stream()) {
+      serve(wait, ending);
     }
+    ending = ending || wait(kReconnect) || is_idle_for_long();
   }
 }
 
+// A token or a certificate that someone is replacing can be read a little later.
+bool Agent::open_stream() {
+  try {
+    stream_ = std::make_unique<LeaseStream>(
+        options_.address, hello(), [this](const v1::DaemonMessage& message) { handle(message); },
+        options_.token_file);
+    not_opened_.clear();
+  } catch (const Error& error) {
+    if (!was_welcomed_) {
+      throw;
+    }
+    if (std::exchange(not_opened_, error.what()) != error.what()) {
+      log_warning(not_opened_ + "; the daemon is tried again until this is mended");
+    }
+  }
+  return stream_ != nullptr;
+}
+
 void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
-  stream_ = std::make_unique<LeaseStream>(
-      options_.address, hello(), [this](const v1::DaemonMessage& message) { handle(message); },
-      options_.token_file);
   // The stream's reader sends the first message, and waits for the daemon with it: no other thread writes
   // until the daemon has welcomed the agent, however long it was away.
   heartbeat_ = milliseconds(0);

@@ -37,13 +37,16 @@ class Agent {
   // Blocks. `wait` sleeps for at most the given time and returns true when the agent is to end (a signal, its
   // parent's end). Then each job ends with the trial under way, or after 2 s without it, and is handed back
   // within 5 s in all; run() returns. It also returns after a time without work, if the options say so.
-  // Throws Error(FailedPrecondition) where the daemon refuses the agent at its first hello.
+  // Throws Error(FailedPrecondition) where the daemon refuses the agent at its first hello, and what
+  // open_channel() throws where the first stream cannot be opened.
   void run(const std::function<bool(std::chrono::milliseconds)>& wait);
 
  private:
   struct Work;
 
   v1::Hello hello();
+  /// False if it cannot be opened now, which the log says once.
+  bool open_stream();
   void serve(const std::function<bool(std::chrono::milliseconds)>& wait, bool& ending);
   /// Until the stream breaks or the agent ends.
   void attend(const std::function<bool(std::chrono::milliseconds)>& wait, bool& ending);
@@ -93,6 +96,7 @@ class Agent {
   v1::LeaseGrant pages_;  // of a lease that is not complete; of the stream's thread
   std::atomic<std::chrono::milliseconds> heartbeat_{};  // as the daemon welcomed it; 0: not yet
   bool was_welcomed_ = false;                           // by this daemon or an earlier one
+  std::string not_opened_;                              // why the last stream was not opened; empty: it was
   std::chrono::steady_clock::time_point busy_ = std::chrono::steady_clock::now();  // until then, at least
   std::chrono::steady_clock::time_point said_{};
   std::chrono::steady_clock::time_point looked_{};  // at free memory
