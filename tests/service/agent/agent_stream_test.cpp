@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <thread>
 
@@ -15,6 +16,7 @@
 #include "tests/support/eventually.hpp"
 #include "tests/support/refusal_of.hpp"
 #include "tuner/agent/lease/job_channel.hpp"
+#include "tuner/agent/lease/lease_channel.hpp"
 #include "tuner/agent/lease/lease_stream.hpp"
 
 namespace cubind::test {
@@ -232,7 +234,8 @@ struct StreamFixture {
 
   AgentDaemon daemon;
   std::string told;  // the words of the last error
-  LeaseStream stream{daemon.address(), v1::Hello(), [](const v1::DaemonMessage&) {}};
+  std::atomic<bool> welcomed{false};
+  LeaseStream stream{daemon.address(), v1::Hello(), [this](const v1::DaemonMessage&) { welcomed = true; }};
 };
 
 TEST_CASE("a stream that the daemon has ended tells the daemon's reason") {
@@ -240,6 +243,35 @@ TEST_CASE("a stream that the daemon has ended tells the daemon's reason") {
   fixture.daemon.refuse_next("protocol 1 is too old");
   fixture.stream.start();
   CHECK(fixture.end() == "protocol 1 is too old");
+}
+
+v1::Progress progress_at(const std::string& stage) {
+  v1::Progress progress;
+  progress.set_stage(stage);
+  return progress;
+}
+
+TEST_CASE("the newest report that waits is sent once and one that was overtaken is not sent") {
+  StreamFixture fixture;
+  fixture.stream.start();
+  REQUIRE(eventually([&] { return fixture.welcomed.load(); }));
+  const JobStop stop;
+  LeaseChannel channel(fixture.stream, v1::LeaseGrant(), stop);
+  channel.progress_soon(progress_at("old"));
+  channel.progress_soon(progress_at("new"));
+  channel.send_waiting();
+  channel.send_waiting();
+  channel.progress_soon(progress_at("overtaken"));
+  channel.progress(progress_at("at once"));
+  channel.send_waiting();
+  channel.finish({});
+  std::vector<std::string> stages;
+  for (const v1::AgentMessage& message : fixture.daemon.messages()) {
+    if (message.has_progress()) {
+      stages.push_back(message.progress().stage());
+    }
+  }
+  CHECK(stages == std::vector<std::string>{"new", "at once"});
 }
 
 TEST_CASE("an artifact that the daemon refuses is reported with its reason and the lease is not lost") {
