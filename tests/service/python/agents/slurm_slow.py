@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 from agents_elsewhere import Site, until
-from running import PATIENCE, PROGRAMS, SOURCE, WITHOUT_DRIVER, make_certificate
+from running import PATIENCE, PROGRAMS, SOURCE, WITHOUT_DRIVER, team_files
 
 SBIN = "/usr/sbin"
 MISSING = [name for name in ("munged", "slurmctld", "slurmd") if not shutil.which(name, path=SBIN)]
@@ -124,14 +124,8 @@ class Team(contextlib.AbstractContextManager):
     """A daemon with TLS and tokens, as docs/team.md starts it."""
 
     def __init__(self, folder):
-        self.certificate, key, tokens = (
-            folder / name for name in ("daemon.pem", "daemon.key", "tokens.json")
-        )
-        make_certificate(self.certificate, key)
-        self.token = folder / "agent.token"
-        ctl = [PROGRAMS / "cubindctl", "token", "new", "slurm", "--role", "agent", "--file", tokens]
-        self.token.write_bytes(subprocess.run(ctl, check=True, capture_output=True).stdout)
-        self.site = Site("--tls-cert", self.certificate, "--tls-key", key, "--tokens", tokens)
+        self.certificate, self.token, files = team_files(folder, "--role", "agent")
+        self.site = Site(*files)
 
     def environment(self, name="first", pace_us=100_000):
         return self.site.agent_environment(name, pace_us) | {

@@ -11,7 +11,7 @@ import unittest
 from unittest import mock
 
 import cubind
-from running import PATIENCE, PROGRAMS, Daemon, make_certificate
+from running import PATIENCE, PROGRAMS, Daemon, make_certificate, team_files
 
 
 class Team(contextlib.AbstractContextManager):
@@ -19,14 +19,7 @@ class Team(contextlib.AbstractContextManager):
 
     def __init__(self, *new):
         self._folder = tempfile.TemporaryDirectory(prefix="cubind-team-")
-        folder = pathlib.Path(self._folder.name)
-        self.certificate, key = folder / "daemon.pem", folder / "daemon.key"
-        make_certificate(self.certificate, key)
-        tokens = folder / "tokens.json"
-        self.token = folder / "token"
-        ctl = [PROGRAMS / "cubindctl", "token", "new", "alice", "--file", tokens, *new]
-        self.token.write_bytes(subprocess.run(ctl, check=True, capture_output=True).stdout)
-        files = ["--tls-cert", self.certificate, "--tls-key", key, "--tokens", tokens]
+        self.certificate, self.token, files = team_files(pathlib.Path(self._folder.name), *new)
         self.daemon = Daemon("--listen", "127.0.0.1:0", *files)
         log = self.daemon.folder / "log"
         port = re.search(r"listening on 127.0.0.1:(\d+) with TLS", log.read_text())

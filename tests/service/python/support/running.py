@@ -331,3 +331,15 @@ def make_certificate(certificate, key):
     ]
     command += ["-days", "2", "-subj", "/CN=cubind", "-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+
+
+def team_files(folder, *new):
+    """The certificate and a token for a daemon with TLS, in the folder, and the daemon's options for them.
+    new: further arguments of `cubindctl token new`."""
+    certificate, key, tokens, token = (
+        folder / name for name in ("daemon.pem", "key", "tokens.json", "token")
+    )
+    make_certificate(certificate, key)
+    command = [PROGRAMS / "cubindctl", "token", "new", "alice", "--file", tokens, *new]
+    token.write_bytes(subprocess.run(command, check=True, capture_output=True).stdout)
+    return certificate, token, ["--tls-cert", certificate, "--tls-key", key, "--tokens", tokens]
