@@ -63,7 +63,6 @@ class Lookup:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has an answer or an error."""
         return self.answer is not None or self.error is not None
 
 
@@ -118,12 +117,10 @@ class Asker:
         self._start_over()
 
     def pending(self) -> int:
-        """How many questions have no answer yet."""
         with self._changed:
             return len(self._pending)
 
     def submit(self, lookup: Lookup) -> None:
-        """Asks the question as soon as possible."""
         with self._changed:
             self._pending.append(lookup)
             self._wake()

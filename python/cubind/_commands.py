@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import _defining, _wire, programs, tuning
+from . import _tables, _wire, programs, tuning
 from ._connection import Connection
 from ._shapes import read_shapes
 from .errors import (
@@ -58,7 +58,7 @@ class Commands:
     def trials(self, kernel: str) -> list[dict[str, Any]]:
         """Every configuration of the kernel that was tried, as export_table() has them: problem,
         configuration, outcome, time_us (a median, in microseconds), resources. Raises CubindError."""
-        return _defining.trials(self._connection, kernel, self.timeout)
+        return _tables.trials(self._connection, kernel, self.timeout)
 
     def report(
         self,
@@ -119,8 +119,7 @@ class Commands:
     def jobs(self, *, ended: bool = False) -> list[dict[str, Any]]:
         """The tuning jobs: id, kernel, problem, state, stage, configurations. ended: also those that have
         ended. Raises CubindError."""
-        jobs: list[dict[str, Any]] = self._json("jobs", all=ended)["jobs"]
-        return jobs
+        return self._json("jobs", all=ended)["jobs"]
 
     def watch(self, job: str, *, progress: bool = True) -> tuning.TuneResult:
         """Waits for a job's end. job: its id. progress: a bar, in notebooks too. Raises NotFoundError,
@@ -130,10 +129,9 @@ class Commands:
     def _json(
         self, command: str, subject: str | None = None, *, timeout: float | None = 300.0, **options: Any
     ) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(
+        return json.loads(
             run(self.address, command, subject, timeout=timeout, may_find=True, json=True, **options)
         )
-        return found
 
 
 def run(

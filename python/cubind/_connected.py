@@ -25,7 +25,6 @@ class Connected:
         self._guard = threading.Lock()  # of client
 
     def use(self, client: Client | None) -> None:
-        """Another client, from now on."""
         with self._guard:
             self.client = client
 

@@ -69,25 +69,24 @@ class Connection:
         if channel is not None:
             channel.close()
 
-    def unary(self, name: str, request: Any, reply: Any, timeout: float | None) -> Any:
-        """One request, one reply of the message class `reply`. timeout: seconds, None waits forever."""
+    def unary(self, name: str, request: Any, timeout: float | None) -> Any:
+        """One request, one reply. timeout: seconds, None waits forever."""
         call = self._call(name, "unary_unary")
-        return self._parsed(reply, self._checked(lambda: call(request, timeout=timeout), timeout))
+        return self._parsed(name, self._checked(lambda: call(request, timeout=timeout), timeout))
 
-    def stream(self, name: str, request: Any, reply: Any, timeout: float | None) -> Iterator[Any]:
+    def stream(self, name: str, request: Any, timeout: float | None) -> Iterator[Any]:
         """One request, replies until the daemon ends them. Closing the iterator cancels the call."""
         call = self._call(name, "unary_stream")
         replies = call(request, timeout=timeout)
         try:
             while (message := self._checked(lambda: next(replies, None), timeout)) is not None:
-                yield self._parsed(reply, message)
+                yield self._parsed(name, message)
         finally:
             replies.cancel()
 
-    def upload(self, name: str, requests: Iterable[Any], reply: Any, timeout: float | None) -> Any:
-        """Many requests, one reply."""
+    def upload(self, name: str, requests: Iterable[Any], timeout: float | None) -> Any:
         call = self._call(name, "stream_unary")
-        return self._parsed(reply, self._checked(lambda: call(iter(requests), timeout=timeout), timeout))
+        return self._parsed(name, self._checked(lambda: call(iter(requests), timeout=timeout), timeout))
 
     def _call(self, name: str, kind: str) -> Callable[..., Any]:
         call = self._calls.get(name)
@@ -114,11 +113,13 @@ class Connection:
             status: Any = error
             raise self._error(status, timeout) from None
 
-    def _parsed(self, reply: Any, data: bytes) -> Any:
+    def _parsed(self, name: str, data: bytes) -> Any:
         from google.protobuf.message import DecodeError
 
+        messages = _wire.messages()
+        rpc = messages.DESCRIPTOR.services_by_name["Cubind"].methods_by_name[name]
         try:
-            return reply.FromString(data)
+            return getattr(messages, rpc.output_type.name).FromString(data)
         except DecodeError:
             raise DataLossError(
                 "the reply is no message of cubind: another service answers", self.address

@@ -1,4 +1,4 @@
-"""Giving a daemon a kernel that is in none of its folders, and reading what it has measured of one."""
+"""Giving a daemon a kernel that is in none of its folders."""
 
 from __future__ import annotations
 
@@ -33,25 +33,7 @@ def define(connection: Connection, spec_json: bytes, files: Mapping[str, bytes])
         raise InvalidArgumentError(
             f"it has {len(spec_json) / (1 << 20):.1f} MiB, a message has at most 4: name fewer values", "spec"
         )
-    reply = _wire.messages().DefineKernelReply
-    connection.upload("DefineKernel", _parts(spec_json, files), reply, _TIMEOUT)
-
-
-def trials(
-    connection: Connection, kernel: str, timeout: float, include_samples: bool = False
-) -> list[dict[str, Any]]:
-    """What the daemon knows of a kernel's configurations: the trials of its table. Raises CubindError."""
-    messages = _wire.messages()
-    request = messages.ExportTableRequest(
-        kernels=[kernel],
-        all_trials=True,
-        include_samples=include_samples,
-        include_replayed=True,
-        include_provisional=True,
-    )
-    chunks = connection.stream("ExportTable", request, messages.TableChunk, timeout)
-    found: list[dict[str, Any]] = json.loads(b"".join(chunk.json for chunk in chunks)).get("trials", [])
-    return found
+    connection.upload("DefineKernel", _parts(spec_json, files), _TIMEOUT)
 
 
 def written(
@@ -59,13 +41,12 @@ def written(
 ) -> list[int] | None:
     """The numbers of the parameters through which the kernel writes with its default configuration. None: the
     daemon does not tell, or has nothing that compiles it."""
-    messages = _wire.messages()
-    request = messages.CheckKernelRequest(file=f"{spec['name']}.json", spec_json=json.dumps(spec))
+    request = _wire.messages().CheckKernelRequest(file=f"{spec['name']}.json", spec_json=json.dumps(spec))
     for path, content in files.items():
         request.files.add(path=path, content=content)
     _wire.set_problem({**problem}, request.problems.add())
     try:
-        reply = connection.unary("CheckKernel", request, messages.CheckKernelReply, _TIMEOUT)
+        reply = connection.unary("CheckKernel", request, _TIMEOUT)
     except CubindError:
         return None  # the job says why a source does not compile
     found = next(iter(reply.writes), None)

@@ -22,7 +22,6 @@ Condition = Callable[[Values], Any]
 
 _MOST_PATHS = 256
 _SIMPLE = re.compile(r"\w+|\(-\d+\)")
-_C_OPERATORS = {"&&": " and ", "||": " or "}
 
 
 def condition(given: Any, names: Sequence[str], where: str) -> Condition:
@@ -33,8 +32,7 @@ def condition(given: Any, names: Sequence[str], where: str) -> Condition:
     if not isinstance(given, str):
         return lambda _: given
     text = re.sub(r"!(?!=)", " not ", given)
-    for c, python in _C_OPERATORS.items():
-        text = text.replace(c, python)
+    text = text.replace("&&", " and ").replace("||", " or ")
     try:
         code = compile(text.strip(), where, "eval")
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -142,7 +140,6 @@ class _Path:
         return _Choice(self, name, values)
 
     def truth(self, text: str) -> bool:
-        """The answer to a question."""
         if text in self.asked:
             return self.decided[self.asked.index(text)]
         self.asked.append(text)
@@ -212,9 +209,8 @@ class Symbol:
         return self._made(f"{top} / {bottom}")
 
     def __ceil__(self) -> Symbol:
-        return -math.floor(-self) if self.path.may_be_negative(self.top) else self._ceiling()
-
-    def _ceiling(self) -> Symbol:
+        if self.path.may_be_negative(self.top):
+            return -math.floor(-self)
         return self if self.bottom == "1" else self._made(f"cdiv({self.top}, {self.bottom})")
 
     def __bool__(self) -> bool:
@@ -280,15 +276,11 @@ class _Choice(Symbol):
         raise TypeError(f"the values of {self.top} are no integers: compare them with == or in")
 
     def __eq__(self, other: Any) -> Any:
-        return self.top_is(other) if other in self._values else False
+        return self._made(f"{self.top} == {self._values.index(other)}") if other in self._values else False
 
     def __ne__(self, other: Any) -> Any:
         equal = self == other
         return self._made(f"!({equal.top})") if isinstance(equal, Symbol) else True
-
-    def top_is(self, other: Any) -> Symbol:
-        """Whether it is this value."""
-        return self._made(f"{self.top} == {self._values.index(other)}")
 
 
 def _number(value: int) -> str:

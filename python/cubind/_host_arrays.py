@@ -45,12 +45,10 @@ class HostArray:
 
     @classmethod
     def of(cls, type_: str, shape: tuple[int, ...], data: memoryview) -> HostArray:
-        """With the digest of the data."""
         return cls(type_, shape, data, hashlib.sha256(data).hexdigest())
 
     @property
     def elements(self) -> int:
-        """The product of the shape."""
         return math.prod(self.shape)
 
     def npy(self) -> bytes:

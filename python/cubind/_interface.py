@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -72,7 +73,7 @@ def _read(interface: Interface, name: str, facts: arrays.ArrayFacts, known: Prob
         raise InvalidArgumentError(
             f"has the shape {list(facts.shape)}, expected {_text(axes)}", f"argument {name}"
         )
-    for axis, size in zip(axes, merged(facts.shape, len(axes))):
+    for axis, size in zip(axes, _merged(facts.shape, len(axes))):
         if axis not in interface.dims:
             continue
         if known.get(axis, size) != size:
@@ -83,15 +84,10 @@ def _read(interface: Interface, name: str, facts: arrays.ArrayFacts, known: Prob
         found[axis] = size
 
 
-def merged(shape: tuple[int, ...], axes: int) -> tuple[int, ...]:
+def _merged(shape: tuple[int, ...], axes: int) -> tuple[int, ...]:
     """The shape with its first axes multiplied so that `axes` remain."""
-    extra = len(shape) - axes
-    if extra <= 0 or axes == 0:
-        return shape
-    first = 1
-    for size in shape[: extra + 1]:
-        first *= size
-    return (first, *shape[extra + 1 :])
+    merges = len(shape) - axes + 1
+    return shape if merges <= 1 or axes == 0 else (math.prod(shape[:merges]), *shape[merges:])
 
 
 def output_shape(

@@ -94,7 +94,6 @@ class Answers:
         return self._given.add(f"answer_{name}", array, "in")
 
     def _text(self, given: Mapping[str, Any], source: Source) -> str:
-        """Of the caller's reference."""
         if isinstance(given, Mapping) and given.get("kernel_source") is not None:
             source = read_source(given["kernel_source"], f"{self._stem}_reference", "reference kernel_source")
             self.files.update({path: text.encode() for path, text in source.files.items()})
@@ -128,7 +127,6 @@ def tolerance_of(asked: Any, given: Arguments) -> dict[str, Any]:
 def _launch(
     given: Mapping[str, Any], arguments: Sequence[str], expression: Callable[[Any, str], str]
 ) -> dict[str, Any]:
-    """Of the caller's reference."""
     launch: dict[str, Any] = {"entry": entry_of(given), "arguments": arguments}
     for axes in ("grid", "block"):
         if axes not in given:

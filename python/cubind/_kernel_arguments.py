@@ -46,7 +46,6 @@ class Arguments:
         return [*self.passed, *self._symbols]
 
     def outputs(self) -> list[str]:
-        """The names of the arrays that are written."""
         return [name for name, each in self.described.items() if each.get("role") == "inout"]
 
     def add(self, name: str, array: HostArray, role: str, **more: Any) -> str:

@@ -58,11 +58,9 @@ class Definition:
     notes: tuple[str, ...]
 
     def json(self) -> bytes:
-        """The spec as a file."""
         return printed(self.spec).encode() + b"\n"
 
     def interface(self) -> Interface:
-        """What a launch is given."""
         arguments: dict[str, dict[str, Any]] = self.spec["arguments"]
         buffers = {name: each for name, each in arguments.items() if "buffer" in each}
         return Interface(
@@ -129,7 +127,7 @@ class _Definer:
         asked = self._asked
         options, defines = options_of(asked.compiler_options)
         given = Arguments(asked, self._stem, self._source.parameters(asked.kernel_name, "kernel_name"))
-        block = self._block()
+        block = [self._expression(axis, "block") for axis in self._block_axes()]
         launch: dict[str, Any] = {"entry": asked.kernel_name, "arguments": given.names()}
         launch |= {"grid": self._grid(), "block": block}
         if (shared := self._expression(asked.shared_bytes, "shared_bytes")) != "0":
@@ -203,14 +201,11 @@ class _Definer:
 
     def _read_restrictions(self) -> list[tuple[str, Condition]]:
         given = self._asked.restrictions
-        several = isinstance(given, (list, tuple))
-        locations = [
-            (f"restrictions[{i}]" if several else "restrictions") for i in range(len(given) if several else 1)
-        ]
-        conditions = list(given) if several else [] if given is None else [given]
-        return [
-            (where, condition(each, [*self._domains], where)) for where, each in zip(locations, conditions)
-        ]
+        if isinstance(given, (list, tuple)):
+            placed = {f"restrictions[{index}]": each for index, each in enumerate(given)}
+        else:
+            placed = {} if given is None else {"restrictions": given}
+        return [(where, condition(each, [*self._domains], where)) for where, each in placed.items()]
 
     def _default(self) -> dict[str, int]:
         """The caller's, or the first combination that is valid."""
@@ -258,9 +253,6 @@ class _Definer:
         while axes[-1] == 1:
             axes.pop()
         return axes
-
-    def _block(self) -> list[str]:
-        return [self._expression(axis, "block") for axis in self._block_axes()]
 
     def _grid(self) -> list[str]:
         if self._asked.grid is not None:

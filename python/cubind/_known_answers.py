@@ -48,7 +48,6 @@ class KnownAnswers:
             self._answers = {key: held for key, held in self._answers.items() if key[0] not in kernels}
 
     def after_fork(self) -> None:
-        """In the child."""
         self._lock = threading.Lock()
 
 

@@ -11,13 +11,13 @@ from .errors import InvalidArgumentError
 _LONGEST = 366 * 24 * 3600.0
 
 
-def seconds(value: Any, name: str = "timeout") -> float:
-    """A time to wait: above 0, at most a year. TypeError for what is no number, InvalidArgumentError (a
+def seconds(value: Any) -> float:
+    """A timeout: above 0, at most a year. TypeError for what is no number, InvalidArgumentError (a
     ValueError) for the others."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name}: {value!r} is not a number of seconds")
+        raise TypeError(f"timeout: {value!r} is not a number of seconds")
     if not 0 < value <= _LONGEST:  # NaN is neither
-        raise InvalidArgumentError(f"{value} is not a number of seconds above 0 and up to a year", name)
+        raise InvalidArgumentError(f"{value} is not a number of seconds above 0 and up to a year", "timeout")
     return float(value)
 
 

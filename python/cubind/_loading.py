@@ -25,7 +25,8 @@ class _LoadedCubins:
         self._parents.append(self._kernels)
         self._kernels = {}
 
-    def find(self, answer: Answer, device: Any) -> _core.Kernel:
+    def load(self, answer: Answer, device: Any) -> _core.Kernel:
+        """The answer's cubin in the current context, which is the one of `device`; loaded once."""
         with self._lock:
             first = self._kernels.get((device, answer.digest))
             kernel = _core.Kernel(answer.rule(), answer.cubin, first)
@@ -34,9 +35,4 @@ class _LoadedCubins:
             return kernel
 
 
-_loaded = _LoadedCubins()
-
-
-def load(answer: Answer, device: Any) -> _core.Kernel:
-    """The answer's cubin in the current context, which is the one of `device`; loaded once."""
-    return _loaded.find(answer, device)
+load = _LoadedCubins().load

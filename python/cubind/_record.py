@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import pathlib
 import threading
 import warnings
@@ -25,13 +24,7 @@ class Recorder:
         _fork.watch(self)
 
     def after_fork(self) -> None:
-        """In the child."""
         self._lock = threading.Lock()
-
-    def file_of(self, kernel: str) -> pathlib.Path:
-        """The list of a kernel."""
-        suffix = self._path.suffix or ".jsonl"
-        return self._path.with_name(f"{self._path.stem}.{kernel}{suffix}")
 
     def record(self, kernel: str, problem: Problem) -> None:
         """Adds a line unless the list has it already. A list that cannot be written is warned of and stops
@@ -41,8 +34,9 @@ class Recorder:
             if line in self._seen:
                 return
             self._seen.add(line)
+            suffix = self._path.suffix or ".jsonl"
             try:
-                self._append(self.file_of(kernel), line)
+                self._append(self._path.with_name(f"{self._path.stem}.{kernel}{suffix}"), line)
             except OSError as error:
                 warnings.warn(
                     f"CUBIND_RECORD: a problem is not recorded: {error}", RuntimeWarning, stacklevel=2
@@ -55,9 +49,3 @@ class Recorder:
             file.seek(0)
             if line not in file.read().splitlines():
                 file.write(line + "\n")
-
-
-def recorder() -> Recorder | None:
-    """As CUBIND_RECORD asks; None where it is not set."""
-    path = os.environ.get("CUBIND_RECORD")
-    return Recorder(path) if path else None

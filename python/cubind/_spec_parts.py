@@ -126,7 +126,6 @@ def count_of(given: Any, where: str) -> int:
 
 
 def bound(value: Any) -> float:
-    """Of a tolerance. Raises InvalidArgumentError."""
     if not isinstance(value, (int, float)) or not value >= 0:  # NaN is neither
         raise InvalidArgumentError(
             f"{value!r} is no bound: a number from 0 to math.inf is meant", "tolerance"

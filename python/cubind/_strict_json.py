@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, NoReturn
+from typing import Any
 
 
 def loads(text: str | bytes, *, infinity: bool = False) -> Any:
@@ -14,7 +14,7 @@ def loads(text: str | bytes, *, infinity: bool = False) -> Any:
     def constant(name: str) -> float:
         if infinity and name == "Infinity":
             return math.inf
-        _refuse(f"{name} is no number of JSON")
+        raise ValueError(f"{name} is no number of JSON")
 
     try:
         return json.loads(
@@ -24,14 +24,10 @@ def loads(text: str | bytes, *, infinity: bool = False) -> Any:
         raise ValueError("nested too deep") from None
 
 
-def _refuse(cause: str) -> NoReturn:
-    raise ValueError(cause)
-
-
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        _refuse(f"{digits} is above the largest number")
+        raise ValueError(f"{digits} is above the largest number")
     return value
 
 
@@ -39,5 +35,5 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        _refuse(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 from typing import Any
@@ -36,11 +37,10 @@ class Tables:
     ) -> str:
         """The tuning table as JSON text, also written to `path` if given. kernel: only this one's; None: all.
         replayed: include replayed records. shipped: include the records that came with cubind."""
-        request = _wire.messages().ExportTableRequest(
-            kernels=[kernel] if kernel else [], include_replayed=replayed, include_shipped=shipped
+        named = [kernel] if kernel else []
+        text = export(
+            self._connection, self.timeout, kernels=named, include_replayed=replayed, include_shipped=shipped
         )
-        chunks = self._connection.stream("ExportTable", request, _wire.messages().TableChunk, self.timeout)
-        text = b"".join(chunk.json for chunk in chunks).decode()
         if path is not None:
             _whole_file.write(path, text)
         return text
@@ -52,37 +52,43 @@ class Tables:
         chunk = _wire.messages().TableChunk
         data = file.read_bytes()
         step = 1 << 20
-        parts = [data[at : at + step] for at in range(0, len(data), step)] or [b""]
-        chunks = [
-            chunk(json=parts[0], file=str(file), namespace=namespace),
-            *(chunk(json=p) for p in parts[1:]),
-        ]
-        reply = self._connection.upload(
-            "ImportTable", chunks, _wire.messages().ImportTableReply, self.timeout
-        )
-        return _wire.to_dict(reply)
+        chunks = [chunk(json=data[at : at + step]) for at in range(0, len(data), step)] or [chunk()]
+        chunks[0].file, chunks[0].namespace = str(file), namespace
+        return _wire.to_dict(self._connection.upload("ImportTable", chunks, self.timeout))
 
     def wanted(self, kernel: str = "", *, top: int = 0) -> list[dict[str, Any]]:
         """The problems that were asked for and started no job, most wanted first. kernel: only this one's;
         "": all. top: at most this many; 0: all."""
         request = _wire.messages().ListWantedRequest(kernel=kernel, top=top)
-        reply = self._call("ListWanted", request, _wire.messages().ListWantedReply)
-        return [_wire.to_dict(want) for want in reply.wants]
+        return [_wire.to_dict(want) for want in self._call("ListWanted", request).wants]
 
     def status(self) -> dict[str, Any]:
         """The daemon's state: version, generation, kernels, records, jobs_queued, devices, ..."""
-        messages = _wire.messages()
-        return _wire.to_dict(self._call("GetStatus", messages.GetStatusRequest(), messages.GetStatusReply))
+        return _wire.to_dict(self._call("GetStatus", _wire.messages().GetStatusRequest()))
 
     def kernels(self, *, defined: bool = False) -> list[dict[str, Any]]:
         """The kernels that the daemon knows: name, file, dims, types, tunables, records, error.
 
         defined: the kernels that callers have defined (cubind.triton) instead of those in its folders."""
-        messages = _wire.messages()
-        reply = self._call(
-            "ListKernels", messages.ListKernelsRequest(defined=defined), messages.ListKernelsReply
-        )
-        return [_wire.to_dict(kernel) for kernel in reply.kernels]
+        request = _wire.messages().ListKernelsRequest(defined=defined)
+        return [_wire.to_dict(kernel) for kernel in self._call("ListKernels", request).kernels]
 
-    def _call(self, name: str, request: Any, reply: Any) -> Any:
-        return self._connection.unary(name, request, reply, self.timeout)
+    def _call(self, name: str, request: Any) -> Any:
+        return self._connection.unary(name, request, self.timeout)
+
+
+def export(connection: Connection, timeout: float, **fields: Any) -> str:
+    """A table as JSON text. fields: of a v1.ExportTableRequest."""
+    request = _wire.messages().ExportTableRequest(**fields)
+    return b"".join(chunk.json for chunk in connection.stream("ExportTable", request, timeout)).decode()
+
+
+def trials(
+    connection: Connection, kernel: str, timeout: float, include_samples: bool = False
+) -> list[dict[str, Any]]:
+    """What the daemon knows of a kernel's configurations. Raises CubindError."""
+    text = export(
+        connection, timeout, kernels=[kernel], all_trials=True, include_samples=include_samples,
+        include_replayed=True, include_provisional=True,
+    )  # fmt: skip
+    return json.loads(text).get("trials", [])

@@ -12,6 +12,7 @@ from . import _core, _torch_private, arrays
 
 # The classes of tensors that are no subclass with a meaning of its own.
 PLAIN = (torch.Tensor, torch.nn.Parameter)
+DTYPES = {short: getattr(torch, long) for short, long in arrays.TORCH.items()}
 
 
 def fields(autocast: bool) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def fields(autocast: bool) -> dict[str, Any]:
         "current_device": _torch_private.current_device,
         "device_count": torch.cuda.device_count,
         "empty_strided": _torch_private.quick_allocation(),
-        "dtypes": {short: getattr(torch, long) for short, long in arrays.TORCH.items()},
+        "dtypes": DTYPES,
     }
 
 

@@ -155,8 +155,7 @@ def applied(
     function: Any = type(name, (torch.autograd.Function,), body)
     function._backward_cls.others = others
     function._backward_cls.apply = quick or backward  # else a method of torch's looks for backward each time
-    apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
-    return apply
+    return super(torch.autograd.Function, function).apply
 
 
 # ---- Torch's own operators, of which it documents the functions alone; None unless is_known, and where torch

@@ -57,6 +57,13 @@ def set_problem(problem: Problem, to: Any) -> None:
             to.types.add(name=name, type=value)
 
 
+def set_gpu(gpu: Mapping[str, Mapping[str, Any]], to: Any) -> None:
+    """What _core.gpu() gives, into the device of a v1.GetVariantRequest."""
+    for part in ("facts", "driver"):
+        for name, value in gpu[part].items():
+            setattr(getattr(to, part), name, value)
+
+
 def problem_of(message: Any) -> Problem:
     """A v1.Problem as {"N": 4096, "T": "bf16", ...}."""
     problem: Problem = {value.name: value.value for value in message.dims}

@@ -4,6 +4,8 @@ __cuda_array_interface__."""
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,18 +26,7 @@ _CANONICAL = {
 }
 TORCH = {short: long for long, short in _CANONICAL.items()}
 _BY_TYPESTR = {"f8": "f64", "f4": "f32", "f2": "f16", "i8": "i64", "i4": "i32", "i1": "i8", "u1": "u8"}
-ITEM_BYTES = {
-    "f64": 8,
-    "f32": 4,
-    "f16": 2,
-    "bf16": 2,
-    "e4m3": 1,
-    "e5m2": 1,
-    "i64": 8,
-    "i32": 4,
-    "i8": 1,
-    "u8": 1,
-}
+ITEM_BYTES = {short: int(re.findall(r"\d+", long)[0]) // 8 for long, short in _CANONICAL.items()}
 _DLPACK_GPU = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 
@@ -51,11 +42,7 @@ class ArrayFacts:
 
     @property
     def elements(self) -> int:
-        """The product of the shape."""
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+        return math.prod(self.shape)
 
 
 def is_torch(array: Any) -> bool:
@@ -97,11 +84,10 @@ def facts_of(name: str, array: Any) -> ArrayFacts:
         )
     dtype = _BY_TYPESTR.get(interface["typestr"][1:], "")
     strides = interface.get("strides")
-    contiguous = strides is None or tuple(strides) == _c_strides(
-        interface["shape"], int(interface["typestr"][2:])
-    )
+    shape, item = tuple(interface["shape"]), int(interface["typestr"][2:])
+    in_order = tuple(item * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
     device = getattr(getattr(array, "device", None), "id", None)
-    return ArrayFacts(tuple(interface["shape"]), dtype, contiguous, device)
+    return ArrayFacts(shape, dtype, strides is None or tuple(strides) == in_order, device)
 
 
 def check(name: str, array: Any, dtype: str, extent_bytes: int, device: int | None) -> None:
@@ -155,15 +141,6 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str, zero: bool) -> Any:
         )
     with like.device:
         return (cupy.zeros if zero else cupy.empty)(shape, dtype=TORCH[dtype])
-
-
-def _c_strides(shape: Sequence[int], item: int) -> tuple[int, ...]:
-    strides: list[int] = []
-    step = item
-    for size in reversed(shape):
-        strides.append(step)
-        step *= size
-    return tuple(reversed(strides))
 
 
 def _refused(name: str, cause: str) -> InvalidArgumentError:

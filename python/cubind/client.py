@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from . import _address, _core, _lend, _limits, _ranks, _record, _sealing, _wire
+from . import _address, _core, _lend, _limits, _ranks, _sealing, _wire
 from ._commands import Commands
 from ._connection import Connection
 from ._interface import Interface, interface_of
 from ._known_answers import KnownAnswers
+from ._record import Recorder
 from ._tables import Tables
 from .answer import Answer, make_answer
 from .comparison import Comparison
@@ -68,7 +69,8 @@ class Client(Commands, Tables):
         self._answers = KnownAnswers()
         self._gpus: dict[Any, dict[str, dict[str, Any]]] = {}
         self._kernels: dict[str, Interface] = {}
-        self._recorder = _record.recorder()
+        record = os.environ.get("CUBIND_RECORD")
+        self._recorder = Recorder(record) if record else None
         self._calls = 0
 
     def __repr__(self) -> str:
@@ -244,8 +246,7 @@ class Client(Commands, Tables):
         Returns one result for each problem, in the order in which the jobs end. A failed job is a result
         with its error.
         """
-        messages = _wire.messages()
-        request = messages.TuneRequest(
+        request = _wire.messages().TuneRequest(
             retune=retune,
             namespace=namespace,
             max_trials=_limits.count(max_trials or 0, "max_trials"),
@@ -289,8 +290,7 @@ class Client(Commands, Tables):
         "wrong"), problems, and if it is correct gain, the baseline's time over the source's, with gain_low
         and gain_high.
         """
-        messages = _wire.messages()
-        request = messages.EvaluateRequest(
+        request = _wire.messages().EvaluateRequest(
             kernel=kernel,
             grid=grid,
             block=block,
@@ -312,9 +312,8 @@ class Client(Commands, Tables):
             _wire.set_problem(_wire.parse_problem(problem, {}), request.problems.add())
         if device is not None:
             request.device.label = device
-        reply = self._connection.unary("Evaluate", request, messages.EvaluateReply, timeout)
-        verdict: dict[str, Any] = json.loads(reply.verdict_json)
-        return verdict
+        reply = self._connection.unary("Evaluate", request, timeout)
+        return json.loads(reply.verdict_json)
 
     def report_comparison(
         self, answer: Answer, comparison: Comparison, question: Question | None = None, gpu: Any = None
@@ -328,26 +327,25 @@ class Client(Commands, Tables):
 
         Raises FailedPreconditionError if no record of the problem's bucket, or another cubin, answers now.
         """
-        messages = _wire.messages()
-        request = messages.ReportComparisonRequest(artifact=bytes.fromhex(answer.digest))
+        request = _wire.messages().ReportComparisonRequest(artifact=bytes.fromhex(answer.digest))
         asked = self._request(answer.kernel, answer.problem, question or Question(), gpu)
         request.question.CopyFrom(asked)
         for field in dataclasses.fields(comparison):
             setattr(request.comparison, field.name, getattr(comparison, field.name))
-        self._call("ReportComparison", request, messages.ReportComparisonReply)
+        self._call("ReportComparison", request)
         self._answers.drop({answer.kernel})
 
     # ---- Asking ----
 
     # For a sealed program nothing is begun.
     def _get(self, request: Any) -> Any:
-        messages = _wire.messages()
-        if _sealing.program.mode == "error":
-            request.tune = messages.SEALED
+        is_sealed = _sealing.program.mode == "error"
+        if is_sealed:
+            request.tune = _wire.messages().SEALED
         try:
-            return self._call("GetVariant", request, messages.GetVariantReply)
+            return self._call("GetVariant", request)
         except FailedPreconditionError as error:
-            if request.tune != messages.SEALED:
+            if not is_sealed:
                 raise
             raise SealedError(error.cause, error.field) from None
 
@@ -394,9 +392,8 @@ class Client(Commands, Tables):
     # Raises NotFoundError, with the nearest names, if the daemon answers and has no such kernel: a caller
     # without a GPU hears of a slip in the name first. The daemon looks for the kernel before the device.
     def _require_kernel(self, kernel: str) -> None:
-        messages = _wire.messages()
         try:
-            self._call("GetVariant", messages.GetVariantRequest(kernel=kernel), messages.GetVariantReply)
+            self._call("GetVariant", _wire.messages().GetVariantRequest(kernel=kernel))
         except NotFoundError:
             raise
         except CubindError:
@@ -409,10 +406,7 @@ class Client(Commands, Tables):
             facts = _core.gpu(gpu) if isinstance(gpu, int) else _core.gpu()
             if gpu is not None:
                 self._gpus[gpu] = facts
-        for name, value in facts["facts"].items():
-            setattr(device.facts, name, value)
-        device.driver.cuda = facts["driver"]["cuda"]
-        device.driver.version = facts["driver"]["version"]
+        _wire.set_gpu(facts, device)
 
     def cubin_of(self, artifact: Any, frame: bytes = b"", held: Mapping[str, bytes] | None = None) -> bytes:
         """The machine code that the artifact of a reply names.
@@ -428,9 +422,7 @@ class Client(Commands, Tables):
         if not frame:
             self._calls += 1
             request = _wire.messages().GetArtifactRequest(digest=artifact.digest)
-            chunks = self._connection.stream(
-                "GetArtifact", request, _wire.messages().ArtifactChunk, self.timeout
-            )
+            chunks = self._connection.stream("GetArtifact", request, self.timeout)
             frame = b"".join(chunk.data for chunk in chunks)
         size = artifact.cubin_bytes
         if size > _MAX_CUBIN_BYTES:  # a wrong size must not take the process's memory

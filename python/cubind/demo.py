@@ -103,8 +103,7 @@ def _offered(status: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _shipped_device(status: dict[str, Any]) -> dict[str, Any] | None:
     """A GPU that only the tables which come with cubind answer for."""
-    others = [device for device in status["devices"] if not device["offered"]]
-    return others[0] if others else None
+    return next((device for device in status["devices"] if not device["offered"]), None)
 
 
 def _wheels(gpu: dict[str, dict[str, Any]] | None) -> list[str]:
@@ -186,7 +185,7 @@ def _check_on_gpu(client: Client, problems: list[dict[str, Any]], output: _Outpu
     """The example program launches each winner and checks every element."""
     options: list[str] = []
     for problem in problems:
-        options += ["--problem", ",".join(f"{name}={value}" for name, value in problem.items())]
+        options += ["--problem", _wire.listed(problem)]
     output.say("\nThe example program launches each winner and checks every element: rmsnorm-example")
     command = [programs.program("rmsnorm-example"), "--address", client.address, *options]
     status = subprocess.run(command, env=programs.environment()).returncode
@@ -272,7 +271,6 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(
         prog="python -m cubind.demo",
         description=__doc__,

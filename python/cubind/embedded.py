@@ -27,9 +27,9 @@ class EmbeddedDaemon:
     UnavailableError if the daemon does not start (with the end of its log), if its folders cannot be written,
     or if its program is missing. Forked children share the claim."""
 
-    def __init__(self, arguments: tuple[str, ...] = ()) -> None:
+    def __init__(self) -> None:
         try:
-            self._open(arguments)
+            self._open()
         except CubindError:
             raise
         except OSError as error:
@@ -38,7 +38,7 @@ class EmbeddedDaemon:
                 str(error.filename or ""),
             ) from None
 
-    def _open(self, arguments: tuple[str, ...]) -> None:
+    def _open(self) -> None:
         self._folder = _runtime_folder()
         self._socket = self._folder / "cubind.sock"
         self._users = (self._folder / "users.lock").open("a")
@@ -48,14 +48,13 @@ class EmbeddedDaemon:
             try:
                 # It does not end while this process holds its lock.
                 if not listens(self._socket):
-                    self._start(arguments)
+                    self._start()
             finally:
                 # Closing the file would not do: a child forked meanwhile has it open too.
                 fcntl.flock(starting, fcntl.LOCK_UN)
 
     @property
     def address(self) -> str:
-        """unix:///path/to/socket"""
         return f"unix://{self._socket}"
 
     def close(self) -> None:
@@ -66,7 +65,7 @@ class EmbeddedDaemon:
         if "_users" in vars(self):
             self._users.close()
 
-    def _start(self, arguments: tuple[str, ...]) -> None:
+    def _start(self) -> None:
         log_path = self._folder / "cubind.log"
         try:
             program = programs.program("cubind")
@@ -79,14 +78,12 @@ class EmbeddedDaemon:
         files = DaemonFiles(self._socket, _cache_folder() / "store.db", self._folder / "users.lock", log_path)
         # A daemon whose starter was killed still holds the store for a second or two.
         for last in (False, False, True):
-            if self._runs(program, files, arguments, last):
+            if self._runs(program, files, last):
                 return
             time.sleep(1)
 
-    def _runs(
-        self, program: pathlib.Path, files: DaemonFiles, arguments: tuple[str, ...], last: bool
-    ) -> bool:
-        process = start_daemon(program, files, arguments, programs.environment())
+    def _runs(self, program: pathlib.Path, files: DaemonFiles, last: bool) -> bool:
+        process = start_daemon(program, files, (), programs.environment())
         try:
             return self._await(process, files.log, last)
         except BaseException:  # Ctrl-C too
@@ -137,7 +134,6 @@ def start_daemon(
 
 
 def listens(path: pathlib.Path) -> bool:
-    """Whether a daemon takes connections at this socket."""
     return not _address.refusal(path)
 
 

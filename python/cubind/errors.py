@@ -5,24 +5,6 @@ from __future__ import annotations
 
 from ._text import printable
 
-__all__ = [
-    "AbortedError",
-    "AlreadyExistsError",
-    "CancelledError",
-    "CubindError",
-    "DataLossError",
-    "DeadlineExceededError",
-    "FailedPreconditionError",
-    "InternalError",
-    "InvalidArgumentError",
-    "NotFoundError",
-    "PermissionDeniedError",
-    "ResourceExhaustedError",
-    "SealedError",
-    "UnavailableError",
-    "UnimplementedError",
-]
-
 
 class CubindError(Exception):
     """A fault of cubind. `str(error)` is "place: cause", or only the cause if there is no place; control and

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ._repeats import Repeated
     from ._wire import Problem
     from .answer import Answer
-    from .question import Asker, Question
+    from .client import Client
+    from .question import Question
 
 _OUTPUTS = ("out", "inout", "zero")
 _MAY_BE_NULL = ("in", "inout", "scratch")  # without elements
@@ -49,7 +50,6 @@ class _Call:
 
     @property
     def variant(self) -> _Variant:
-        """The variant that is launched."""
         return self.known[0]
 
 
@@ -104,7 +104,7 @@ class Kernel:
 
     def __init__(
         self,
-        client: Asker,
+        client: Client,
         name: str,
         interface: Interface,
         fixed: Problem,

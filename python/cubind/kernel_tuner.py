@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _defining, connect
+from . import _tables, connect
 from ._program import checked, run
 from .client import Client
 from .errors import InvalidArgumentError
@@ -137,9 +137,8 @@ def _results(result: TunedKernel, options: Mapping[str, Any]) -> tuple[list[dict
     objective, is_higher = util.get_objective_defaults(
         options.get("objective"), options.get("objective_higher_is_better")
     )
-    rows = _defining.trials(
-        result.client._connection, result.name, result.client.timeout, include_samples=True
-    )
+    client = result.client
+    rows = _tables.trials(client._connection, result.name, client.timeout, include_samples=True)
     results = [_row(result, row, options.get("metrics"), util) for row in rows]
     environment: dict[str, Any] = {"device_name": result.device, "cubind_kernel": result.name}
     if any("__error__" not in row for row in results):
@@ -163,7 +162,6 @@ def _row(result: TunedKernel, trial: Mapping[str, Any], metrics: Any, util: Any)
 
 
 def main() -> None:
-    """Runs the script that the command line names."""
     if sys.argv[1:2] in (["-h"], ["--help"]):
         print(__doc__)
         return

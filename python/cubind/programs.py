@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import shutil
@@ -14,10 +15,8 @@ _FOLDER = pathlib.Path(__file__).parent / "_programs" / "bin"
 
 
 def program(name: str) -> pathlib.Path:
-    """The path of a program of the package: "cubind", "cubind-agent", "cubind-worker", "cubind-web",
-    "cubindctl".
-    CUBIND_PROGRAMS names another folder to look in first; without a package (a build of the source tree) PATH
-    is searched."""
+    """The path of a program of the package. CUBIND_PROGRAMS names another folder to look in first; without a
+    package (a build of the source tree) PATH is searched."""
     folders = [pathlib.Path(folder) for folder in [os.environ.get("CUBIND_PROGRAMS", "")] if folder]
     for folder in (*folders, _FOLDER):
         if (folder / name).is_file():
@@ -43,26 +42,9 @@ def _run(name: str) -> NoReturn:
     os.execve(path, [path, *sys.argv[1:]], environment())
 
 
-def cubind() -> NoReturn:
-    """The daemon."""
-    _run("cubind")
-
-
-def cubind_agent() -> NoReturn:
-    """The agent."""
-    _run("cubind-agent")
-
-
-def cubind_worker() -> NoReturn:
-    """The worker."""
-    _run("cubind-worker")
-
-
-def cubind_web() -> NoReturn:
-    """The pages in a browser."""
-    _run("cubind-web")
-
-
-def cubindctl() -> NoReturn:
-    """The command line."""
-    _run("cubindctl")
+# The console scripts.
+cubind = functools.partial(_run, "cubind")
+cubind_agent = functools.partial(_run, "cubind-agent")
+cubind_worker = functools.partial(_run, "cubind-worker")
+cubind_web = functools.partial(_run, "cubind-web")
+cubindctl = functools.partial(_run, "cubindctl")

@@ -1,12 +1,11 @@
-"""The options of a question, and the clients that answer it."""
+"""The options of a question, and its answer as a client holds it."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._wire import Problem
     from .answer import Answer
 
 
@@ -35,11 +34,3 @@ class Held:
 
     answer: Answer
     until: float
-
-
-class Asker(Protocol):
-    """A client, as kernels see it."""
-
-    def ask(self, kernel: str, problem: Problem, question: Question, gpu: Any = None) -> Held:
-        """The best variant for the problem. gpu: distinguishes the devices of one process."""
-        ...

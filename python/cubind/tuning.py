@@ -51,19 +51,18 @@ def tune(
     progress: bool,
 ) -> list[TuneResult]:
     """See Client.tune(). options: a v1.TuneRequest without kernel and problems."""
-    messages = _wire.messages()
     results: list[TuneResult] = []
     by_kernel: dict[str, list[Shape]] = {}
     for shape in read_shapes(shapes, kernel):
         by_kernel.setdefault(shape.kernel, []).append(shape)
     with _progress(sum(map(len, by_kernel.values())), progress) as show:
         for name, problems in by_kernel.items():
-            request = messages.TuneRequest(kernel=name)
+            request = _wire.messages().TuneRequest(kernel=name)
             request.MergeFrom(options)
             for shape in problems:
                 _wire.set_problem(_wire.parse_problem(None, shape.problem), request.problems.add())
             with _with_locations(problems):
-                for event in connection.stream("Tune", request, messages.TuneEvent, None):
+                for event in connection.stream("Tune", request, None):
                     result = _result(event)
                     show(event, result is not None)
                     if result is not None:
@@ -73,11 +72,9 @@ def tune(
 
 def watch(connection: Connection, job: str, progress: bool) -> TuneResult:
     """See Client.watch()."""
-    messages = _wire.messages()
+    request = _wire.messages().WatchJobRequest(id=job)
     with _progress(1, progress) as show:
-        for event in connection.stream(
-            "WatchJob", messages.WatchJobRequest(id=job), messages.TuneEvent, None
-        ):
+        for event in connection.stream("WatchJob", request, None):
             result = _result(event)
             show(event, result is not None)
             if result is not None:
@@ -159,7 +156,7 @@ def _line_printer() -> Callable[[Any, bool], None]:
         if not text or (event.job.id, text) in told:
             return
         told.add((event.job.id, text))
-        problem = ",".join(f"{name}={value}" for name, value in _wire.problem_of(event.job.problem).items())
+        problem = _wire.listed(_wire.problem_of(event.job.problem))
         print(printable(f"{event.job.kernel} {problem}: {text}"), file=sys.stderr)
 
     return show

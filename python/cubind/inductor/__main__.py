@@ -17,7 +17,6 @@ Runs an unchanged program in whose compiled graphs matrix products have the choi
 
 
 def main() -> None:
-    """Do what the command line says."""
     arguments = sys.argv[1:]
     if arguments[:1] in (["-h"], ["--help"]):
         print(_USAGE)

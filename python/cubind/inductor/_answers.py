@@ -12,7 +12,7 @@ import datetime
 import json
 from typing import Any
 
-from .. import _core, _wire
+from .. import _core, _tables, _wire
 from ..client import Client
 from ..errors import FailedPreconditionError, NotFoundError
 from ._question import Choice, Question, digest
@@ -42,29 +42,23 @@ class Answers:
 
     def store(self) -> str:
         """The store that the daemon has opened, by its id."""
-        messages = _wire.messages()
-        request, reply = messages.GetStatusRequest(), messages.GetStatusReply
-        status = self._client._connection.unary("GetStatus", request, reply, CALL_TIMEOUT)
-        store: str = status.generation.store_id.hex()
-        return store
+        request = _wire.messages().GetStatusRequest()
+        status = self._client._connection.unary("GetStatus", request, CALL_TIMEOUT)
+        return status.generation.store_id.hex()
 
     def ask(self, question: Question) -> Choice | None:
         """The stored one; None: no candidate of these is stored."""
-        messages = _wire.messages()
-        request = messages.ExportTableRequest(kernels=[question.name], include_replayed=True)
-        stream = self._client._connection.stream("ExportTable", request, messages.TableChunk, CALL_TIMEOUT)
         try:
-            table = json.loads(b"".join(chunk.json for chunk in stream))
+            exported = _tables.export(
+                self._client._connection, CALL_TIMEOUT, kernels=[question.name], include_replayed=True
+            )
         except NotFoundError:
             return None
-        for record in table["records"]:
+        for record in json.loads(exported)["records"]:
             if record["kernel"] != question.name or record["interface"] != question.digest:
                 continue
-            values, artifact, time_ms = (
-                record["configuration"],
-                record["artifact"],
-                record["time_us"] / 1000.0,
-            )
+            values, artifact = record["configuration"], record["artifact"]
+            time_ms = record["time_us"] / 1000.0
             if not question.candidates:
                 return Choice(0, time_ms, values, artifact)
             number = values.pop(_CANDIDATE, -1)
@@ -74,12 +68,9 @@ class Answers:
 
     def offer(self, question: Question, choice: Choice) -> Choice:
         """Stores the choice unless one is stored; the one that is."""
-        messages = _wire.messages()
         text = json.dumps(self._table(question, choice))
-        chunks = [messages.TableChunk(json=text.encode(), file="cubind.inductor", only_new=True)]
-        reply = self._client._connection.upload(
-            "ImportTable", chunks, messages.ImportTableReply, CALL_TIMEOUT
-        )
+        chunks = [_wire.messages().TableChunk(json=text.encode(), file="cubind.inductor", only_new=True)]
+        reply = self._client._connection.upload("ImportTable", chunks, CALL_TIMEOUT)
         if reply.records_added:
             return choice
         stored = self.ask(question)
@@ -131,9 +122,8 @@ class Answers:
         """The GPU as one of the daemon's device classes, and its driver."""
         known = _core.gpu(ordinal)
         if ordinal not in self._devices:
-            messages = _wire.messages()
-            request, reply = messages.ListDevicesRequest(), messages.ListDevicesReply
-            listed = self._client._connection.unary("ListDevices", request, reply, CALL_TIMEOUT).devices
+            request = _wire.messages().ListDevicesRequest()
+            listed = self._client._connection.unary("ListDevices", request, CALL_TIMEOUT).devices
             same = [each for each in listed if _are_alike(each.facts, known["facts"])]
             if not same:
                 raise FailedPreconditionError("the daemon has no agent with this GPU", "device")

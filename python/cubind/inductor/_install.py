@@ -64,7 +64,6 @@ def install(client: Client | None = None) -> None:
 
 
 def is_installed() -> bool:
-    """In this process."""
     with _installed.lock:
         return _installed.is_wanted
 

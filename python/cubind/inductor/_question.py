@@ -45,7 +45,6 @@ class Choice:
     among: str = ""
 
     def told(self) -> str:
-        """For a reader."""
         return str(self.values) if self.among else f"candidate {self.number}"
 
 

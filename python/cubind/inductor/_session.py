@@ -39,9 +39,8 @@ class Session:
     def __init__(self, answers: Answers, tag: str, failed: Callable[[], None]) -> None:
         self.tag = tag
         self.counts = Counts()
-        self.chosen: dict[
-            str, tuple[Question, Choice]
-        ] = {}  # by digest: what the graphs of this process have
+        # What the graphs of this process have, by digest.
+        self.chosen: dict[str, tuple[Question, Choice]] = {}
         self._answers: Answers | None = answers
         self._failed = failed
         self._stored: dict[str, Choice] = {}  # by digest
@@ -52,12 +51,10 @@ class Session:
         _fork.watch(self)
 
     def after_fork(self) -> None:
-        """In the child."""
         self._lock = threading.Lock()  # of all but _graph
 
     @property
     def is_lost(self) -> bool:
-        """The daemon is asked no more."""
         return self._answers is None
 
     # ---- What Inductor asks ----

@@ -42,7 +42,6 @@ Without a command: runs an unchanged program whose Triton kernels a daemon compi
 
 
 def main() -> None:
-    """Do what the command line says."""
     arguments = sys.argv[1:]
     asked = arguments[1:2] if arguments[:1] in (["record"], ["bake"]) else arguments[:1]
     if asked in (["-h"], ["--help"]):

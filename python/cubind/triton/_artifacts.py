@@ -65,19 +65,15 @@ class Artifacts:
         self._slow: Lookup | None = None  # the last question that was waited for in vain
 
     def close(self) -> None:
-        """Nothing more is asked."""
         self._asker.close()
 
     def connect(self) -> None:
         """Connect in the background, before the first kernel. If there is no daemon, that one says so."""
-        messages = _wire.messages()
+        request = _wire.messages().GetStatusRequest()
 
         def connect() -> bool:
             with contextlib.suppress(CubindError):
-                connection = self._connected.connected()._connection
-                connection.unary(
-                    "GetStatus", messages.GetStatusRequest(), messages.GetStatusReply, _CALL_TIMEOUT
-                )
+                self._connected.connected()._connection.unary("GetStatus", request, _CALL_TIMEOUT)
             return True
 
         self._asker.submit(Lookup(connect, lambda _: None))
@@ -129,8 +125,7 @@ class Artifacts:
         if lookup.error is not None:
             why = re.sub(r"^(kernel|hint) \S+: ", "", str(lookup.error))
             return Own(f"has no answer of the daemon: {why}")
-        found: Compiled | Own = lookup.answer or _NO_ANSWER
-        return found
+        return lookup.answer or _NO_ANSWER
 
 
 class _Asking:

@@ -61,16 +61,13 @@ def _compile(client: Client, spec: Spec, device: dict[str, Any]) -> str:
     request = messages.GetVariantRequest(kernel=spec.name, on_miss=messages.WAIT, tune=messages.NEVER)
     _wire.set_problem(dict(PROBLEM), request.problem)
     try:
-        for name, value in device["facts"].items():
-            setattr(request.device.facts, name, value)
-        request.device.driver.cuda = device["driver"]["cuda"]
-        request.device.driver.version = device["driver"]["version"]
+        _wire.set_gpu(device, request.device)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return f"its GPU is described in another way than by this version of cubind: {error}"
     if cause := _define(client, spec):
         return cause
     try:
-        client._connection.unary("GetVariant", request, messages.GetVariantReply, _COMPILE_TIMEOUT)
+        client._connection.unary("GetVariant", request, _COMPILE_TIMEOUT)
     except CubindError as error:
         if error.field == client.address:
             raise

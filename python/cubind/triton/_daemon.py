@@ -17,7 +17,7 @@ from .. import _fork, _wire
 from .. import question as asking
 from .._asking import PATIENCE, Asker, Lookup
 from .._connected import Connected
-from .._defining import trials
+from .._tables import trials
 from ..client import Client
 from ..errors import CubindError, DataLossError, DeadlineExceededError, UnavailableError
 from . import _triton_private as private
@@ -61,15 +61,13 @@ class Asked:
         self._deadline = deadline
 
     def wait(self) -> None:
-        """Waits for the answer while the question is under way."""
         self._asker.wait_for(self.lookup, self._deadline.left())
 
     def answer(self) -> int | Own | None:
         """The configuration, or why Triton chooses; None: not yet."""
         lookup, failure = self.lookup, self._asker.failure
         if lookup.answer is not None:
-            found: int | Own = lookup.answer
-            return found
+            return lookup.answer
         if lookup.error is not None:
             return Own(f"has no answer of the daemon: {lookup.error}")
         if failure is not None:
@@ -114,7 +112,6 @@ class CubindDaemon:
         self._in_use: dict[int, float] = {}  # until when no call waits for a GPU
 
     def close(self) -> None:
-        """Nothing more is asked."""
         self._asker.close()
 
     def ask(self, question: Question) -> Asked:

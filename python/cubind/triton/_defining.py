@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .. import _defining, _wire
+from .. import _defining
 from .._connection import Connection
 from ..client import Client
 from ..errors import DataLossError, NotFoundError
@@ -37,7 +37,7 @@ def variant(client: Client, target: Target, question: Question, timeout: float) 
     request.compile_wait_ms = 0
     if question.on_miss == "wait":
         request.ClearField("compile_wait_ms")  # as long as the call may take
-    return client._connection.unary("GetVariant", request, _wire.messages().GetVariantReply, timeout)
+    return client._connection.unary("GetVariant", request, timeout)
 
 
 def hinted_variant(client: Client, target: Target, question: Question, timeout: float) -> Any:

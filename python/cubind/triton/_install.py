@@ -19,8 +19,9 @@ from .worker.toolchain import ToolchainError, check_version
 if TYPE_CHECKING:
     from ..client import Client
     from ._artifacts import Artifacts
+    from ._daemon import CubindDaemon
     from ._launching import Launching
-    from ._patch import Daemon, Patch
+    from ._patch import Patch
     from ._triton_cache import Cache
 
 
@@ -89,8 +90,8 @@ def install(
     artifacts.connect()
 
 
-def put_in(daemon: Daemon, artifacts: Artifacts | None = None) -> None:
-    """The same with any daemon. artifacts: where compiled kernels come from; None: Triton compiles all."""
+def put_in(daemon: CubindDaemon, artifacts: Artifacts | None = None) -> None:
+    """artifacts: where compiled kernels come from; None: Triton compiles all."""
     from . import _triton_private as private
     from ._patch import Patch
     from ._triton_cache import Cache
@@ -117,7 +118,6 @@ def put_in(daemon: Daemon, artifacts: Artifacts | None = None) -> None:
 
 
 def is_installed() -> bool:
-    """In this process."""
     with _installed.lock:
         return _installed.patch is not None
 

@@ -154,20 +154,19 @@ def _declared(type: str) -> str:
         return ""
 
 
-# A program may set another allocator at any time.
-def _allocate_global(size: int, alignment: int, stream: int) -> Any:
-    return _current(_allocation._allocator)(size, alignment, stream)
+def _allocating(name: str) -> Callable[[int, int, int], Any]:
+    """A program may set another allocator at any time."""
+
+    def allocate(size: int, alignment: int, stream: int) -> Any:
+        allocator = getattr(_allocation, name)
+        if "profile" in (_areas() or ()):  # Triton 3.4 has no variable
+            allocator = allocator.get()
+        return allocator(size, alignment, stream)
+
+    return allocate
 
 
-def _allocate_profile(size: int, alignment: int, stream: int) -> Any:
-    return _current(_allocation._profile_allocator)(size, alignment, stream)
-
-
-_ALLOCATORS = {"global": _allocate_global, "profile": _allocate_profile}
-
-
-def _current(allocator: Any) -> Any:
-    return allocator.get() if "profile" in (_areas() or ()) else allocator  # Triton 3.4 has no variable
+_ALLOCATORS = {"global": _allocating("_allocator"), "profile": _allocating("_profile_allocator")}
 
 
 # ---- Loading cubins ----

@@ -15,41 +15,22 @@ import threading
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from .. import _fork
 from .._asking import warn
 from .._ranks_agree import Choice
 from ..errors import SealedError
 from . import _triton_private as private
-from ._own import Known, Own, StaysOwnError
+from ._own import Own, StaysOwnError
 from ._question import Question
 from ._sealing import TritonSeal
 
+if TYPE_CHECKING:
+    from ._daemon import Asked as Waiting
+    from ._daemon import CubindDaemon
+
 _bound = types.MethodType
-
-
-class Waiting(Protocol):
-    """A question under way."""
-
-    known: Known
-
-    def answer(self) -> int | Own | None:
-        """The configuration, by its position in the definition, or why Triton chooses. None: not yet."""
-        ...
-
-
-class Daemon(Protocol):
-    """What answers for the autotuner. It may raise whatever it wants: Triton goes on without it."""
-
-    def ask(self, question: Question) -> Waiting:
-        """Asks without waiting for long. A daemon that knows the question's hint need not have its definition
-        made."""
-        ...
-
-    def close(self) -> None:
-        """Nothing more is asked."""
-        ...
 
 
 class Counts:
@@ -132,13 +113,15 @@ class _Run:
 
 
 class Patch:
-    """changed: called when the counts are others. Safe on many threads as far as Triton is."""
+    """daemon: may raise whatever it wants, Triton goes on without it. changed: called when the counts are
+    others. Safe on many threads as far as Triton is."""
 
-    def __init__(self, daemon: Daemon, seal: TritonSeal, changed: Callable[[], None]) -> None:
-        self._daemon: Daemon | None = daemon
+    def __init__(self, daemon: CubindDaemon, seal: TritonSeal, changed: Callable[[], None]) -> None:
+        self._daemon: CubindDaemon | None = daemon
         self._seal = seal
         self.changed = changed
         self._tuners: weakref.WeakSet[Any] = weakref.WeakSet()  # guarded by _lock
+        self._counts: dict[str, Counts] = {}  # guarded by _lock
         self.after_fork()
         _fork.watch(self)
         self._original: Any = None
@@ -148,7 +131,6 @@ class Patch:
         """In the child, whose other threads are gone with the locks that they held."""
         self._lock = threading.Lock()
         self._capturing = threading.RLock()  # held while a kernel's run() is replaced
-        self._counts: dict[str, Counts] = {}  # guarded by _lock
         for tuner in list(self._tuners):
             if isinstance(tuner.cache, Choices):
                 tuner.cache.asked.clear()  # the answers come to the parent
@@ -157,7 +139,6 @@ class Patch:
     # ---- In and out ----
 
     def install(self) -> None:
-        """Replace Autotuner.run."""
         self._original = vars(private.Autotuner)["run"]
         self._run = _Run(self._original, self._adopt)
         private.Autotuner.run = self._run
@@ -206,12 +187,14 @@ class Patch:
         self._seal.refuse_own("tune", call.name, str(key), chosen)
         return False
 
-    def _choose(self, call: _Call, daemon: Daemon) -> Own | _Asked | None:
+    def _choose(self, call: _Call, daemon: CubindDaemon) -> Own | _Asked | None:
         """What was asked and served; None: there is a provisional choice. Else why Triton makes it."""
         choices, key = call.choices, call.key
         try:
             if private.is_capturing():  # nothing can be asked or loaded
-                return _check_provisional(call)
+                if key in choices.provisional:
+                    return None
+                raise StaysOwnError("is first called while a CUDA graph is captured")
             asked = choices.asked.get(key) or self._ask(daemon, call)
             answer = asked.waiting.answer()
             if answer is None:
@@ -231,7 +214,7 @@ class Patch:
             warn(f"{call.name} is tuned by Triton: {type(error).__name__}: {error}", f"triton {call.name}")
             return Own(f"has no choice: {type(error).__name__}: {error}")
 
-    def _ask(self, daemon: Daemon, call: _Call) -> _Asked:
+    def _ask(self, daemon: CubindDaemon, call: _Call) -> _Asked:
         with self._capturing:
             question = Question(call.tuner, call.key, call.args, call.kwargs)
         self._count(call.name).asked += 1
@@ -252,7 +235,9 @@ class Patch:
         return None
 
     def _serve(self, call: _Call, asked: _Asked, answer: int) -> None:
-        choice = asked.configurations[_checked(answer, len(asked.configurations))]
+        if type(answer) is not int or not 0 <= answer < len(asked.configurations):
+            raise ValueError(f"the daemon chose configuration {answer!r} of {len(asked.configurations)}")
+        choice = asked.configurations[answer]
         private.load(call.tuner, choice, call.args, call.kwargs)
         call.choices.served.add(call.key)
         dict.__setitem__(call.choices, call.key, choice)
@@ -296,15 +281,3 @@ class Patch:
 def _name_of(tuner: Any) -> str:
     function = tuner.base_fn
     return f"{function.__module__}.{function.__qualname__}"
-
-
-def _checked(index: Any, count: int) -> int:
-    if type(index) is not int or not 0 <= index < count:
-        raise ValueError(f"the daemon chose configuration {index!r} of {count}")
-    return index
-
-
-def _check_provisional(call: _Call) -> None:
-    if call.key in call.choices.provisional:
-        return
-    raise StaysOwnError("is first called while a CUDA graph is captured")

@@ -80,5 +80,4 @@ def write_json(path: str | os.PathLike[str], document: Any) -> None:
 
 
 def refuse(where: str | os.PathLike[str], cause: str) -> NoReturn:
-    """Raises InvalidArgumentError."""
     raise InvalidArgumentError(cause, os.fspath(where))

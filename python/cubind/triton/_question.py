@@ -67,8 +67,6 @@ class Question:
         self._sources = [source.without_tensors() for source in sources]
         self._globals = globals_of(jit)
         self._reset_to_zero = tuple(tuner.reset_to_zero)
-        self._restore_value = tuple(tuner.restore_value)
-        self._graph_launch = bool(tuner.use_cuda_graph)
 
     @functools.cached_property
     def hint(self) -> str:
@@ -88,12 +86,11 @@ class Question:
 
     @property
     def problem(self) -> dict[str, int]:
-        """The problem of the definition."""
         return problem_of(self._key)
 
     @functools.cached_property
     def definition(self) -> d.Definition:
-        """The definition; raises StaysOwnError."""
+        """Raises StaysOwnError."""
         texts: dict[str, bytes] = {}
         maker = private.TtirMaker()
         made = [self._ttir(maker, source) for source in self._sources]
@@ -124,8 +121,6 @@ class Question:
             arguments,
             tuple(configurations),
             tuple(name for name in self._reset_to_zero if name in tensors),
-            tuple(name for name in self._restore_value if name in tensors),
-            self._graph_launch,
             texts,
         )
 
@@ -173,7 +168,8 @@ class Question:
         cleared = frozenset[str]().union(*(names for _, names in compiled))
         for own_roles, names in compiled:
             self._check_cleared(own_roles, cleared - names)
-        return with_roles(self._told, [_union(each) for each in zip(*roles.values())])
+        union = [each[0] if len(set(each)) == 1 else d.INOUT for each in zip(*roles.values())]
+        return with_roles(self._told, union)
 
     def _check_cleared(self, roles: list[str], names: frozenset[str]) -> None:
         """names: tensors that others clear, so that this configuration may not read them."""
@@ -196,10 +192,6 @@ def _chosen(sources: list[private.Source], configurations: list[Any]) -> set[str
         if label(other.bound[name]) != label(first.bound[name])
     }
     return differing.union(*(configuration.kwargs for configuration in configurations))
-
-
-def _union(roles: tuple[str, ...]) -> str:
-    return roles[0] if len(set(roles)) == 1 else d.INOUT
 
 
 def _check(tuner: Any) -> None:

@@ -54,7 +54,6 @@ class Recorder:
         _fork.watch(self)
 
     def after_fork(self) -> None:
-        """In the child, which has no other thread."""
         self._lock = threading.Lock()
 
     def add(self, spec: Spec, device: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import _wire
 from .. import question as asking
-from .._defining import trials
+from .._tables import trials
 from ..client import Client
 from ..errors import CubindError, DeadlineExceededError
 from . import _triton_private as private
@@ -88,7 +88,10 @@ class Rows:
         """The winner among the first configuration and the others. A row that fails says why."""
         try:
             groups = self._groups(first, others)
-            measured = [self._measured(size, group) for group in groups]
+            measured = [
+                [self._of_launch(group, question) for question in questions(self._table, size, group)]
+                for group in groups
+            ]
             if len(measured[0]) > 1:
                 winners = [each.best[0] for found in measured for each in found if each.best is not None]
                 groups = self._groups(first, winners)
@@ -118,10 +121,6 @@ class Rows:
         return list(groups.values())
 
     # ---- One group ----
-
-    def _measured(self, size: int, group: list[Values]) -> list[_Found]:
-        """For each launch."""
-        return [self._of_launch(group, question) for question in questions(self._table, size, group)]
 
     def _of_launch(self, group: list[Values], question: Question) -> _Found:
         spec, reply = self._ask(question)

@@ -334,26 +334,23 @@ def _exact_fill(pointer: d.Pointer, type_: str) -> d.Plain:
     is_range = max(-first, last) <= _EXACT and last - first == len(elements) - 1
     if is_range and elements == array.array(_VALUES[type_], range(first, last + 1)):
         return {"iota": {"start": first, "step": 1}}
-    return {"npy": _file_of(pointer)}
+    return _in_file(pointer)
 
 
 def _data_files(definition: d.Definition, arguments: dict[str, dict[str, Any]]) -> dict[str, bytes]:
     """The files that fills name."""
-    return {
-        _file_of(pointer): _array(pointer.values, arguments[pointer.name]["buffer"]).npy()
-        for pointer in definition.arguments
-        if isinstance(pointer, d.Pointer)
-        and pointer.values is not None
-        and arguments[pointer.name].get("fill") == {"npy": _file_of(pointer)}
-    }
+    found = {}
+    for pointer in definition.arguments:
+        if isinstance(pointer, d.Pointer) and pointer.values is not None:
+            type_, fill = arguments[pointer.name]["buffer"], arguments[pointer.name].get("fill")
+            if fill == (named := _in_file(pointer)):
+                shape = (len(pointer.values) // arrays.ITEM_BYTES[type_],)
+                found[named["npy"]] = HostArray.of(type_, shape, memoryview(pointer.values)).npy()
+    return found
 
 
-def _file_of(pointer: d.Pointer) -> str:
-    return f"{pointer.name}.npy"
-
-
-def _array(values: bytes, type_: str) -> HostArray:
-    return HostArray.of(type_, (len(values) // arrays.ITEM_BYTES[type_],), memoryview(values))
+def _in_file(pointer: d.Pointer) -> dict[str, str]:
+    return {"npy": f"{pointer.name}.npy"}
 
 
 def _without_values(definition: d.Definition) -> d.Definition:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .. import _wire
 from ..errors import CubindError, FailedPreconditionError, InvalidArgumentError
 from . import _project_file, _reported
 
@@ -37,8 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> int:
     try:
         options = _parser().parse_args(arguments)
-        code: int = options.run(options)
-        return code
+        return options.run(options)
     finally:
         sys.stdout.flush()
 
@@ -49,8 +49,9 @@ def _run(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m cubind.triton table")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    tune = _of_table(commands, "tune", "measure the rows on this GPU, and write the project's file", _tune)
-    export = _of_table(commands, "export", "write the file from what the daemon has measured", _export)
+    tune = _of_table(commands, "tune", "measure the rows on this GPU, and write the project's file", _write)
+    export = _of_table(commands, "export", "write the file from what the daemon has measured", _write)
+    export.set_defaults(tunes=False)
     export.add_argument("--device", metavar="LABEL", help="a GPU of the daemon's; default: this machine's")
     for command in (tune, export):
         command.add_argument("-o", "--output", default=".", metavar="FOLDER", help="default: this folder")
@@ -58,9 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     check = _of_table(commands, "check", "compare a file's rows with the defaults on this GPU", _check)
     check.add_argument("file", metavar="FILE", help="as the project reads it")
     for command in (tune, check):
-        command.add_argument(
-            "--timeout", type=float, default=_TIMEOUT, help=f"seconds per row; default: {_TIMEOUT:g}"
-        )
+        command.add_argument("--timeout", type=float, help=f"seconds per row; default: {_TIMEOUT:g}")
     imports = commands.add_parser(
         "import", help="gather the configurations of other tuners' files, for tune --reported"
     )
@@ -72,11 +71,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _of_table(commands: Any, name: str, what: str, run: Callable[[Any], int]) -> argparse.ArgumentParser:
+def _of_table(
+    commands: Any, name: str, what: str, run: Callable[[argparse.Namespace, Table, Rows], int]
+) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser(name, help=what)
     command.add_argument("table", metavar="TABLE", help="moe_table.py, or package.module:name")
     command.add_argument("--rows", type=_sizes, metavar="SIZES", help="1,2,4: instead of the table's")
-    command.set_defaults(run=run)
+    command.set_defaults(run=_with_rows, run_rows=run, tunes=True, timeout=_TIMEOUT)
     return command
 
 
@@ -90,20 +91,7 @@ def _sizes(text: str) -> list[int]:
 # ---- tune and export ----
 
 
-def _tune(options: argparse.Namespace) -> int:
-    return _with_rows(options, True, options.timeout, _write)
-
-
-def _export(options: argparse.Namespace) -> int:
-    return _with_rows(options, False, _TIMEOUT, _write)
-
-
-def _with_rows(
-    options: argparse.Namespace,
-    tune: bool,
-    timeout: float,
-    run: Callable[[argparse.Namespace, Table, Rows], int],
-) -> int:
+def _with_rows(options: argparse.Namespace) -> int:
     from .. import connect
     from . import table
     from ._rows import Rows
@@ -111,7 +99,7 @@ def _with_rows(
     sys.path.insert(0, os.getcwd())
     found = table.load(options.table)
     here = None if getattr(options, "device", None) else _gpu_here()
-    if tune and here is None:
+    if options.tunes and here is None:
         why = "Triton finds no GPU here: run this on a machine that has the GPU of the file"
         raise FailedPreconditionError(why, "device")
     with connect() as client:
@@ -119,7 +107,8 @@ def _with_rows(
         if here is None:
             label, here = _gpu_of_daemon(client, options.device)
         options.gpu = here["name"]
-        return run(options, found, Rows(found, client, tune, timeout, label))
+        rows = Rows(found, client, options.tunes, options.timeout, label)
+        return options.run_rows(options, found, rows)
 
 
 def _gpu_here() -> dict[str, Any] | None:
@@ -171,7 +160,7 @@ def _write(options: argparse.Namespace, table: Table, rows: Rows) -> int:
         print(f"{path}: {len(written)} rows, {sum(row.wins for row in found)} of them tuned")
     else:
         print("no row wins: no file is written, the project launches its defaults")
-    return _failed(found)
+    return int(any(row.why for row in found))
 
 
 def written_rows(rows: Iterable[Row], nearest: bool) -> dict[int, Values]:
@@ -209,26 +198,13 @@ def _line(row: Row) -> str:
         low, high = row.best_time.interval_us
         interval = f"{low:.2f} to {high:.2f}"
     evidence = "" if row.best_time.evidence == "measured" else f" ({row.best_time.evidence})"
-    return f"{default}  {row.best_time.us:>8.2f}  {interval:<18}  {row.gain:.2f}  {_text(row.best)}{evidence}"
-
-
-def _text(values: Values) -> str:
-    return ",".join(f"{name}={value}" for name, value in values.items())
-
-
-def _failed(rows: Iterable[Row]) -> int:
-    """The exit code."""
-    return 1 if any(row.why for row in rows) else 0
+    return f"{default}  {row.best_time.us:>8.2f}  {interval:<18}  {row.gain:.2f}  {_wire.listed(row.best)}{evidence}"
 
 
 # ---- check ----
 
 
-def _check(options: argparse.Namespace) -> int:
-    return _with_rows(options, True, options.timeout, _check_rows)
-
-
-def _check_rows(options: argparse.Namespace, table: Table, rows: Rows) -> int:
+def _check(options: argparse.Namespace, table: Table, rows: Rows) -> int:
     path = options.file
     file = _project_file.read(path)
     if missing := [size for size in options.rows or () if size not in file]:
@@ -241,7 +217,7 @@ def _check_rows(options: argparse.Namespace, table: Table, rows: Rows) -> int:
         row = rows.row(size, file[size], [table.default(size)])
         print(f"{path} /{size}: {_verdict(row)}", flush=True)
         found.append(row)
-    return 1 if any(row.wins for row in found) else _failed(found)
+    return int(any(row.wins or row.why for row in found))
 
 
 def _verdict(row: Row) -> str:

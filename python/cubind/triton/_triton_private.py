@@ -33,27 +33,6 @@ from triton.runtime.jit import JITFunction
 from ._own import StaysOwnError
 from .worker.request import OPTIONS
 
-__all__ = [
-    "COMPILES_LAUNCHERS",
-    "Autotuner",
-    "CompileTimeAssertionFailure",
-    "Source",
-    "TtirMaker",
-    "announce",
-    "call_of",
-    "captured_sources",
-    "check_environment",
-    "compile_ahead",
-    "current_device",
-    "first_loaded",
-    "is_capturing",
-    "is_interpreting",
-    "jit_function_of",
-    "load",
-    "options_of",
-    "uses_gpu",
-]
-
 # Triton 3.7 and later launch without a C compiler.
 COMPILES_LAUNCHERS = triton.__version__.startswith(("3.4.", "3.5.", "3.6.")) and "nvidia" in backends
 
@@ -354,8 +333,7 @@ def _first_stage(source: Source, options: Any) -> str:
     )
     stages: dict[str, Any] = {}
     backend.add_stages(stages, options, source.source.language)
-    text: str = stages["ttir"](module, {"target": source.target, **vars(source.options)}).str_nodebug()
-    return text
+    return stages["ttir"](module, {"target": source.target, **vars(source.options)}).str_nodebug()
 
 
 def canonical_module(text: str, target: Any) -> Any:

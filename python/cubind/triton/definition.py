@@ -70,7 +70,6 @@ class Pointer:
 
     @property
     def values(self) -> bytes | None:
-        """The elements, where they are known."""
         return self.contents.values if self.contents is not None else None
 
 
@@ -130,8 +129,6 @@ class Definition:
     arguments: tuple[Argument, ...]
     configurations: tuple[Configuration, ...]
     reset_to_zero: tuple[str, ...] = ()
-    restore_value: tuple[str, ...] = ()
-    graph_launch: bool = False  # Triton would measure by a CUDA graph
     texts: dict[str, bytes] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
 

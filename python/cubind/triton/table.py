@@ -46,7 +46,6 @@ class Table:
     nearest: bool = True
 
     def candidates_of(self, size: int) -> list[Values]:
-        """Those of one row."""
         found = self.candidates(size) if callable(self.candidates) else self.candidates
         return list(found)
 

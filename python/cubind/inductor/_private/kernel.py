@@ -7,7 +7,6 @@ compiles the kernel compiles that one alone.
 from __future__ import annotations
 
 import copy
-import json
 import os
 import re
 import types
@@ -17,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...errors import DataLossError
-from .._question import Choice, Question, digest, make_question
+from .._question import Choice, Question, digest
 from .product import FAILED
-from .question import device_text, versions
+from .question import asked
 
 if TYPE_CHECKING:
     from .._session import Session
@@ -45,14 +44,7 @@ class Kernels:
         device = _DEVICE.search(source)
         if device is None or not _TUNED.search(source) or torch.version.hip is not None:
             return
-        told = {
-            "format": "cubind.inductor/1",
-            "kernel": _DEVICE.sub(r"\1", source),
-            "device": device_text(int(device[2])),
-            "versions": versions(),
-        }
-        text = json.dumps(told, sort_keys=True)
-        question = make_question(text, [], name[:128], " ".join(versions()), int(device[2]))
+        question = asked({"kernel": _DEVICE.sub(r"\1", source)}, [], name[:128], int(device[2]))
         _, path = PyCodeCache.write(source)
         self._questions[os.path.basename(path)] = question
         stored = self._session.known(question)

@@ -42,8 +42,6 @@ class Product:
 
 
 class Mark(NamedTuple):
-    """Of a candidate."""
-
     product: Product
     number: int
 

@@ -18,7 +18,6 @@ _MOST_NODES = 64
 
 
 def is_for_gpu(inputs: Any) -> bool:
-    """Whether the product runs on an NVIDIA GPU."""
     return bool(inputs.device().type == "cuda" and torch.version.hip is None)
 
 
@@ -40,35 +39,32 @@ def question_of(found: list[Any], inputs: Any, op_name: str) -> Question:
     """Everything that the choice may depend on, as canonical JSON. The order of the candidates counts. Raises
     FailedPreconditionError where only this process could ask it."""
     candidates = [candidate_text(each) for each in found]
-    index = inputs.device().index
+    node = V.graph.current_node
     told = {
-        "format": "cubind.inductor/1",
         "op": op_name,
         "inputs": _inputs(inputs),
         "out_dtype": str(inputs.out_dtype()),
         "scalars": getattr(inputs, "_scalars", {}),
         "candidates": candidates,
-        "around": _around(),
+        "around": [] if node is None else described(node),
         "settings": _settings(),
-        "device": device_text(index),
-        "versions": versions(),
     }
-    text = json.dumps(told, sort_keys=True, default=_text)
-    return make_question(text, candidates, what(inputs, op_name), " ".join(versions()), index or 0)
+    return asked(told, candidates, what(inputs, op_name), inputs.device().index)
 
 
 def padding_question(key: str) -> Question:
     """Whether a product's inputs are padded. key: Inductor's own of what that depends on."""
+    told = {"padding": key, "options": torch._inductor.config.post_grad_fusion_options}
     index = torch.cuda.current_device()
-    told = {
-        "format": "cubind.inductor/1",
-        "padding": key,
-        "options": torch._inductor.config.post_grad_fusion_options,
-        "device": device_text(index),
-        "versions": versions(),
-    }
+    return asked(told, ["plain", "padded"], f"padding of {key}"[:128], index)
+
+
+def asked(told: dict[str, Any], candidates: list[str], what: str, index: int | None) -> Question:
+    """told: what the choice depends on besides the GPU of that number and the versions. Raises
+    FailedPreconditionError as make_question()."""
+    told |= {"format": "cubind.inductor/1", "device": _device_text(index), "versions": _versions()}
     text = json.dumps(told, sort_keys=True, default=_text)
-    return make_question(text, ["plain", "padded"], f"padding of {key}"[:128], " ".join(versions()), index)
+    return make_question(text, candidates, what, " ".join(_versions()), index or 0)
 
 
 def _inputs(inputs: Any) -> list[Any]:
@@ -121,7 +117,7 @@ def _settings() -> dict[str, Any]:
     }
 
 
-def device_text(index: int | None) -> list[Any]:
+def _device_text(index: int | None) -> list[Any]:
     """What makes GPUs the same for a choice."""
     if not torch.cuda.is_available():
         return ["cpu"]
@@ -129,7 +125,7 @@ def device_text(index: int | None) -> list[Any]:
     return [gpu.name, gpu.major, gpu.minor, gpu.multi_processor_count, gpu.L2_cache_size]
 
 
-def versions() -> list[str]:
+def _versions() -> list[str]:
     """Of all that makes and times the code."""
     try:
         triton = importlib.import_module("triton").__version__
@@ -140,12 +136,6 @@ def versions() -> list[str]:
 
 
 # ---- What the graph computes around a product, with which Inductor may fuse it ----
-
-
-def _around() -> list[Any]:
-
-    node = V.graph.current_node
-    return [] if node is None else described(node)
 
 
 def described(node: Any) -> list[Any]:

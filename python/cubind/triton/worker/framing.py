@@ -24,7 +24,6 @@ class FrameError(Exception):
 
 
 def send(stream: socket.socket, header: Header, content: bytes = b"") -> None:
-    """Send one message."""
     text = json.dumps(header, ensure_ascii=True, allow_nan=False).encode()
     payload = _length(text) + text + content
     stream.sendall(_length(payload) + payload)
