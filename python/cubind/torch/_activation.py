@@ -8,14 +8,13 @@ from torch.nn import functional
 from ._call import Call
 from ._dispatch import Dispatched
 from ._operator import Operator
+from ._tensors import Two
 
 _GELU, _SILU, _GELU_TANH = 1, 2, 3  # as the kernels number them
 _NUMBERS = {"none": _GELU, "tanh": _GELU_TANH}
 _FLAGS = ("ACTIVATION", "GATE")
 _forward = Operator("activation_forward", ("N",), _FLAGS)
 _backward = Operator("activation_backward", ("N",), _FLAGS)
-
-_Tensors = tuple[torch.Tensor, ...]
 
 
 # By the number of an activation.
@@ -58,7 +57,7 @@ def _backward_formula(dy: torch.Tensor, x: torch.Tensor, number: int) -> torch.T
     return _slope(dy, x, number).contiguous()
 
 
-def _gated_backward_formula(dy: torch.Tensor, x: torch.Tensor, up: torch.Tensor, number: int) -> _Tensors:
+def _gated_backward_formula(dy: torch.Tensor, x: torch.Tensor, up: torch.Tensor, number: int) -> Two:
     return _slope(dy * up, x, number).contiguous(), (dy * _activated(x, number)).contiguous()
 
 

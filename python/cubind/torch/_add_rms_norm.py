@@ -11,7 +11,7 @@ from .. import _torch_private as private
 from ._dispatch import Dispatched, Gradients
 from ._operator import Operator
 from ._rms_norm import backward_call, backward_formula, rms_norm
-from ._tensors import contiguous_like, wide
+from ._tensors import Three, Two, contiguous_like, wide
 
 _forward = Operator("rmsnorm_fused_forward", ("N", "D"), ("RESIDUAL", "RSTD"))
 _INPUTS = {"x": "N* D", "residual": "N* D", "w": "D"}
@@ -20,9 +20,6 @@ _EPS = {"eps": 1e-6}
 _call = _forward.call(_INPUTS, {**_OUTPUTS, "rstd": "N* f32"}, _EPS, flags=(1, 1), returned=2)
 # Without gradients.
 _bare_call = _forward.call(_INPUTS, _OUTPUTS, _EPS, flags=(1, 0), returned=2)
-
-Two = tuple[torch.Tensor, torch.Tensor]
-Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def _formula(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> Three:
@@ -92,7 +89,6 @@ def add_rms_norm(
         used_eps = torch.finfo(input.dtype).eps if eps is None else eps
         both = (_call if needs else _bare_call)(None, input, residual, weight, used_eps)
         if both is not NotImplemented:
-            found: Two = both
-            return found
+            return both
     total = input + residual
     return rms_norm(total, weight.shape, weight, eps), total

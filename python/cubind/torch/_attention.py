@@ -33,30 +33,21 @@ _INPUTS = {"q": f"{_Q} rows", "k": f"{_KV} rows", "v": f"{_KV} rows"}
 
 
 def has_kernel(q: torch.Tensor, *_: torch.Tensor) -> bool:
-    """Whether attention has kernels of this type and head size."""
     return q.dtype in HALF and q.shape[-1] in _HEAD_SIZES
 
 
+OPTIONS: dict[str, Any] = {"numbers": {"scale": 0.125}, "takes": has_kernel}  # of each call
+
+
 def _forward_call(*mask: int) -> Call:
-    return FORWARD.call(
-        _INPUTS,
-        {"o": f"{_Q} as:0", "lse": _LSE},
-        {"scale": 0.125},
-        flags=tuple(map(int, mask)),
-        constants=mask,
-        takes=has_kernel,
-    )
+    outputs = {"o": f"{_Q} as:0", "lse": _LSE}
+    return FORWARD.call(_INPUTS, outputs, flags=tuple(map(int, mask)), constants=mask, **OPTIONS)
 
 
 def _backward_call(*mask: int) -> Call:
-    return _backward.call(
-        {"d_o": f"{_Q} as:1", **_INPUTS, "o": f"{_Q} as:1", "lse": _LSE},
-        {"dq": f"{_Q} as:1", "dk": f"{_KV} as:2", "dv": f"{_KV} as:3"},
-        {"scale": 0.125},
-        flags=tuple(map(int, mask)),
-        constants=mask,
-        takes=has_kernel,
-    )
+    inputs = {"d_o": f"{_Q} as:1", **_INPUTS, "o": f"{_Q} as:1", "lse": _LSE}
+    outputs = {"dq": f"{_Q} as:1", "dk": f"{_KV} as:2", "dv": f"{_KV} as:3"}
+    return _backward.call(inputs, outputs, flags=tuple(map(int, mask)), constants=mask, **OPTIONS)
 
 
 _PLAIN_MASKS = ((False, 0, 0, 0), (True, 0, 0, 0))

@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .. import _torch_private as private
-from ._tensors import ordered_as, wide
-
-Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+from ._tensors import Three, Two, ordered_as, wide
 
 
 class Scores(NamedTuple):
@@ -90,7 +88,7 @@ def formula(
     right: int,
     soft_cap: int,
     scale: float,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> Two:
     """The output, in the order of q, and the logsumexp of each row."""
     if not (left or right or soft_cap):
         known = private.flash_attention(q, k, v, causal, scale)
@@ -102,7 +100,7 @@ def formula(
 
 def _forward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: torch.Tensor, cap: int, scale: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> Two:
     scores, _ = _scores(q, k, seen, cap, scale)
     lse = scores.logsumexp(-1)
     o = _weights(scores, lse) @ _spread(v, q)
@@ -180,16 +178,13 @@ class Packed(NamedTuple):
     scale: float
 
     def seen(self, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
-        """Which keys each query sees."""
         queries = _packed(q.shape[2], self.q_bounds, self.q_lengths if self.gaps else None, -1)
         bounds, lengths = (self.k_bounds, self.k_lengths) if self.cross else (self.q_bounds, self.q_lengths)
         keys = _packed(k.shape[2], bounds, lengths if self.gaps else None, -2)
         return _seen(queries, keys, Scores(self.causal, self.left, self.right, self.soft_cap))
 
 
-def packed_formula(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *others: Any
-) -> tuple[torch.Tensor, torch.Tensor]:
+def packed_formula(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *others: Any) -> Two:
     """As formula(), for each sequence by itself. others: of Packed."""
     given = Packed(*others)
     o, lse = _forward(q, k, v, given.seen(q, k), given.soft_cap, given.scale)

@@ -12,25 +12,17 @@ from torch.compiler import is_compiling, is_dynamo_compiling
 from .. import _core
 from .. import _torch_private as private
 from .._switch import IS_OFF
-from .._torch_access import PLAIN, fields
+from .._torch_access import DTYPES, PLAIN, fields
 from ..errors import InvalidArgumentError
-from ._collection import current
 from ._dtensor import are_distributed, run_locally
 from ._tensors import aligned, empty_as, ordered_as, row_stride
-from ._variants import TYPES, Key, Loaded, Need
+from ._variants import TYPES, Key, Loaded, Need, current
 
 if TYPE_CHECKING:
     from ._operator import Operator
 
 access = _core.Torch(fields(autocast=True))  # which has rules of its own for torch's operators
 Tensors = tuple[torch.Tensor, ...]
-_ELEMENTS = {
-    "f32": torch.float32,
-    "i32": torch.int32,
-    "i64": torch.int64,
-    "bf16": torch.bfloat16,
-    "e4m3": torch.float8_e4m3fn,
-}
 
 
 class Pattern:
@@ -40,7 +32,7 @@ class Pattern:
         words = text.split()
         self.axes = [word.rstrip("*") for word in words if word[0].isupper() or word.isdigit()]
         self.has_star = "*" in text
-        self.dtype = next((_ELEMENTS[word] for word in words if word in _ELEMENTS), None)
+        self.dtype = next((DTYPES[word] for word in words if word in DTYPES), None)
         self.has_rows = "rows" in words
         self.like = next((int(word[3:]) for word in words if word.startswith("as:")), None)
 
@@ -54,7 +46,6 @@ class Pattern:
         return found
 
     def has_rank(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor has as many axes."""
         rank = len(self.axes)
         return tensor.dim() + 1 >= rank if self.has_star else tensor.dim() == rank
 

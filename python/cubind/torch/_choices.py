@@ -32,8 +32,7 @@ def is_torchs(module: Any, kind: str) -> bool:
 
 def kinds_of(module: torch.nn.Module) -> tuple[str, ...]:
     """Empty: it is not replaced."""
-    found: tuple[str, ...] = getattr(type(module), "_kinds", ())
-    return found
+    return getattr(type(module), "_kinds", ())
 
 
 def choose(model: torch.nn.Module, kinds: Collection[str]) -> None:

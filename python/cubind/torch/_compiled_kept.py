@@ -62,7 +62,6 @@ def _version_of(package: str) -> str:
 
 
 def file_of(key: dict[str, Any]) -> pathlib.Path:
-    """Where its answer is."""
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return cache_folder() / "compiled" / f"{digest[:32]}.json"
 

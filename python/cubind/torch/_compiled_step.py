@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -137,11 +137,6 @@ def _roots(output: Any) -> list[torch.Tensor]:
         output = loss
     if isinstance(output, torch.Tensor):
         return [output] if output.requires_grad else []
-    parts: Sequence[Any] = (
-        list(output.values())
-        if isinstance(output, Mapping)
-        else output
-        if isinstance(output, (tuple, list))
-        else []
-    )
-    return [root for part in parts for root in _roots(part)]
+    if isinstance(output, Mapping):
+        output = list(output.values())
+    return [root for part in output for root in _roots(part)] if isinstance(output, (tuple, list)) else []

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from ._dispatch import Dispatched
 from ._operator import Operator
-from ._tensors import wide
+from ._tensors import Two, wide
 
 _DIMS = ("N", "D")
 _ROW, _TARGET = "N* f32", "N* i64"
@@ -20,8 +20,6 @@ _call = Operator("cross_entropy_forward", _DIMS).call(
 _backward_call = Operator("cross_entropy_backward", _DIMS).call(
     {"dloss": _ROW, "x": "N* D", "target": _TARGET, "lse": _ROW}, {"dx": "N* D"}, _IGNORED
 )
-
-Two = tuple[torch.Tensor, torch.Tensor]
 
 
 # Which rows count, and their targets; 0 for the others.
@@ -61,8 +59,7 @@ _operator.differentiate((0, 1, 3), _backward_operator)
 
 def forward_cuda(x: torch.Tensor, target: torch.Tensor, ignored: int) -> Two:
     """formula(), by the kernel if it is there."""
-    found: Two = _call.run(x, target, ignored) or formula(x, target, ignored)
-    return found
+    return _call.run(x, target, ignored) or formula(x, target, ignored)
 
 
 def cross_entropy(
@@ -107,5 +104,4 @@ def cross_entropy(
         losses = losses.sum()
     if reduction == "mean":
         losses = losses / (target != ignore_index).sum()
-    result: torch.Tensor = losses.to(input.dtype if dtype is None else dtype)
-    return result
+    return losses.to(input.dtype if dtype is None else dtype)

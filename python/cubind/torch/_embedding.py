@@ -45,8 +45,7 @@ def _forward(self: Any, input: torch.Tensor) -> torch.Tensor:
     if not torch.compiler.is_compiling() or is_torchs(self, "embedding") or type(self.weight) not in PLAIN:
         return torch.nn.Embedding.forward(self, input)
     padding = -1 if self.padding_idx is None else self.padding_idx
-    embedded: torch.Tensor = _operator(self.weight, input, self.weight.shape[0], padding)
-    return embedded
+    return _operator(self.weight, input, self.weight.shape[0], padding)
 
 
 EMBEDDING = {"forward": _forward, **members("embedding")}

@@ -25,7 +25,6 @@ class KnownVariants:
         return key in self.by_key and key not in self._yielding
 
     def each(self) -> list[tuple[Key, Loaded]]:
-        """All of them, with their keys."""
         return [(key, one) for key, known in self.by_key.items() for one in known]
 
     def put(self, key: Key, variants: tuple[Loaded, ...]) -> None:

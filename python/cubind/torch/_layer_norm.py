@@ -9,7 +9,7 @@ from .. import _torch_private as private
 from ._choices import is_torchs
 from ._dispatch import Dispatched
 from ._operator import Operator
-from ._tensors import HALF, wide
+from ._tensors import HALF, Three, wide
 
 _DIMS = ("N", "D")
 _ROW = "N* f32"  # the statistics
@@ -19,8 +19,6 @@ _call = Operator("layernorm_forward", _DIMS).call(
 backward_call = Operator("layernorm_backward", _DIMS).call(
     {"dy": "N* D", "x": "N* D", "w": "D", "mean": _ROW, "rstd": _ROW}, {"dx": "N* D", "dw": "D", "db": "D"}
 )
-
-Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 # On the CPU torch keeps the statistics of narrow types in the narrow type.

@@ -14,6 +14,7 @@ from ._dispatch import Dispatched, Gradients
 from ._layer_norm import backward_call, layer_norm
 from ._linear import linear, linear_gradients
 from ._operator import Operator
+from ._tensors import Three
 from ._variants import Need
 
 _forward = Operator("layernorm_linear", ("M", "N", "K"), ("TRANSPOSE_W", "BIAS", "ACTIVATION"))
@@ -29,8 +30,6 @@ def _call(has_bias: bool) -> Call:
 
 
 _calls = (_call(False), _call(True))
-
-Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def _formula(
@@ -96,6 +95,5 @@ def layer_norm_linear(
     tensors = (input, norm_weight, norm_bias, weight)
     y = _calls[0](None, *tensors, eps) if bias is None else _calls[1](None, *tensors, bias, eps)
     if y is not NotImplemented:
-        found: torch.Tensor = y
-        return found
+        return y
     return linear(layer_norm(input, norm_weight.shape, norm_weight, norm_bias, eps), weight, bias)

@@ -15,15 +15,13 @@ from .._torch_access import PLAIN
 from . import _cross_entropy as rows
 from ._dispatch import Dispatched, Gradients, no_derivative
 from ._operator import Operator
-from ._tensors import contiguous_like, statistics
+from ._tensors import Three, Two, contiguous_like, statistics
 
 _LOGITS_BYTES = 1 << 28  # of the rows that are taken at once
 _call = Operator("cross_entropy", ("N", "D")).call(
     {"x": "N D", "target": "N i64", "scale": "1 f32"}, {"loss": "N f32", "dx": "N D in:0"}, {"ignored": -100}
 )
 
-Two = tuple[torch.Tensor, torch.Tensor]
-Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 # (logits, targets, factor of the gradient, ignored) -> (losses, gradient of the logits)
 _Judge = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, int], Two]
 
@@ -148,8 +146,7 @@ def linear_cross_entropy(
         scale = scale / (targets != ignore_index).sum()
     enabled = torch.is_grad_enabled()
     needs = enabled and flat.requires_grad, enabled and weight.requires_grad
-    loss: torch.Tensor = _operator(flat, weight, targets, scale, ignore_index, *needs)[0]
-    return loss
+    return _operator(flat, weight, targets, scale, ignore_index, *needs)[0]
 
 
 def _is_ours(input: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> bool:

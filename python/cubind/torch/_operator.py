@@ -19,12 +19,11 @@ from .._wire import Problem
 from ..errors import CubindError, DataLossError, FailedPreconditionError, UnavailableError
 from ..question import Question
 from ._call import Call
-from ._collection import Collection, current
 from ._gpu import is_capturing, on_device
 from ._known_variants import KnownVariants
 from ._recomputed import Recomputation
 from ._renewals import Renewals
-from ._variants import TYPES, Found, Key, Loaded, Need, settings
+from ._variants import TYPES, Collection, Found, Key, Loaded, Need, current, settings
 
 _MAX_VARIANTS = 64  # of one key
 _MAX_ALONE = 16  # of these such that hold for one problem, since nothing in its bucket is tuned
@@ -67,9 +66,7 @@ class Operator:
     def _start_over(self) -> None:
         self._lock = threading.Lock()
         # Guarded by _lock, as the variants are, but for single reads.
-        self._lookups: dict[
-            Key, tuple[Lookup, tuple[int, ...]]
-        ] = {}  # under way, or with an error; their dims
+        self._lookups: dict[Key, tuple[Lookup, tuple[int, ...]]] = {}  # under way, or failed; with their dims
         self._renewals = Renewals(self.name, asker)
         self._reopened: set[Key] = set()  # by step(): no call waits for them again
         # Dims that had an error of their own; those of the next question of the key are others, if a call of
@@ -422,7 +419,6 @@ _operators: weakref.WeakSet[Operator] = weakref.WeakSet()
 
 
 def operators() -> list[Operator]:
-    """All of them."""
     return list(_operators)
 
 

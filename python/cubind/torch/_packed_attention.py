@@ -11,7 +11,7 @@ from torch.nn import functional
 from .._switch import IS_OFF
 from .._torch_access import PLAIN
 from ..errors import InvalidArgumentError
-from ._attention import has_kernel
+from ._attention import OPTIONS
 from ._attention_formula import Packed, packed_backward_formula, packed_formula
 from ._call import Call
 from ._dispatch import Dispatched
@@ -32,25 +32,14 @@ def _flags(causal: bool, left: int, right: int, soft_cap: int, *others: bool) ->
 
 
 def _forward_call(*constants: int) -> Call:
-    return _forward.call(
-        {**_INPUTS, **_SEQUENCES},
-        {"o": f"{_Q} as:0", "lse": _LSE},
-        {"scale": 0.125},
-        flags=_flags(*constants),  # type: ignore[arg-type]
-        constants=constants,
-        takes=has_kernel,
-    )
+    inputs, outputs = {**_INPUTS, **_SEQUENCES}, {"o": f"{_Q} as:0", "lse": _LSE}
+    return _forward.call(inputs, outputs, flags=_flags(*constants), constants=constants, **OPTIONS)
 
 
 def _backward_call(*constants: int) -> Call:
-    return _backward.call(
-        {"d_o": f"{_Q} as:1", **_INPUTS, "o": f"{_Q} as:1", "lse": _LSE, **_SEQUENCES},
-        {"dq": f"{_Q} as:1", "dk": f"{_KV} as:2", "dv": f"{_KV} as:3"},
-        {"scale": 0.125},
-        flags=_flags(*constants),  # type: ignore[arg-type]
-        constants=constants,
-        takes=has_kernel,
-    )
+    inputs = {"d_o": f"{_Q} as:1", **_INPUTS, "o": f"{_Q} as:1", "lse": _LSE, **_SEQUENCES}
+    outputs = {"dq": f"{_Q} as:1", "dk": f"{_KV} as:2", "dv": f"{_KV} as:3"}
+    return _backward.call(inputs, outputs, flags=_flags(*constants), constants=constants, **OPTIONS)
 
 
 _OTHERS = (

@@ -28,7 +28,6 @@ class Renewals:
         self._under_way: list[Renewal] = []  # guarded by _lock
 
     def __bool__(self) -> bool:
-        """Whether any are under way."""
         return bool(self._under_way)
 
     def start(self, wanted: Iterable[Wanted], ask: Ask, again: bool = False) -> None:
@@ -43,7 +42,6 @@ class Renewals:
             self._asker.submit(lookup)
 
     def drop(self) -> None:
-        """Asks no more."""
         with self._lock:
             for _, _, lookup in self._under_way:
                 self._asker.drop(lookup)

@@ -51,9 +51,5 @@ def report() -> str:
     return printable("\n".join(lines))
 
 
-def _print() -> None:
-    print(report(), file=sys.stderr)
-
-
 if os.environ.get("CUBIND_REPORT") == "1":
-    atexit.register(_print)
+    atexit.register(lambda: print(report(), file=sys.stderr))

@@ -11,7 +11,7 @@ from .. import _torch_private as private
 from ._choices import is_torchs
 from ._dispatch import Dispatched, library
 from ._operator import Operator
-from ._tensors import contiguous_like, wide
+from ._tensors import Two, contiguous_like, wide
 
 _DIMS = ("N", "D")
 _call = Operator("rmsnorm_forward", _DIMS).call({"x": "N* D", "w": "D"}, {"y": "N* D"}, {"eps": 1e-6})
@@ -27,15 +27,11 @@ def _formula(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     return functional.rms_norm(x, weight.shape, weight, eps)
 
 
-def _backward_formula(
-    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _backward_formula(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float) -> Two:
     return backward_formula(dy, x, weight, torch.rsqrt(wide(x).square().mean(-1) + eps))
 
 
-def backward_formula(
-    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def backward_formula(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor) -> Two:
     """dx and dw as torch computes them. rstd: one for each row."""
     known = private.rms_norm_backward if not torch.is_grad_enabled() else None  # it has no derivative
     if x.is_cuda and known is not None and x.dtype == weight.dtype == dy.dtype:
@@ -50,9 +46,7 @@ def backward_formula(
 
 
 # The backward pass reads the rows' scales once more: the forward kernel does not store them.
-def _backward_cuda(
-    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _backward_cuda(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float) -> Two:
     if _call.need(x, weight) is None:
         return _backward_formula(dy, x, weight, eps)
     norm = torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)

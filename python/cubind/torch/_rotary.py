@@ -8,7 +8,7 @@ import torch
 
 from ._dispatch import Dispatched, Gradients
 from ._operator import Operator
-from ._tensors import contiguous_like, wide
+from ._tensors import Two, contiguous_like, wide
 
 _kernel = Operator("rotary", ("N", "HQ", "HKV", "C", "D"), ("INVERSE",), known=("HQ", "HKV", "D"))
 _calls = {
@@ -21,8 +21,6 @@ _calls = {
     )
     for inverse in (False, True)
 }
-
-Two = tuple[torch.Tensor, torch.Tensor]
 
 
 def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, inverse: bool) -> torch.Tensor:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import torch
 
+Two = tuple[torch.Tensor, torch.Tensor]
+Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
 HALF = (torch.bfloat16, torch.float16)
 _LARGEST = 2**31 - 1
 _ALIGNED = 16  # bytes: no kernel needs more

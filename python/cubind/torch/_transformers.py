@@ -29,8 +29,7 @@ _REPLACED = "it is replaced already: other options need Replacement.undo() first
 def _rms_norm(self: Any, hidden_states: torch.Tensor) -> torch.Tensor:
     if hidden_states.dtype != self.weight.dtype:
         normed = functional.rms_norm(hidden_states, self.weight.shape, None, self.variance_epsilon)
-        product: torch.Tensor = self.weight * normed
-        return product
+        return self.weight * normed
     return rms_norm(hidden_states, self.weight.shape, self.weight, self.variance_epsilon)
 
 
@@ -41,13 +40,11 @@ def _new_gelu(self: Any, input: torch.Tensor) -> torch.Tensor:
 
 # down_proj(act_fn(gate_proj(x)) * up_proj(x)).
 def _swiglu(self: Any, x: torch.Tensor) -> torch.Tensor:
-    down: torch.Tensor = self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x)))
-    return down
+    return self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x)))
 
 
 def _geglu(self: Any, x: torch.Tensor) -> torch.Tensor:
-    down: torch.Tensor = self.down_proj(geglu(self.gate_proj(x), self.up_proj(x), "tanh"))
-    return down
+    return self.down_proj(geglu(self.gate_proj(x), self.up_proj(x), "tanh"))
 
 
 _GATED = (
@@ -198,5 +195,4 @@ def _with_members(cls: type, given: dict[str, Any], original: type | None = None
         "__module__": cls.__module__,
         _MARK: True,
     }
-    replaced: type = type(cls.__name__, (cls,), own)
-    return replaced
+    return type(cls.__name__, (cls,), own)

@@ -33,6 +33,26 @@ class Need(NamedTuple):
     dims: tuple[int, ...]
 
 
+class Collection:
+    """The kernels that a run needs, collected while torch's own functions take their place. needs: in the
+    order of the calls. backward: also those of a backward pass, which is not run."""
+
+    def __init__(self, backward: bool) -> None:
+        self.backward = backward
+        self.needs: dict[Need, None] = {}
+
+    def add(self, operator: Any, key: Key, dims: tuple[int, ...]) -> None:
+        self.needs[Need(operator, key, dims)] = None
+
+
+class Current:
+    """collection: of the run that is under way; None: there is none."""
+
+    collection: Collection | None = None
+
+
+current = Current()
+
 OF_BUCKET = {"exact", "bucket", "stale"}  # departures of an answer from the records of its bucket
 LIBRARY = f"torch {torch.__version__}"  # of comparisons: those with another build say nothing
 

@@ -6,14 +6,13 @@ import torch
 
 from ._dispatch import Dispatched
 from ._operator import Operator
+from ._tensors import Two
 
 _DIMS = ("N", "D")
 _call = Operator("weighted_sum_forward", _DIMS).call({"x": "N* D", "w": "D"}, {"y": "N*"})
 _backward_call = Operator("weighted_sum_backward", _DIMS).call(
     {"dy": "N*", "x": "N* D", "w": "D"}, {"dx": "N* D", "dw": "D"}
 )
-
-Two = tuple[torch.Tensor, torch.Tensor]
 
 
 def _backward_formula(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> Two:
