@@ -37,29 +37,23 @@ class Caller:
         self.channel = grpc.insecure_channel(address, options=options)
 
     def call(self, name, request, reply, timeout=600.0):
-        method = self.channel.unary_unary(
-            f"/cubind.v1.Cubind/{name}",
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=reply.FromString,
-        )
+        method = self._method(self.channel.unary_unary, name, type(request), reply)
         return method(request, timeout=timeout, metadata=self.metadata)
 
     def stream(self, name, request, reply):
-        method = self.channel.unary_stream(
-            f"/cubind.v1.Cubind/{name}",
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=reply.FromString,
-        )
+        method = self._method(self.channel.unary_stream, name, type(request), reply)
         return method(request, timeout=600.0, metadata=self.metadata)
 
     def send_stream(self, name, requests, kind, reply):
         """A future of the reply."""
-        method = self.channel.stream_unary(
-            f"/cubind.v1.Cubind/{name}",
-            request_serializer=kind.SerializeToString,
-            response_deserializer=reply.FromString,
-        )
+        method = self._method(self.channel.stream_unary, name, kind, reply)
         return method.future(requests, timeout=600.0, metadata=self.metadata)
+
+    def _method(self, make, name, request, reply):
+        path = f"/cubind.v1.Cubind/{name}"
+        return make(
+            path, request_serializer=request.SerializeToString, response_deserializer=reply.FromString
+        )
 
 
 def problem_message(problem):
