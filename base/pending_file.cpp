@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <random>
+#include <string>
 #include <utility>
 
 #include "base/error.hpp"
@@ -64,10 +64,9 @@ PendingFile::~PendingFile() {
 
 // A link replaces no file: only a rename does.
 void PendingFile::give_name() {
-  std::random_device random;
-  while (path_.empty()) {
-    const std::string path =
-        (folder() / ("." + target_.filename().string() + "." + std::to_string(random()))).string();
+  const std::string prefix = "." + target_.filename().string() + "." + std::to_string(::getpid()) + ".";
+  for (unsigned number = 0; path_.empty(); ++number) {
+    const std::string path = (folder() / (prefix + std::to_string(number))).string();
     if (::linkat(AT_FDCWD, descriptor_path(fd_.get()).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) ==
         0) {
       path_ = path;
