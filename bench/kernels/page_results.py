@@ -72,13 +72,16 @@ def records():
 
 @functools.cache
 def comparisons():
-    """The timed problems of the benchmark by kernel, each with the run that it comes from."""
-    by_kernel = {}
-    for name in ("kernels.json", "kernels_more.json"):
-        run = json.loads((RESULTS / name).read_text())
+    """The timed problems of the benchmark by kernel, each with the newest run that has it."""
+    runs = [json.loads(file.read_text()) for file in RESULTS.glob("kernels*.json")]
+    newest = {}
+    for run in sorted(runs, key=lambda run: run["toolchain"]["date"]):
         for line in run["problems"]:
             if "cubind" in line.get("kernel_time_us", {}):
-                by_kernel.setdefault(line["kernel"], []).append({**line, "run": run["toolchain"]})
+                newest[key_of(line["kernel"], line["problem"])] = {**line, "run": run["toolchain"]}
+    by_kernel = {}
+    for (kernel, _), line in newest.items():
+        by_kernel.setdefault(kernel, []).append(line)
     return by_kernel
 
 
