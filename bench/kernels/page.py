@@ -7,8 +7,8 @@ docs/kernel-library.md.
 A kernel's page has what its spec says (variants/*/KERNEL.json), the text next to the spec (KERNEL.md, with
 links relative to docs/library) and the measurements: variants/tables/nvidia-h200.json, and kernels*.json and
 trials.json in bench/results/nvidia-h200. With --check nothing is written; the exit status is 1 if a page
-differs from its sources, if the table has other problems than variants/shapes.jsonl, from which it is made, or
-if launch_all.py has no problem for a kernel. --trials first updates trials.json from `cubindctl export
+differs from its sources, if the table has other problems than variants/shapes.jsonl, from which it is made,
+or if launch_all.py has no problem for a kernel. --trials first updates trials.json from `cubindctl export
 --all-trials --samples`, which is too large to be kept. Needs neither torch nor a GPU.
 """
 
