@@ -5,8 +5,8 @@
 declare -A PACKAGES=(
   [build]="ca-certificates openssl g++ cmake ninja-build ccache mold pkgconf python3 python3-dev python3-venv
     libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-    libprotozero-dev libsqlite3-dev nlohmann-json3-dev libspdlog-dev libcli11-dev libcsv-dev prometheus-cpp-dev libcivetweb-dev
-    libzstd-dev libssl-dev libseccomp-dev libpq-dev catch2 libvalijson-dev"
+    libprotozero-dev libsqlite3-dev nlohmann-json3-dev libspdlog-dev libcli11-dev libtomlplusplus-dev libcsv-dev
+    prometheus-cpp-dev libcivetweb-dev libzstd-dev libssl-dev libseccomp-dev libpq-dev catch2 libvalijson-dev"
   [test]="python3 python3-venv systemd minisign skopeo chromium zsh postgresql-15"
   [lint]="clang-format-16 clang-tidy-16 shellcheck git python3 python3-venv"
   [clang]="clang-16 libclang-rt-16-dev llvm-16"

@@ -89,7 +89,7 @@ programs_of() {
 carry_licences() {
   local library package
   mkdir -p "$1/lib/licenses"
-  for package in libcli11-dev libprotozero-dev libspdlog-dev nlohmann-json3-dev; do
+  for package in libcli11-dev libprotozero-dev libspdlog-dev libtomlplusplus-dev nlohmann-json3-dev; do
     cp -L "/usr/share/doc/$package/copyright" "$1/lib/licenses/$package"
   done
   for library in "$1"/lib/*.so*; do

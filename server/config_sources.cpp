@@ -1,5 +1,6 @@
 #include "server/config_sources.hpp"
 
+#include <toml++/toml.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -68,55 +69,41 @@ void fill_from_environment(CLI::App& app, Sources& sources) {
 
 using FileValues = std::map<std::string, std::vector<std::string>>;
 
-/// As CLI11 reads it like TOML: without comments, whose sign it finds in strings too, and each array in one
-/// line. Throws where a string or an array has no end.
-std::string plain_lines(std::string_view text, const std::string& file) {
-  std::string plain;
-  std::size_t line = 1, open_arrays = 0;
-  char quote = '\0';
-  bool is_comment = false;
-  const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorCode::InvalidArgument, file + " line " + std::to_string(line), why);
-  };
-  for (const char c : text) {
-    if (c == '\n') {
-      if (quote != '\0') {
-        refuse("a string has no end: write it between quotes in one line");
-      }
-      is_comment = false;
-      plain += open_arrays > 0 ? ' ' : c;
-      ++line;
-    } else if (!is_comment && quote == '\0' && c == '#') {
-      is_comment = true;
-    } else if (!is_comment) {
-      if (quote == '\0' && (c == '[' || c == ']')) {
-        open_arrays = c == '[' ? open_arrays + 1 : open_arrays - std::min<std::size_t>(open_arrays, 1);
-      } else if (c == quote || (quote == '\0' && (c == '"' || c == '\''))) {
-        quote = quote == '\0' ? c : '\0';
-      }
-      plain += c;
+std::string text_of(const toml::node& node) {
+  std::ostringstream text;
+  text << std::boolalpha;
+  node.visit([&](const auto& value) {
+    if constexpr (toml::is_value<decltype(value)>) {
+      text << value.get();
+    } else {
+      text << value;
+    }
+  });
+  return text.str();
+}
+
+/// Tables give names with a dot, which no setting has.
+void add_values(const toml::table& table, const std::string& prefix, FileValues& values) {
+  for (const auto& [key, node] : table) {
+    const std::string name = prefix + std::string(key.str());
+    if (const toml::table* inner = node.as_table()) {
+      add_values(*inner, name + ".", values);
+    } else if (const toml::array* array = node.as_array()) {
+      std::ranges::transform(*array, std::back_inserter(values[name]), text_of);
+    } else {
+      values[name] = {text_of(node)};
     }
   }
-  if (quote != '\0' || open_arrays > 0) {
-    refuse("a string or an array has no end");
-  }
-  return plain;
 }
 
 FileValues read_values(const fs::path& file) {
-  std::istringstream text(plain_lines(read_file(file), file.string()));
-  CLI::ConfigTOML toml;
-  toml.comment('\0');
   FileValues values;
   try {
-    for (const CLI::ConfigItem& item : toml.from_config(text)) {
-      const bool is_section_mark = item.name == "++" || item.name == "--";
-      if (!is_section_mark && !values.emplace(item.fullname(), item.inputs).second) {
-        throw Error(ErrorCode::InvalidArgument, file.string() + " " + item.fullname(), "is there twice");
-      }
-    }
-  } catch (const CLI::Error& error) {
-    throw Error(ErrorCode::InvalidArgument, file.string(), std::string("is not TOML: ") + error.what());
+    add_values(toml::parse(read_file(file)), "", values);
+  } catch (const toml::parse_error& error) {
+    throw Error(ErrorCode::InvalidArgument,
+                file.string() + " line " + std::to_string(error.source().begin.line),
+                "is not TOML: " + std::string(error.description()) + " (a string stands between quotes)");
   }
   return values;
 }

@@ -90,7 +90,8 @@ TEST_CASE("a wrong key or value ends with the file or the variable and what woul
        {"log-level = \"loud\"", "cubind.toml log-level", "loud"},
        {"cache-bytes = \"many\"", "cubind.toml cache-bytes", "many"},
        {"socket = [\"/a\", \"/b\"]", "cubind.toml socket", "/a:/b"},
-       {"socket = \"/a\"\nlog-level = \"warn\"\nsocket = \"/b\"", "cubind.toml socket", "twice"}}));
+       {"socket = \"/a\"\nlog-level = \"warn\"\nsocket = \"/b\"", "cubind.toml line 3", "socket"},
+       {"\nlog-level = warn", "cubind.toml line 2", "is not TOML"}}));
   const ConfigFile file(text);
   CHECK_THROWS_WITH(config_of({}), Contains(key) && Contains(cause));
 }
@@ -112,8 +113,25 @@ TEST_CASE("a string or an array of the file that has no end is refused with its 
   for (const std::string text :
        {"\nsocket = \"/s\nlog-level = \"warn\"\n", "\nsocket = '/s", "\nreplay = [\"/a\""}) {
     const ConfigFile file(text);
-    CHECK_THROWS_WITH(config_of({}), Contains("cubind.toml line 2") && Contains("has no end"));
+    CHECK_THROWS_WITH(config_of({}), Contains("cubind.toml line 2: is not TOML: ") && Contains("quotes"));
   }
+}
+
+TEST_CASE("strings of the file may have escapes and lines and its numbers marks between their digits") {
+  const ConfigFile file(R"(
+socket = "/run/a\"b\u0063"
+db = """
+/d/\
+   store.db"""
+cache-bytes = 1_048_576
+memory-fraction = 0.3
+compile-jobs = 3
+)");
+  const Config config = config_of({}).value();
+  CHECK(config.socket == "/run/a\"bc");
+  CHECK(config.database == "/d/store.db");
+  CHECK(config.cache_bytes == 1U << 20);
+  CHECK_THAT(printed({}), Contains("memory-fraction = 0.3  #") && Contains("compile-jobs = 3  #"));
 }
 
 TEST_CASE("a wrong variable is named") {
