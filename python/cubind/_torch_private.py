@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -174,12 +175,12 @@ softmax_backward: Any = _own("_softmax_backward_data")
 _flash_attention: Any = _own("_scaled_dot_product_flash_attention")
 _flash_attention_backward: Any = _own("_scaled_dot_product_flash_attention_backward")
 
-Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+Three = tuple[Tensor, Tensor, Tensor]
 
 
 def flash_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
-) -> tuple[torch.Tensor, torch.Tensor] | None:
+    q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float
+) -> tuple[Tensor, Tensor] | None:
     """The output and the logsumexp of each row; None if torch's flash attention does not take these."""
     if not _takes(q, k, v, causal):
         return None
@@ -188,7 +189,7 @@ def flash_attention(
 
 
 def flash_attention_backward(
-    d_o: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
+    d_o: Tensor, q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float
 ) -> Three | None:
     """The gradients of q, k and v; None as flash_attention(). The forward pass is computed once more: what it
     hands to the backward pass differs from version to version."""
@@ -201,7 +202,7 @@ def flash_attention_backward(
 
 
 # A causal mask that is not square is another one for torch.
-def _takes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> bool:
+def _takes(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> bool:
     if not q.is_cuda or _flash_attention is None or (causal and q.shape[2] != k.shape[2]):
         return False
     given = torch.backends.cuda.SDPAParams(q, k, v, None, 0.0, causal, q.shape[1] != k.shape[1])

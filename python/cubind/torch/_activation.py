@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from ._call import Call
@@ -30,13 +31,13 @@ _plain_calls = _calls(_forward, "x", "y", 0)
 _gated_calls = _calls(_forward, "x up", "y", 1)
 
 
-def _activated(x: torch.Tensor, number: int) -> torch.Tensor:
+def _activated(x: Tensor, number: int) -> Tensor:
     if number == _SILU:
         return functional.silu(x)
     return functional.gelu(x, approximate="tanh" if number == _GELU_TANH else "none")
 
 
-def _slope(dy: torch.Tensor, x: torch.Tensor, number: int) -> torch.Tensor:
+def _slope(dy: Tensor, x: Tensor, number: int) -> Tensor:
     if number == _SILU and torch.is_grad_enabled():  # silu_backward has no derivative
         sigmoid = torch.sigmoid(x)
         return dy * sigmoid * (1 + x * (1 - sigmoid))
@@ -45,19 +46,19 @@ def _slope(dy: torch.Tensor, x: torch.Tensor, number: int) -> torch.Tensor:
     return torch.ops.aten.gelu_backward(dy, x, approximate="tanh" if number == _GELU_TANH else "none")
 
 
-def _formula(x: torch.Tensor, number: int) -> torch.Tensor:
+def _formula(x: Tensor, number: int) -> Tensor:
     return _activated(x, number).contiguous()
 
 
-def _gated_formula(x: torch.Tensor, up: torch.Tensor, number: int) -> torch.Tensor:
+def _gated_formula(x: Tensor, up: Tensor, number: int) -> Tensor:
     return (_activated(x, number) * up).contiguous()
 
 
-def _backward_formula(dy: torch.Tensor, x: torch.Tensor, number: int) -> torch.Tensor:
+def _backward_formula(dy: Tensor, x: Tensor, number: int) -> Tensor:
     return _slope(dy, x, number).contiguous()
 
 
-def _gated_backward_formula(dy: torch.Tensor, x: torch.Tensor, up: torch.Tensor, number: int) -> Two:
+def _gated_backward_formula(dy: Tensor, x: Tensor, up: Tensor, number: int) -> Two:
     return _slope(dy * up, x, number).contiguous(), (dy * _activated(x, number)).contiguous()
 
 
@@ -81,7 +82,7 @@ _gated_operator = Dispatched(
 _gated_operator.differentiate((0, 1), _gated_backward_operator)
 
 
-def silu(input: torch.Tensor) -> torch.Tensor:
+def silu(input: Tensor) -> Tensor:
     """torch.nn.functional.silu, by cubind's kernels on a GPU.
 
     input: any shape; bf16, f16 or f32. Torch's own function is used as rms_norm() says, and for DTensors.
@@ -90,7 +91,7 @@ def silu(input: torch.Tensor) -> torch.Tensor:
     return y if y is not NotImplemented else functional.silu(input)
 
 
-def gelu(input: torch.Tensor, approximate: str = "none") -> torch.Tensor:
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """torch.nn.functional.gelu, by cubind's kernels on a GPU.
 
     input, Torch's own function: as silu(). approximate: "none" (by erf) or "tanh".
@@ -100,7 +101,7 @@ def gelu(input: torch.Tensor, approximate: str = "none") -> torch.Tensor:
     return y if y is not NotImplemented else functional.gelu(input, approximate=approximate)
 
 
-def swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+def swiglu(gate: Tensor, up: Tensor) -> Tensor:
     """silu(gate) * up in one kernel: the gated layer of Llama, Qwen and Mistral.
 
     gate, up: of one shape and type; bf16, f16 or f32. Torch's own functions are used as rms_norm() says, and
@@ -109,7 +110,7 @@ def swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
     return _product(gate, up, _SILU)
 
 
-def geglu(gate: torch.Tensor, up: torch.Tensor, approximate: str = "none") -> torch.Tensor:
+def geglu(gate: Tensor, up: Tensor, approximate: str = "none") -> Tensor:
     """gelu(gate) * up in one kernel: the gated layer of Gemma (approximate="tanh").
 
     gate, up: as swiglu() takes them. approximate: "none" (by erf) or "tanh".
@@ -120,6 +121,6 @@ def geglu(gate: torch.Tensor, up: torch.Tensor, approximate: str = "none") -> to
     return _product(gate, up, number)
 
 
-def _product(gate: torch.Tensor, up: torch.Tensor, number: int) -> torch.Tensor:
+def _product(gate: Tensor, up: Tensor, number: int) -> Tensor:
     y = _gated_calls[number](None, gate, up) if gate.shape == up.shape else NotImplemented
     return y if y is not NotImplemented else _activated(gate, number) * up

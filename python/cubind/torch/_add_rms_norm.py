@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from .. import _torch_private as private
@@ -22,7 +23,7 @@ _call = _forward.call(_INPUTS, {**_OUTPUTS, "rstd": "N* f32"}, _EPS, flags=(1, 1
 _bare_call = _forward.call(_INPUTS, _OUTPUTS, _EPS, flags=(1, 0), returned=2)
 
 
-def _formula(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> Three:
+def _formula(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> Three:
     total = (x + residual).contiguous()
     if private.rms_norm is not None and total.dtype == weight.dtype:
         y, scales = private.rms_norm(total, weight.shape, weight, eps)
@@ -32,16 +33,12 @@ def _formula(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps:
 
 
 # The sum goes to the norm and on to the next addition: its gradient is that of both.
-def _backward_formula(
-    dy: torch.Tensor, dsum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
-) -> Two:
+def _backward_formula(dy: Tensor, dsum: Tensor, total: Tensor, weight: Tensor, rstd: Tensor) -> Two:
     dx, dw = backward_formula(dy, total, weight, rstd)
     return (dx + dsum).contiguous(), dw
 
 
-def _backward_cuda(
-    dy: torch.Tensor, dsum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
-) -> Two:
+def _backward_cuda(dy: Tensor, dsum: Tensor, total: Tensor, weight: Tensor, rstd: Tensor) -> Two:
     gradients = backward_call.run(total, weight, dy, rstd)
     if gradients is None or dsum.dtype != total.dtype:
         return _backward_formula(dy, dsum, total, weight, rstd)
@@ -49,7 +46,7 @@ def _backward_cuda(
     return dx.add_(dsum), dw
 
 
-def _gradients(ctx: Any, dy: torch.Tensor, dsum: torch.Tensor) -> Gradients:
+def _gradients(ctx: Any, dy: Tensor, dsum: Tensor) -> Gradients:
     gradient, dw = _backward_operator(dy, dsum, *ctx.saved_tensors)
     given = (gradient, gradient, dw)
     return tuple(g if needed else None for g, needed in zip(given, ctx.needs_input_grad))
@@ -72,8 +69,8 @@ _bare_call.op = _operator
 
 
 def add_rms_norm(
-    input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
+    input: Tensor, residual: Tensor, weight: Tensor, eps: float | None = None
+) -> tuple[Tensor, Tensor]:
     """RMSNorm of input + residual, and that sum, the next residual of a transformer, as (normalized, sum); by
     cubind's kernels on a GPU.
 

@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.compiler import is_compiling
 from torch.nn import functional
 
@@ -32,7 +33,7 @@ _Q, _KV, _LSE = "B HQ SQ D", "B HKV SK D", "B HQ SQ f32"
 _INPUTS = {"q": f"{_Q} rows", "k": f"{_KV} rows", "v": f"{_KV} rows"}
 
 
-def has_kernel(q: torch.Tensor, *_: torch.Tensor) -> bool:
+def has_kernel(q: Tensor, *_: Tensor) -> bool:
     return q.dtype in HALF and q.shape[-1] in _HEAD_SIZES
 
 
@@ -85,15 +86,15 @@ def _is_ours(q: torch.Size, k: torch.Size, is_causal: bool, enable_gqa: bool) ->
 
 
 def scaled_dot_product_attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None = None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     """torch.nn.functional.scaled_dot_product_attention, by cubind's kernels on a GPU.
 
     query: [B, HQ, SQ, D]; key, value: [B, HKV, SK, D]; bf16 or f16, D of 64, 80, 96, 128 or 256.
@@ -125,12 +126,7 @@ def scaled_dot_product_attention(
 
 
 def _under(
-    mask: torch.Tensor,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    scale: float | None,
-    enable_gqa: bool,
+    mask: Tensor, query: Tensor, key: Tensor, value: Tensor, scale: float | None, enable_gqa: bool
 ) -> Any:
     if IS_OFF or not all(type(one) in PLAIN for one in (query, mask)):
         return NotImplemented
@@ -152,12 +148,7 @@ def _under(
 
 
 def attend(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    is_causal: bool,
-    scale: float | None,
-    enable_gqa: bool,
+    query: Tensor, key: Tensor, value: Tensor, is_causal: bool, scale: float | None, enable_gqa: bool
 ) -> Any:
     """scaled_dot_product_attention() without a mask and dropout. NotImplemented: torch's own function takes
     its place."""

@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from .. import _torch_private as private
 from ._tensors import Three, Two, ordered_as, wide
@@ -25,8 +26,8 @@ class _Rows(NamedTuple):
     """Rows of sequences. sequence: its number, another one for each row that is in none. from_end: how many
     rows before the sequence's end, negative."""
 
-    sequence: torch.Tensor
-    from_end: torch.Tensor
+    sequence: Tensor
+    from_end: Tensor
 
 
 def _dense(rows: int, device: torch.device) -> _Rows:
@@ -35,7 +36,7 @@ def _dense(rows: int, device: torch.device) -> _Rows:
 
 
 # Rows in no sequence are in sequence `none`.
-def _packed(rows: int, bounds: torch.Tensor, lengths: torch.Tensor | None, none: int) -> _Rows:
+def _packed(rows: int, bounds: Tensor, lengths: Tensor | None, none: int) -> _Rows:
     row = torch.arange(rows, device=bounds.device)
     found = torch.searchsorted(bounds[1:], row, right=True).clamp_max(bounds.shape[0] - 2)
     begin, end = bounds[found], bounds[found + 1]
@@ -46,7 +47,7 @@ def _packed(rows: int, bounds: torch.Tensor, lengths: torch.Tensor | None, none:
 
 
 # Queries [SQ, 1] and keys [SK], the last ones of a sequence next to each other.
-def _seen(queries: _Rows, keys: _Rows, scores: Scores) -> torch.Tensor:
+def _seen(queries: _Rows, keys: _Rows, scores: Scores) -> Tensor:
     ahead = keys.from_end - queries.from_end[:, None]
     seen = keys.sequence == queries.sequence[:, None]
     right = 1 if scores.causal else scores.right
@@ -58,21 +59,19 @@ def _seen(queries: _Rows, keys: _Rows, scores: Scores) -> torch.Tensor:
 
 
 # The same of heads that are one sequence each.
-def _seen_densely(q: torch.Tensor, k: torch.Tensor, scores: Scores) -> torch.Tensor:
+def _seen_densely(q: Tensor, k: Tensor, scores: Scores) -> Tensor:
     return _seen(_dense(q.shape[2], q.device), _dense(k.shape[2], q.device), scores)
 
 
 # k or v with a head for each head of the queries.
-def _spread(heads: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+def _spread(heads: Tensor, q: Tensor) -> Tensor:
     return wide(heads).repeat_interleave(q.shape[1] // heads.shape[1], dim=1)
 
 
 # The scores, -inf where a query does not see the key, and their derivatives by the product with k.
-def _scores(
-    q: torch.Tensor, k: torch.Tensor, seen: torch.Tensor, cap: int, scale: float
-) -> tuple[torch.Tensor, torch.Tensor | float]:
+def _scores(q: Tensor, k: Tensor, seen: Tensor, cap: int, scale: float) -> tuple[Tensor, Tensor | float]:
     scores = wide(q) @ _spread(k, q).transpose(-2, -1) * scale
-    slope: torch.Tensor | float = scale
+    slope: Tensor | float = scale
     if cap:
         tangent = (scores / cap).tanh()
         scores, slope = cap * tangent, scale * (1 - tangent.square())
@@ -80,14 +79,7 @@ def _scores(
 
 
 def formula(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    causal: bool,
-    left: int,
-    right: int,
-    soft_cap: int,
-    scale: float,
+    q: Tensor, k: Tensor, v: Tensor, causal: bool, left: int, right: int, soft_cap: int, scale: float
 ) -> Two:
     """The output, in the order of q, and the logsumexp of each row."""
     if not (left or right or soft_cap):
@@ -98,9 +90,7 @@ def formula(
     return _forward(q, k, v, seen, soft_cap, scale)
 
 
-def _forward(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: torch.Tensor, cap: int, scale: float
-) -> Two:
+def _forward(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, cap: int, scale: float) -> Two:
     scores, _ = _scores(q, k, seen, cap, scale)
     lse = scores.logsumexp(-1)
     o = _weights(scores, lse) @ _spread(v, q)
@@ -108,17 +98,17 @@ def _forward(
 
 
 # A query that sees no key has weights of 0.
-def _weights(scores: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
+def _weights(scores: Tensor, lse: Tensor) -> Tensor:
     return (scores - lse.unsqueeze(-1)).exp().masked_fill((lse == -math.inf).unsqueeze(-1), 0.0)
 
 
 def backward_formula(
-    d_o: torch.Tensor,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    o: torch.Tensor,
-    lse: torch.Tensor,
+    d_o: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    o: Tensor,
+    lse: Tensor,
     causal: bool,
     left: int,
     right: int,
@@ -135,15 +125,7 @@ def backward_formula(
 
 
 def _backward(
-    d_o: torch.Tensor,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    o: torch.Tensor,
-    lse: torch.Tensor,
-    seen: torch.Tensor,
-    cap: int,
-    scale: float,
+    d_o: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, seen: Tensor, cap: int, scale: float
 ) -> Three:
     scores, slope = _scores(q, k, seen, cap, scale)
     weights = _weights(scores, lse)
@@ -164,10 +146,10 @@ class Packed(NamedTuple):
     """What the operator of packed sequences has besides its tensors of heads. Without gaps the lengths, and
     without cross the bounds of keys, are any tensors of this shape. spread: what the kernel is tuned for."""
 
-    q_bounds: torch.Tensor
-    k_bounds: torch.Tensor
-    q_lengths: torch.Tensor
-    k_lengths: torch.Tensor
+    q_bounds: Tensor
+    k_bounds: Tensor
+    q_lengths: Tensor
+    k_lengths: Tensor
     causal: bool
     left: int
     right: int
@@ -177,14 +159,14 @@ class Packed(NamedTuple):
     spread: bool
     scale: float
 
-    def seen(self, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    def seen(self, q: Tensor, k: Tensor) -> Tensor:
         queries = _packed(q.shape[2], self.q_bounds, self.q_lengths if self.gaps else None, -1)
         bounds, lengths = (self.k_bounds, self.k_lengths) if self.cross else (self.q_bounds, self.q_lengths)
         keys = _packed(k.shape[2], bounds, lengths if self.gaps else None, -2)
         return _seen(queries, keys, Scores(self.causal, self.left, self.right, self.soft_cap))
 
 
-def packed_formula(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *others: Any) -> Two:
+def packed_formula(q: Tensor, k: Tensor, v: Tensor, *others: Any) -> Two:
     """As formula(), for each sequence by itself. others: of Packed."""
     given = Packed(*others)
     o, lse = _forward(q, k, v, given.seen(q, k), given.soft_cap, given.scale)
@@ -192,13 +174,7 @@ def packed_formula(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *others: A
 
 
 def packed_backward_formula(
-    d_o: torch.Tensor,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    o: torch.Tensor,
-    lse: torch.Tensor,
-    *others: Any,
+    d_o: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, *others: Any
 ) -> Three:
     """As backward_formula(), for each sequence by itself."""
     given = Packed(*others)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 from torch.compiler import is_compiling, is_dynamo_compiling
 
 from .. import _core
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ._operator import Operator
 
 access = _core.Torch(fields(autocast=True))  # which has rules of its own for torch's operators
-Tensors = tuple[torch.Tensor, ...]
+Tensors = tuple[Tensor, ...]
 
 
 class Pattern:
@@ -36,7 +37,7 @@ class Pattern:
         self.has_rows = "rows" in words
         self.like = next((int(word[3:]) for word in words if word.startswith("as:")), None)
 
-    def sizes(self, tensor: torch.Tensor) -> dict[str, tuple[int, ...]]:
+    def sizes(self, tensor: Tensor) -> dict[str, tuple[int, ...]]:
         """By the names of the axes: one size, several where the star stands."""
         shape = tuple(tensor.shape)
         starred = len(shape) - len(self.axes) + 1 if self.has_star else 1
@@ -45,7 +46,7 @@ class Pattern:
             found[name] = (size,)
         return found
 
-    def has_rank(self, tensor: torch.Tensor) -> bool:
+    def has_rank(self, tensor: Tensor) -> bool:
         rank = len(self.axes)
         return tensor.dim() + 1 >= rank if self.has_star else tensor.dim() == rank
 
@@ -117,7 +118,7 @@ class Call:
                 need.operator.fallbacks += found is None
         return None if found is NotImplemented else found
 
-    def need(self, *tensors: torch.Tensor) -> Need | None:
+    def need(self, *tensors: Tensor) -> Need | None:
         """The kernel for these tensors, however they lie in memory. None: there can be none."""
         found = self.native.problem(*tensors)
         if found is None or (self._takes is not None and not self._takes(*tensors)):
@@ -132,7 +133,7 @@ class Call:
         known = tuple(values[self.operator.dims.index(name)] for name in self.operator.known)
         return Need(self.operator, (dtype, device, self.flags, known), values)
 
-    def fake(self, *tensors: torch.Tensor) -> Any:
+    def fake(self, *tensors: Tensor) -> Any:
         """Empty outputs, by the shapes alone."""
         sizes: dict[str, tuple[int, ...]] = {}
         for pattern, tensor in zip(self.patterns, tensors):
@@ -193,7 +194,7 @@ class Call:
         )
 
     def _arranged(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        tensors: list[torch.Tensor] = []
+        tensors: list[Tensor] = []
         for pattern, tensor in zip(self.patterns, given):
             if pattern.like is not None:
                 tensors.append(aligned(ordered_as(tensor, given[pattern.like])))
@@ -241,7 +242,7 @@ class Call:
         rows = [argument for argument, pattern in zip(arguments, self.patterns) if pattern.has_star]
         inputs = {argument: tensors.pop(argument) for argument in rows}
 
-        def local(*own: torch.Tensor) -> Any:
+        def local(*own: Tensor) -> Any:
             return self.either(*own, *given[self.inputs :])
 
         return run_locally(name, local, inputs, len(self.patterns[0].axes) - 1, tensors)
@@ -249,7 +250,7 @@ class Call:
 
 def _made(
     pattern: Pattern, sizes: Mapping[str, tuple[int, ...]], tensors: Tensors, dtype: torch.dtype
-) -> torch.Tensor:
+) -> Tensor:
     if pattern.like is not None:
         return empty_as(tensors[pattern.like])
     shape = [size for name in pattern.axes for size in sizes[name]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from ._dispatch import Dispatched
@@ -23,21 +24,19 @@ _backward_call = Operator("cross_entropy_backward", _DIMS).call(
 
 
 # Which rows count, and their targets; 0 for the others.
-def _chosen(target: torch.Tensor, ignored: int) -> Two:
+def _chosen(target: Tensor, ignored: int) -> Two:
     kept = target != ignored
     return kept, target.masked_fill(~kept, 0).unsqueeze(-1)
 
 
-def formula(x: torch.Tensor, target: torch.Tensor, ignored: int) -> Two:
+def formula(x: Tensor, target: Tensor, ignored: int) -> Two:
     """(loss, logsumexp) of each row by torch's functions; 0 for those that are ignored."""
     kept, chosen = _chosen(target, ignored)
     lse = wide(x).logsumexp(-1).masked_fill(~kept, 0)
     return lse - wide(x.gather(-1, chosen).squeeze(-1)).masked_fill(~kept, 0), lse
 
 
-def backward_formula(
-    dloss: torch.Tensor, x: torch.Tensor, target: torch.Tensor, lse: torch.Tensor, ignored: int
-) -> torch.Tensor:
+def backward_formula(dloss: Tensor, x: Tensor, target: Tensor, lse: Tensor, ignored: int) -> Tensor:
     """The gradient of x by torch's functions."""
     kept, chosen = _chosen(target, ignored)
     slopes = (wide(x) - lse.unsqueeze(-1)).exp()
@@ -57,21 +56,21 @@ _operator = Dispatched(
 _operator.differentiate((0, 1, 3), _backward_operator)
 
 
-def forward_cuda(x: torch.Tensor, target: torch.Tensor, ignored: int) -> Two:
+def forward_cuda(x: Tensor, target: Tensor, ignored: int) -> Two:
     """formula(), by the kernel if it is there."""
     return _call.run(x, target, ignored) or formula(x, target, ignored)
 
 
 def cross_entropy(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None = None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
     *,
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
     dtype: torch.dtype | None = None,
-) -> torch.Tensor:
+) -> Tensor:
     """torch.nn.functional.cross_entropy, by cubind's kernels on a GPU. Softmax is not stored: the backward
     pass computes it from the input.
 

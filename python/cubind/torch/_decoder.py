@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import torch
+from torch import Tensor
 from torch.compiler import is_compiling
 from torch.nn import functional as torch_functions
 
@@ -77,7 +78,7 @@ def _computes_the_same(theirs: Any) -> bool:
     return all(torch.allclose(a, b) for a, b in zip(found, rotary(*given)))
 
 
-def _causal_loss(logits: torch.Tensor, labels: torch.Tensor, vocab_size: int, **named: Any) -> torch.Tensor:
+def _causal_loss(logits: Tensor, labels: Tensor, vocab_size: int, **named: Any) -> Tensor:
     compute = functools.partial(cross_entropy, logits.view(-1, vocab_size), dtype=torch.float32)
     return _of_next(compute, labels, **named)
 
@@ -85,13 +86,13 @@ def _causal_loss(logits: torch.Tensor, labels: torch.Tensor, vocab_size: int, **
 # As ForCausalLMLoss of transformers: the loss of each token's successor. compute(targets, ignore_index=,
 # reduction=) gives that of the flat targets.
 def _of_next(
-    compute: Callable[..., torch.Tensor],
-    labels: torch.Tensor,
+    compute: Callable[..., Tensor],
+    labels: Tensor,
     num_items_in_batch: Any = None,
     ignore_index: int = -100,
-    shift_labels: torch.Tensor | None = None,
+    shift_labels: Tensor | None = None,
     **_: Any,
-) -> torch.Tensor:
+) -> Tensor:
     if shift_labels is None:
         shift_labels = torch_functions.pad(labels, (0, 1), value=ignore_index)[..., 1:]
     reduction = "mean" if num_items_in_batch is None else "sum"
@@ -99,7 +100,7 @@ def _of_next(
     if num_items_in_batch is None:
         return loss
     items = num_items_in_batch
-    return loss / (items.to(loss.device) if isinstance(items, torch.Tensor) else items)
+    return loss / (items.to(loss.device) if isinstance(items, Tensor) else items)
 
 
 def loss_members(model: torch.nn.Module, chunked: bool, detached: bool) -> dict[str, Any] | None:

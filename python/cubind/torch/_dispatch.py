@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from .. import _torch_private as private
 from ._call import Call, Tensors, access, are_plain
@@ -14,7 +15,7 @@ from ._variants import Need
 
 library = torch.library.Library("cubind", "DEF")
 
-Gradients = tuple[torch.Tensor | None, ...]
+Gradients = tuple[Tensor | None, ...]
 Ahead = Callable[[Need, Tensors], Iterable[Need]]
 
 
@@ -77,10 +78,7 @@ class Dispatched:
         library.impl(name, formula, "CPU")
         torch.library.register_fake(self._name, fake or self._fake, lib=library)
         torch.library.register_autograd(
-            self._name,
-            self._run_backward,
-            setup_context=self._run_save,
-            lib=library,
+            self._name, self._run_backward, setup_context=self._run_save, lib=library
         )
         self._operator = getattr(torch.ops.cubind, name).default
 
@@ -226,7 +224,7 @@ class Dispatched:
     def _refuse(self, ctx: Any, *slopes: Any) -> Gradients:
         raise no_derivative(f"{self._name} has no derivative")
 
-    def _differentiate_formula(self, ctx: Any, *slopes: torch.Tensor) -> Gradients:
+    def _differentiate_formula(self, ctx: Any, *slopes: Tensor) -> Gradients:
         again = torch.is_grad_enabled()
         with torch.enable_grad():
             # The saved tensors may depend on each other, views of them do not.
@@ -249,7 +247,7 @@ def _padded(gradients: Gradients, count: int) -> Gradients:
 class _Unpacked(NamedTuple):
     """What gradients() reads of ctx. A saved tensor is unpacked once: a hook may compute it."""
 
-    saved_tensors: tuple[torch.Tensor, ...]
+    saved_tensors: tuple[Tensor, ...]
     needs_input_grad: tuple[bool, ...]
     others: tuple[Any, ...]
 
@@ -260,7 +258,7 @@ def _by_kernel(
 ) -> Callable[..., Gradients]:
     launch, numbers = kernel.native.gradients, others[len(others) - len(kernel.numbers) :]
 
-    def quick(ctx: Any, slope: torch.Tensor) -> Gradients:
+    def quick(ctx: Any, slope: Tensor) -> Gradients:
         saved, needed = ctx.saved_tensors, ctx.needs_input_grad
         found = launch(needed, slope, *saved, *numbers)
         return longer(_Unpacked(saved, needed, others), slope) if found is None else found

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .._torch_access import PLAIN
 from ..errors import InvalidArgumentError
 
 
-def are_distributed(*tensors: torch.Tensor | None) -> bool:
+def are_distributed(*tensors: Tensor | None) -> bool:
     """Whether one of them is a DTensor. Needs no import of theirs, which takes long."""
     for tensor in tensors:
         if tensor is not None and type(tensor) not in PLAIN and hasattr(tensor, "placements"):
@@ -22,11 +23,11 @@ def are_distributed(*tensors: torch.Tensor | None) -> bool:
 
 def run_locally(
     operator: str,
-    call: Callable[..., torch.Tensor],
-    inputs: Mapping[str, torch.Tensor],
+    call: Callable[..., Tensor],
+    inputs: Mapping[str, Tensor],
     whole: int,
-    parameters: Mapping[str, torch.Tensor] | None = None,
-) -> torch.Tensor:
+    parameters: Mapping[str, Tensor] | None = None,
+) -> Tensor:
     """call(*inputs, *parameters) on each rank's own, as a DTensor with the placements of the inputs.
 
     inputs: placed alike, on each mesh dim as Replicate() or as Shard() of a dim before the last `whole` ones.
@@ -40,7 +41,7 @@ def run_locally(
     mesh, placements = _check_inputs(operator, inputs, whole)
     # A rank that has a share of the rows has a share of the sum that a parameter's gradient is.
     shares = [Replicate() if p.is_replicate() else Partial() for p in placements]
-    local: list[torch.Tensor] = [_dtensor(tensor).to_local() for tensor in inputs.values()]
+    local: list[Tensor] = [_dtensor(tensor).to_local() for tensor in inputs.values()]
     for name, tensor in (parameters or {}).items():
         _check_parameter(operator, name, tensor, mesh)
         # As it lies already; but its gradient is put together again.
@@ -54,13 +55,11 @@ def run_locally(
 
 
 # What the type checker knows of a tensor's own methods does not include a DTensor's.
-def _dtensor(tensor: torch.Tensor) -> Any:
+def _dtensor(tensor: Tensor) -> Any:
     return tensor
 
 
-def _check_inputs(
-    operator: str, inputs: Mapping[str, torch.Tensor], whole: int
-) -> tuple[Any, tuple[Any, ...]]:
+def _check_inputs(operator: str, inputs: Mapping[str, Tensor], whole: int) -> tuple[Any, tuple[Any, ...]]:
     from torch.distributed.tensor import Replicate, Shard
 
     name, first = next(iter(inputs.items()))
@@ -81,7 +80,7 @@ def _check_inputs(
     return mesh, placements
 
 
-def _rows_wanted(tensor: torch.Tensor, rows: range, name: str, replicated: list[Any]) -> str:
+def _rows_wanted(tensor: Tensor, rows: range, name: str, replicated: list[Any]) -> str:
     allowed = " or ".join(["Replicate()", *(f"Shard({dim})" for dim in rows)])
     return (
         f"placed as {_spelled(tensor)}, but each rank needs whole rows, {allowed} on each mesh dim: "
@@ -90,9 +89,7 @@ def _rows_wanted(tensor: torch.Tensor, rows: range, name: str, replicated: list[
 
 
 # The heads of queries belong to certain heads of keys: a rank must have both.
-def _check_even(
-    operator: str, inputs: Mapping[str, torch.Tensor], mesh: Any, placements: tuple[Any, ...]
-) -> None:
+def _check_even(operator: str, inputs: Mapping[str, Tensor], mesh: Any, placements: tuple[Any, ...]) -> None:
     for mesh_dim, placement in enumerate(placements):
         for name, tensor in inputs.items():
             if placement.is_shard() and tensor.shape[placement.dim] % mesh.size(mesh_dim):
@@ -100,7 +97,7 @@ def _check_even(
                 raise _refused(operator, name, cause)
 
 
-def _check_parameter(operator: str, name: str, tensor: torch.Tensor, mesh: Any) -> None:
+def _check_parameter(operator: str, name: str, tensor: Tensor, mesh: Any) -> None:
     from torch.distributed.tensor import Replicate
 
     own_mesh, placements = _placement(operator, name, tensor)
@@ -113,7 +110,7 @@ def _check_parameter(operator: str, name: str, tensor: torch.Tensor, mesh: Any) 
         )
 
 
-def _placement(operator: str, name: str, tensor: torch.Tensor) -> tuple[Any, tuple[Any, ...]]:
+def _placement(operator: str, name: str, tensor: Tensor) -> tuple[Any, tuple[Any, ...]]:
     if not are_distributed(tensor):
         cause = (
             "a plain tensor, but another argument is a DTensor: make this one too, by distribute_tensor(). The weights of a module "
@@ -123,7 +120,7 @@ def _placement(operator: str, name: str, tensor: torch.Tensor) -> tuple[Any, tup
     return _dtensor(tensor).device_mesh, tuple(_dtensor(tensor).placements)
 
 
-def _spelled(tensor: torch.Tensor) -> str:
+def _spelled(tensor: Tensor) -> str:
     return str(list(_dtensor(tensor).placements))
 
 

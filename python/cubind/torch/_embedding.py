@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from .._torch_access import PLAIN
@@ -15,11 +16,11 @@ from ._dispatch import Dispatched
 _LARGE = 1 << 24  # elements of a table for which it pays
 
 
-def _formula(weight: torch.Tensor, ids: torch.Tensor, rows: int, padding: int) -> torch.Tensor:
+def _formula(weight: Tensor, ids: Tensor, rows: int, padding: int) -> Tensor:
     return functional.embedding(ids, weight)
 
 
-def _backward_formula(dy: torch.Tensor, ids: torch.Tensor, rows: int, padding: int) -> torch.Tensor:
+def _backward_formula(dy: Tensor, ids: Tensor, rows: int, padding: int) -> Tensor:
     return torch.ops.aten.embedding_dense_backward(dy.contiguous(), ids, rows, padding, False)
 
 
@@ -41,7 +42,7 @@ _operator.differentiate((1,), _backward_operator)
 
 
 # The compiler's where nothing is gained.
-def _forward(self: Any, input: torch.Tensor) -> torch.Tensor:
+def _forward(self: Any, input: Tensor) -> Tensor:
     if not torch.compiler.is_compiling() or is_torchs(self, "embedding") or type(self.weight) not in PLAIN:
         return torch.nn.Embedding.forward(self, input)
     padding = -1 if self.padding_idx is None else self.padding_idx

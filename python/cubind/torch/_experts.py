@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ._copies import with_names
 from ._grouped_mm import by_kernel
@@ -30,7 +31,7 @@ def experts_forward(cls: type) -> Callable[..., Any] | None:
     if not (isinstance(linear, types.FunctionType) and isinstance(product, types.FunctionType)):
         return None
 
-    def own_product(input: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+    def own_product(input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
         found = by_kernel(input.to(weight.dtype), weight, offs)
         return product(input, weight, offs) if found is NotImplemented else found
 

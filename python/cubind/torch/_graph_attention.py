@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from . import _call
 from ._attention import has_kernel
@@ -28,10 +29,10 @@ def attend_in_graph(
     theirs: Callable[..., Any],
     is_sdpa: bool,
     module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
     dropout: float,
     scaling: float | None,
     named: dict[str, Any],
@@ -51,8 +52,8 @@ def attend_in_graph(
 
 
 def missing_mask(
-    module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, is_sdpa: bool, named: dict[str, Any]
-) -> torch.Tensor | None:
+    module: torch.nn.Module, query: Tensor, key: Tensor, is_sdpa: bool, named: dict[str, Any]
+) -> Tensor | None:
     """What a layer needs that was given no mask since its attention is cubind's in graphs; it may be called
     outside of one, after a graph break. None: its flag says all."""
     causal, left = _seen(module, query, key, named)
@@ -62,16 +63,14 @@ def missing_mask(
 
 
 # Whether attention is causal, and the window if it leaves out keys, else 0.
-def _seen(
-    module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, named: dict[str, Any]
-) -> tuple[bool, int]:
+def _seen(module: torch.nn.Module, query: Tensor, key: Tensor, named: dict[str, Any]) -> tuple[bool, int]:
     told = named.get("is_causal")
     causal = query.shape[2] > 1 and (getattr(module, "is_causal", True) if told is None else told)
     window = named.get("sliding_window") or 0
     return bool(causal), window if causal and window < key.shape[2] else 0
 
 
-def _is_ours(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
+def _is_ours(query: Tensor, key: Tensor, value: Tensor) -> bool:
     return (
         _call.are_plain((query, key, value))
         and not torch.is_autocast_enabled("cuda")
@@ -84,7 +83,7 @@ def _is_ours(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> boo
 
 
 # The mask that was not made.
-def _mask(query: torch.Tensor, keys: int, left: int, is_sdpa: bool) -> torch.Tensor:
+def _mask(query: Tensor, keys: int, left: int, is_sdpa: bool) -> Tensor:
     k = torch.arange(keys, device=query.device)
     q = torch.arange(query.shape[2], device=query.device)[:, None]
     seen = (k <= q) & (k > q - left) if left else k <= q

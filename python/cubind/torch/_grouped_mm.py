@@ -6,6 +6,7 @@ import collections
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from ._call import Tensors
@@ -26,13 +27,13 @@ _calls = {
 }
 
 
-def _formula(a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor, turned: bool) -> torch.Tensor:
+def _formula(a: Tensor, b: Tensor, offsets: Tensor, turned: bool) -> Tensor:
     return functional.grouped_mm(a, b.mT if turned else b, offs=offsets)
 
 
 # The gradient of the rows is a product of groups again. That of the matrices, summed over the rows of each
 # group, is torch's.
-def _gradients(ctx: Any, dc: torch.Tensor) -> Gradients:
+def _gradients(ctx: Any, dc: Tensor) -> Gradients:
     a, b, offsets = ctx.saved_tensors
     (turned,) = ctx.others
     dc = dc.contiguous()  # torch's takes no strides of 0
@@ -61,13 +62,13 @@ _operator.differentiate((0, 1, 2), _gradients, ahead=_ahead)
 
 
 def grouped_mm(
-    mat_a: torch.Tensor,
-    mat_b: torch.Tensor,
+    mat_a: Tensor,
+    mat_b: Tensor,
     *,
-    offs: torch.Tensor | None = None,
-    bias: torch.Tensor | None = None,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
     out_dtype: torch.dtype | None = None,
-) -> torch.Tensor:
+) -> Tensor:
     """torch.nn.functional.grouped_mm, by cubind's kernel on a GPU: the products of a mixture of experts.
 
     mat_a: [M, K], rows sorted by group; bf16 or f16. mat_b: [E, K, N], or a transposed view of [E, N, K].
@@ -82,7 +83,7 @@ def grouped_mm(
     return functional.grouped_mm(mat_a, mat_b, offs=offs, bias=bias, out_dtype=out_dtype)
 
 
-def by_kernel(a: torch.Tensor, b: torch.Tensor, offs: torch.Tensor) -> Any:
+def by_kernel(a: Tensor, b: Tensor, offs: Tensor) -> Any:
     """grouped_mm() by the kernel. NotImplemented: torch's own function takes its place."""
     if b.dim() != 3 or a.dtype not in (torch.bfloat16, torch.float16):
         return NotImplemented

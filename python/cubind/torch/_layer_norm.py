@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from .. import _torch_private as private
@@ -22,11 +23,11 @@ backward_call = Operator("layernorm_backward", _DIMS).call(
 
 
 # On the CPU torch keeps the statistics of narrow types in the narrow type.
-def _has_statistics(x: torch.Tensor) -> bool:
+def _has_statistics(x: Tensor) -> bool:
     return x.is_cuda or x.dtype not in HALF
 
 
-def _formula(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> Three:
+def _formula(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Three:
     if private.layer_norm is not None and _has_statistics(x) and x.dtype == weight.dtype == bias.dtype:
         y, mean, rstd = private.layer_norm(x.contiguous(), weight.shape, weight, bias, eps)
         return y, mean.squeeze(-1), rstd.squeeze(-1)
@@ -36,9 +37,7 @@ def _formula(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: flo
     return y.contiguous(), mean, torch.rsqrt(variance + eps)
 
 
-def _backward_formula(
-    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor
-) -> Three:
+def _backward_formula(dy: Tensor, x: Tensor, weight: Tensor, mean: Tensor, rstd: Tensor) -> Three:
     if private.layer_norm_backward is not None and _has_statistics(x) and x.dtype == weight.dtype == dy.dtype:
         given = (dy.contiguous(), x.contiguous(), weight.shape, mean.unsqueeze(-1), rstd.unsqueeze(-1))
         # The bias is not read.
@@ -68,12 +67,12 @@ _operator.differentiate((0, 1, 4, 5), _backward_operator)
 
 
 def layer_norm(
-    input: torch.Tensor,
+    input: Tensor,
     normalized_shape: list[int] | tuple[int, ...] | torch.Size,
-    weight: torch.Tensor | None = None,
-    bias: torch.Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> torch.Tensor:
+) -> Tensor:
     """torch.nn.functional.layer_norm, by cubind's kernels on a GPU.
 
     input: [..., D]; bf16, f16 or f32. normalized_shape: [D]. weight, bias: [D], of input's type. eps: added
@@ -92,7 +91,7 @@ class LayerNorm(torch.nn.LayerNorm):
     _kinds = ("norm",)
     _in_graph: tuple[str, ...] = ()
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """input: [..., D]."""
         if is_torchs(self, "norm"):
             return super().forward(input)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from ._call import Call, Tensors
@@ -33,19 +34,14 @@ _calls = (_call(False), _call(True))
 
 
 def _formula(
-    x: torch.Tensor,
-    gamma: torch.Tensor,
-    beta: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    eps: float,
+    x: Tensor, gamma: Tensor, beta: Tensor, weight: Tensor, bias: Tensor | None, eps: float
 ) -> Three:
     normalized, mean, rstd = torch.ops.cubind.layer_norm(x, gamma, beta, eps)  # whose kernel may be there
     return functional.linear(normalized, weight, bias), mean, rstd
 
 
 # The normalized rows are not stored: the gradient of the weight computes them once more.
-def _gradients(ctx: Any, dy: torch.Tensor) -> Gradients:
+def _gradients(ctx: Any, dy: Tensor) -> Gradients:
     x, gamma, beta, weight, mean, rstd = ctx.saved_tensors
     (eps,), needs, ops = ctx.others, ctx.needs_input_grad, torch.ops.cubind
     rows = dy.reshape(-1, weight.shape[0])
@@ -78,13 +74,13 @@ _operator.differentiate((0, 1, 2, 3, 6, 7), _gradients, ahead=_ahead)
 
 
 def layer_norm_linear(
-    input: torch.Tensor,
-    norm_weight: torch.Tensor,
-    norm_bias: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
+    input: Tensor,
+    norm_weight: Tensor,
+    norm_bias: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> torch.Tensor:
+) -> Tensor:
     """linear() of layer_norm(), by one of cubind's kernels on a GPU.
 
     input: [..., K]; bf16, f16 or f32. norm_weight, norm_bias: [K]; weight: [N, K]; bias: [N]; all of input's

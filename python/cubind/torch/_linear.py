@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from ._call import Call, Tensors
@@ -33,15 +34,13 @@ def _call(transpose_a: bool, transpose_b: bool, has_bias: bool) -> Call:
 _calls = {flags: _call(*flags) for flags in itertools.product((False, True), repeat=3)}
 
 
-def _formula(
-    a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None, transpose_a: bool, transpose_b: bool
-) -> torch.Tensor:
+def _formula(a: Tensor, b: Tensor, bias: Tensor | None, transpose_a: bool, transpose_b: bool) -> Tensor:
     left, right = a.t() if transpose_a else a, b if transpose_b else b.t()
     return functional.linear(left, right, bias).contiguous()
 
 
 # Each gradient is a product again, of the operands as they lie.
-def _gradients(ctx: Any, dc: torch.Tensor) -> Gradients:
+def _gradients(ctx: Any, dc: Tensor) -> Gradients:
     a, b = ctx.saved_tensors
     turned_a, turned_b = ctx.others
     product = _operator
@@ -81,7 +80,7 @@ def linear_gradients(need: Need, tensors: Tensors) -> Iterator[Need]:
 _operator.differentiate((0, 1), _gradients, ahead=linear_gradients)
 
 
-def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """torch.nn.functional.linear, by cubind's kernel for products on a GPU.
 
     input: [..., K]; bf16, f16 or f32. weight: [N, K], bias: [N], of the same type.
@@ -98,6 +97,6 @@ def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None 
 class Linear(torch.nn.Linear):
     """torch.nn.Linear by linear(): the same arguments, parameters and state dict."""
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """input: [..., K]."""
         return linear(input, self.weight, self.bias)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from .. import _torch_private as private
@@ -23,31 +24,31 @@ _call = Operator("cross_entropy", ("N", "D")).call(
 )
 
 # (logits, targets, factor of the gradient, ignored) -> (losses, gradient of the logits)
-_Judge = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, int], Two]
+_Judge = Callable[[Tensor, Tensor, Tensor, int], Two]
 
 
-def _judge(logits: torch.Tensor, target: torch.Tensor, scale: torch.Tensor, ignored: int) -> Two:
+def _judge(logits: Tensor, target: Tensor, scale: Tensor, ignored: int) -> Two:
     loss, lse = rows.formula(logits, target, ignored)
     return loss, rows.backward_formula(scale.expand(loss.shape), logits, target, lse, ignored)
 
 
-def judge_cuda(logits: torch.Tensor, target: torch.Tensor, scale: torch.Tensor, ignored: int) -> Two:
+def judge_cuda(logits: Tensor, target: Tensor, scale: Tensor, ignored: int) -> Two:
     """The losses, and their gradient times the scale, which takes the memory of the logits."""
     return _call.run(logits, target, scale, ignored) or _judge(logits, target, scale, ignored)
 
 
-def _rows_at_once(weight: torch.Tensor) -> int:
+def _rows_at_once(weight: Tensor) -> int:
     fitting = max(1, _LOGITS_BYTES // max(1, weight.shape[0] * weight.element_size()))
     return 1 << (fitting.bit_length() - 1)
 
 
 def _computed(
     judge: _Judge,
-    losses_of: Callable[[torch.Tensor, torch.Tensor, int], Two],
-    hidden: torch.Tensor,
-    weight: torch.Tensor,
-    target: torch.Tensor,
-    scale: torch.Tensor,
+    losses_of: Callable[[Tensor, Tensor, int], Two],
+    hidden: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    scale: Tensor,
     ignored: int,
     of_hidden: bool,
     of_weight: bool,
@@ -75,10 +76,10 @@ _cuda = functools.partial(_computed, judge_cuda, rows.forward_cuda)
 
 
 def _fake(
-    hidden: torch.Tensor,
-    weight: torch.Tensor,
-    target: torch.Tensor,
-    scale: torch.Tensor,
+    hidden: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    scale: Tensor,
     ignored: int,
     of_hidden: bool,
     of_weight: bool,
@@ -91,7 +92,7 @@ def _fake(
 
 
 # The gradients are numbers by now: a pass over this one would take them for constants.
-def _gradients(ctx: Any, dloss: torch.Tensor) -> Gradients:
+def _gradients(ctx: Any, dloss: Tensor) -> Gradients:
     if torch.is_grad_enabled():
         raise no_derivative("cubind::linear_cross_entropy has no second derivative")
     given = zip(ctx.saved_tensors, ctx.others[1:], ctx.needs_input_grad)
@@ -113,13 +114,8 @@ _operator.differentiate((5, 6), _gradients)
 
 
 def linear_cross_entropy(
-    input: torch.Tensor,
-    weight: torch.Tensor,
-    target: torch.Tensor,
-    *,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-) -> torch.Tensor:
+    input: Tensor, weight: Tensor, target: Tensor, *, ignore_index: int = -100, reduction: str = "mean"
+) -> Tensor:
     """cross_entropy(linear(input, weight), target, dtype=torch.float32) that never has all logits in memory:
     some rows at a time, the gradients in the same pass. Products are torch's, the loss is cubind's kernel.
 
@@ -149,7 +145,7 @@ def linear_cross_entropy(
     return _operator(flat, weight, targets, scale, ignore_index, *needs)[0]
 
 
-def _is_ours(input: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> bool:
+def _is_ours(input: Tensor, weight: Tensor, target: Tensor) -> bool:
     plain = all(type(t) in PLAIN for t in (input, weight, target))
     kind = input.device.type
     return (

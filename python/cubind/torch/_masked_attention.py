@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .. import _torch_private as private
 from ._attention import masked_call
@@ -14,9 +15,7 @@ from ._model_masks import Mask, Pattern, UnsupportedError, marks, version_of
 from ._packed_attention import attend_packed, rows_of
 
 
-def attend_masked(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Mask, scale: float, soft_cap: int
-) -> Any:
+def attend_masked(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float, soft_cap: int) -> Any:
     """The output as [B, S, HQ, D]. NotImplemented: there is no kernel. Raises UnsupportedError."""
     B, heads, S, D = query.shape
     if mask.is_dense:
@@ -46,7 +45,7 @@ class _Used:
     found: Mask | str = ""
 
 
-def proven(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
+def proven(tensor: Tensor, q: Tensor, k: Tensor) -> Mask:
     """What mask the tensor is. It is looked at when the same tensor is used for the second time, so that one
     that is made for each call costs nothing; at once where the call may be computed again, which has to save
     the same for the backward pass. Raises UnsupportedError."""
@@ -73,7 +72,7 @@ def proven(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
 
 
 # Waits once for the GPU.
-def _proven(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
+def _proven(tensor: Tensor, q: Tensor, k: Tensor) -> Mask:
     if is_capturing():
         raise UnsupportedError("a mask that was not used before the CUDA graph")
     B, S, K = q.shape[0], q.shape[2], k.shape[2]
@@ -106,7 +105,7 @@ def _proven(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
 
 # A float mask says more than which keys are seen if it has other values, or a query without a key: torch
 # gives that one the mean of the values.
-def _has_no_bias(tensor: torch.Tensor) -> torch.Tensor:
+def _has_no_bias(tensor: Tensor) -> Tensor:
     if tensor.dtype == torch.bool:
         return torch.ones((), dtype=torch.bool, device=tensor.device)
     seen = tensor == 0

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.compiler import is_compiling
 
 from .._switch import IS_OFF
@@ -54,10 +55,10 @@ class Implementations:
 def _attending(theirs: Callable[..., Any], is_sdpa: bool) -> Callable[..., Any]:
     def attend_or_theirs(
         module: torch.nn.Module,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attention_mask: torch.Tensor | None,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None,
         dropout: float = 0.0,
         scaling: float | None = None,
         **named: Any,
@@ -83,10 +84,10 @@ def _attending(theirs: Callable[..., Any], is_sdpa: bool) -> Callable[..., Any]:
 # [B, S, HQ, D]. NotImplemented: there is no kernel. Raises UnsupportedError.
 def _attend(
     module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
     dropout: float,
     scaling: float | None,
     is_sdpa: bool,
@@ -117,9 +118,9 @@ def _attend(
 # not written yet.
 def _unmasked(
     module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     scaling: float | None,
     is_causal: bool | None,
 ) -> Any:

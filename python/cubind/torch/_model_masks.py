@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from ._attention_formula import Packed
@@ -20,14 +21,14 @@ class Marks:
     """What is known of tensors. A copy of a tensor does not have it, nor a file that a tensor is saved in."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[weakref.ref[torch.Tensor], Any]] = {}
+        self._known: dict[int, tuple[weakref.ref[Tensor], Any]] = {}
 
-    def get(self, tensor: torch.Tensor) -> Any:
+    def get(self, tensor: Tensor) -> Any:
         """None: nothing is known."""
         seen, mark = self._known.get(id(tensor), (None, None))
         return mark if seen is not None and seen() is tensor else None
 
-    def put(self, tensor: torch.Tensor, mark: Any) -> None:
+    def put(self, tensor: Tensor, mark: Any) -> None:
         """As long as the tensor lives."""
         number = id(tensor)
         self._known[number] = weakref.ref(tensor, lambda _: self._known.pop(number, None)), mark
@@ -43,7 +44,7 @@ class Pattern:
 
     causal: bool = False
     left: int = 0  # as the kernel's flag
-    sequences: torch.Tensor | None = None
+    sequences: Tensor | None = None
     is_by_sequence: bool = False
 
 
@@ -55,16 +56,16 @@ class Mask:
     """What a mask was built from: given is what transformers' builder was called with; find() gives the
     pattern, or raises UnsupportedError. What the kernels need is computed once, by the first layer."""
 
-    def __init__(self, tensor: torch.Tensor, given: dict[str, Any], find: Callable[[], Pattern]) -> None:
+    def __init__(self, tensor: Tensor, given: dict[str, Any], find: Callable[[], Pattern]) -> None:
         self._find = find
         self._version = version_of(tensor)
         start = given.get("q_offset", 0)  # a static cache counts in this very tensor
-        self._given = {**given, "q_offset": start.clone() if isinstance(start, torch.Tensor) else start}
+        self._given = {**given, "q_offset": start.clone() if isinstance(start, Tensor) else start}
         self._captured = is_capturing()
         self._why = ""  # there are no sequences
         self._packed: dict[int, Packed] = {}  # by how many heads of keys are sequences of their own
 
-    def of(self, tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
+    def of(self, tensor: Tensor, q: Tensor, k: Tensor) -> Mask:
         """Itself. Raises UnsupportedError if the tensor was changed, or if the heads are others."""
         if version_of(tensor) != self._version:
             raise UnsupportedError("the mask was changed")
@@ -102,7 +103,7 @@ class Mask:
     @functools.cached_property
     def _start(self) -> int | None:
         start = self._given.get("q_offset", 0)
-        return None if isinstance(start, torch.Tensor) else int(start - self._given.get("kv_offset", 0))
+        return None if isinstance(start, Tensor) else int(start - self._given.get("kv_offset", 0))
 
     @property
     def is_dense(self) -> bool:
@@ -124,13 +125,13 @@ class Mask:
                 raise
         return self._packed[heads]._replace(scale=scale, soft_cap=soft_cap)
 
-    def _made(self, bounds: tuple[torch.Tensor, ...], gaps: bool, cross: bool, spread: bool) -> Packed:
+    def _made(self, bounds: tuple[Tensor, ...], gaps: bool, cross: bool, spread: bool) -> Packed:
         pattern = self.pattern
         mask = (self.causal, pattern.left, 0, 0)
         return Packed(*bounds, *mask, gaps, cross, spread, 1.0)  # type: ignore[misc]
 
     # How many sequences there are is asked of the GPU, as the mask's builder has done already.
-    def _joined(self, numbers: torch.Tensor) -> Packed:
+    def _joined(self, numbers: Tensor) -> Packed:
         if is_capturing():
             raise UnsupportedError("packed sequences are counted, which a CUDA graph cannot")
         counts = numbers[:, -1] + 1
@@ -157,7 +158,7 @@ class Mask:
         return self._made((q_bounds, k_bounds, q_lengths, k_lengths), True, cross, False)
 
     # The first key of each row that is real, and the end of these.
-    def _real(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def _real(self) -> tuple[Tensor, Tensor]:
         given, K = self._given["attention_mask"], self.keys
         if given is None:
             first = torch.zeros(self.batch, dtype=torch.int64, device=self._given["device"])
@@ -176,9 +177,7 @@ class Mask:
 
 
 # Sequences of `size` rows, each `heads` times, of which `count` from `first` on are real.
-def _bounds(
-    first: torch.Tensor, count: torch.Tensor, size: int, heads: int
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _bounds(first: Tensor, count: Tensor, size: int, heads: int) -> tuple[Tensor, Tensor]:
     if heads > 1:
         first, count = (each.repeat_interleave(heads) for each in (first, count))
     rows = len(first) * size
@@ -188,12 +187,12 @@ def _bounds(
     )
 
 
-def version_of(tensor: torch.Tensor) -> int:
+def version_of(tensor: Tensor) -> int:
     """What changes with the tensor's values, but for inference tensors."""
     return -1 if tensor.is_inference() else tensor._version
 
 
-def mask_of(tensor: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> Mask:
+def mask_of(tensor: Tensor, q: Tensor, k: Tensor) -> Mask:
     """What the mask was built from. Raises UnsupportedError."""
     if torch.jit.is_tracing():
         raise UnsupportedError("a trace, which would keep what this mask is")

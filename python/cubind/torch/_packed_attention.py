@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from .._switch import IS_OFF
@@ -63,14 +64,14 @@ _operator = Dispatched(
 _operator.differentiate((0, 1, 2, 7, 8, 3, 4, 5, 6), _backward_operator, needs_kernels=True)
 
 
-def attend_packed(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, given: Packed) -> Any:
+def attend_packed(q: Tensor, k: Tensor, v: Tensor, given: Packed) -> Any:
     """Attention of the sequences of [1, heads, rows, D]. NotImplemented: there is no kernel."""
     if IS_OFF or type(q) not in PLAIN:
         return NotImplemented
     return _operator.call(*given[4:-1])(None, q, k, v, *given[:4], given.scale)
 
 
-def rows_of(heads: torch.Tensor) -> torch.Tensor:
+def rows_of(heads: Tensor) -> Tensor:
     """[B, heads, S, D] as [1, heads, B * S, D]: not copied where it is a view of [B, S, heads, D]."""
     if heads.shape[0] == 1:
         return heads
@@ -79,24 +80,24 @@ def rows_of(heads: torch.Tensor) -> torch.Tensor:
 
 
 # Padded with empty sequences at the end.
-def _rounded(bounds: torch.Tensor, rows: int) -> torch.Tensor:
+def _rounded(bounds: Tensor, rows: int) -> Tensor:
     count = len(bounds) - 1
     return functional.pad(bounds.to(torch.int32), (0, power_of_two(count) - count), value=rows)
 
 
 def varlen_attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    cu_seqlens_q: Tensor,
+    cu_seqlens_k: Tensor,
     max_q: int,
     max_k: int,
     is_causal: bool = False,
     scale: float | None = None,
     window_size: tuple[int, int] = (-1, -1),
     soft_cap: int = 0,
-) -> torch.Tensor:
+) -> Tensor:
     """Attention within each of several sequences that are packed one after the other, as
     torch.nn.attention.varlen and flash-attention compute it.
 
@@ -136,7 +137,7 @@ def varlen_attention(
     return o[0].transpose(0, 1)
 
 
-def _by_torch(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, given: Packed) -> torch.Tensor:
+def _by_torch(q: Tensor, k: Tensor, v: Tensor, given: Packed) -> Tensor:
     if given.soft_cap:
         return packed_formula(q, k, v, *given)[0]
     k, v = (heads.repeat_interleave(q.shape[1] // k.shape[1], 1) for heads in (k, v))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from .. import _torch_private as private
@@ -23,15 +24,15 @@ _EPS = {
 }
 
 
-def _formula(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+def _formula(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return functional.rms_norm(x, weight.shape, weight, eps)
 
 
-def _backward_formula(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float) -> Two:
+def _backward_formula(dy: Tensor, x: Tensor, weight: Tensor, eps: float) -> Two:
     return backward_formula(dy, x, weight, torch.rsqrt(wide(x).square().mean(-1) + eps))
 
 
-def backward_formula(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor) -> Two:
+def backward_formula(dy: Tensor, x: Tensor, weight: Tensor, rstd: Tensor) -> Two:
     """dx and dw as torch computes them. rstd: one for each row."""
     known = private.rms_norm_backward if not torch.is_grad_enabled() else None  # it has no derivative
     if x.is_cuda and known is not None and x.dtype == weight.dtype == dy.dtype:
@@ -46,7 +47,7 @@ def backward_formula(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rs
 
 
 # The backward pass reads the rows' scales once more: the forward kernel does not store them.
-def _backward_cuda(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float) -> Two:
+def _backward_cuda(dy: Tensor, x: Tensor, weight: Tensor, eps: float) -> Two:
     if _call.need(x, weight) is None:
         return _backward_formula(dy, x, weight, eps)
     norm = torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
@@ -55,7 +56,7 @@ def _backward_cuda(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps:
 
 
 # Further rows of x cost nothing; a batch of weights is another formula.
-def _vmap(info: Any, in_dims: tuple[Any, ...], x: torch.Tensor, weight: torch.Tensor, eps: float) -> Any:
+def _vmap(info: Any, in_dims: tuple[Any, ...], x: Tensor, weight: Tensor, eps: float) -> Any:
     x_dim, weight_dim, _ = in_dims
     if weight_dim is None:
         return torch.ops.cubind.rms_norm(x.movedim(x_dim, 0), weight, eps), 0
@@ -84,11 +85,11 @@ torch.library.register_vmap("cubind::rms_norm", _vmap, lib=library)
 
 
 def rms_norm(
-    input: torch.Tensor,
+    input: Tensor,
     normalized_shape: list[int] | tuple[int, ...] | torch.Size,
-    weight: torch.Tensor | None = None,
+    weight: Tensor | None = None,
     eps: float | None = None,
-) -> torch.Tensor:
+) -> Tensor:
     """torch.nn.functional.rms_norm, by cubind's kernels on a GPU.
 
     input: [..., D]; bf16, f16 or f32. normalized_shape: [D]. weight: [D], of input's type. eps: None is
@@ -113,7 +114,7 @@ class RMSNorm(torch.nn.RMSNorm):
     _kinds = ("norm",)
     _in_graph: tuple[str, ...] = ()
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """x: [..., D]."""
         if is_torchs(self, "norm"):
             return super().forward(x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ._dispatch import Dispatched, Gradients
 from ._operator import Operator
@@ -23,7 +24,7 @@ _calls = {
 }
 
 
-def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, inverse: bool) -> torch.Tensor:
+def _turned(x: Tensor, cos: Tensor, sin: Tensor, inverse: bool) -> Tensor:
     if x.numel() == 0:
         return contiguous_like(x)
     heads = wide(x).reshape(-1, cos.shape[0], *x.shape[-2:])
@@ -33,11 +34,11 @@ def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, inverse: bool
     return (heads * cos + other).to(x.dtype).reshape(x.shape).contiguous()
 
 
-def _formula(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, inverse: bool) -> Two:
+def _formula(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, inverse: bool) -> Two:
     return _turned(q, cos, sin, inverse), _turned(k, cos, sin, inverse)
 
 
-def _gradients(ctx: Any, dq: torch.Tensor, dk: torch.Tensor) -> Gradients:
+def _gradients(ctx: Any, dq: Tensor, dk: Tensor) -> Gradients:
     (inverse,) = ctx.others
     return (*_operator(dq, dk, *ctx.saved_tensors, not inverse), None, None)
 
@@ -51,7 +52,7 @@ _operator = Dispatched(
 _operator.differentiate((2, 3), _gradients, outputs=2, ahead=lambda need, _: [_calls[True].at(need)])
 
 
-def rotary(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> Two:
+def rotary(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> Two:
     """The rotary embedding of queries and keys in one kernel, as (q, k): apply_rotary_pos_emb of
     transformers' Llama, Qwen and Mistral, which is x * cos + rotate_half(x) * sin.
 
@@ -71,12 +72,12 @@ def rotary(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tenso
     return q * cos + _half_turned(q) * sin, k * cos + _half_turned(k) * sin
 
 
-def _half_turned(x: torch.Tensor) -> torch.Tensor:
+def _half_turned(x: Tensor) -> Tensor:
     low, high = x.chunk(2, -1)
     return torch.cat((-high, low), -1)
 
 
-def _is_ours(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> bool:
+def _is_ours(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> bool:
     return (
         q.dim() == k.dim() == 4
         and (q.shape[0], q.shape[2:]) == (k.shape[0], k.shape[2:])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from ._dispatch import Dispatched
@@ -33,14 +34,7 @@ _calls = {
 }
 
 
-def _formula(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    scale_a: torch.Tensor,
-    scale_b: torch.Tensor,
-    offsets: torch.Tensor,
-    kind: int,
-) -> torch.Tensor:
+def _formula(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, offsets: Tensor, kind: int) -> Tensor:
     if kind == BY_BLOCK:
         (_, N, K), by_row = b.shape, scale_b.repeat_interleave(128, 1)
         of_a = scale_a.t().repeat_interleave(128, 1)[:, :K]
@@ -60,20 +54,20 @@ _operator = Dispatched(
 
 
 def scaled_grouped_mm(
-    mat_a: torch.Tensor,
-    mat_b: torch.Tensor,
+    mat_a: Tensor,
+    mat_b: Tensor,
     scale_a: Any,
     scale_recipe_a: Any,
     scale_b: Any,
     scale_recipe_b: Any,
     swizzle_a: Any = None,
     swizzle_b: Any = None,
-    bias: torch.Tensor | None = None,
-    offs: torch.Tensor | None = None,
+    bias: Tensor | None = None,
+    offs: Tensor | None = None,
     output_dtype: torch.dtype | None = torch.bfloat16,
     contraction_dim: Sequence[int] = (),
     use_fast_accum: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     """torch.nn.functional.scaled_grouped_mm, by cubind's kernel on a GPU: FP8, with scales by row.
 
     mat_a: [M, K], mat_b: [E, K, N], a transposed view of [E, N, K]; float8_e4m3fn. offs: as grouped_mm().
@@ -94,10 +88,8 @@ def scaled_grouped_mm(
     return functional.scaled_grouped_mm(mat_a, mat_b, *scales, *others, use_fast_accum)
 
 
-def by_kernel(
-    a: torch.Tensor, b: torch.Tensor, scale_a: Any, scale_b: Any, offs: torch.Tensor | None, is_fast: bool
-) -> Any:
+def by_kernel(a: Tensor, b: Tensor, scale_a: Any, scale_b: Any, offs: Tensor | None, is_fast: bool) -> Any:
     """scaled_grouped_mm() with scales by row. NotImplemented: torch's own function takes its place."""
-    if offs is None or b.dim() != 3 or not isinstance(scale_a, torch.Tensor):
+    if offs is None or b.dim() != 3 or not isinstance(scale_a, Tensor):
         return NotImplemented
     return _calls[BY_ROW if is_fast else BY_ROW + EXACT](None, a, b.mT, scale_a, scale_b, offs)

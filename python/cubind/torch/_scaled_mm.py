@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from ._dispatch import Dispatched
@@ -33,16 +34,14 @@ _calls = {
 }
 
 
-def _wide(values: torch.Tensor, scale: torch.Tensor, kind: int, is_left: bool) -> torch.Tensor:
+def _wide(values: Tensor, scale: Tensor, kind: int, is_left: bool) -> Tensor:
     if kind == BY_BLOCK:
         by_column = (scale.t() if is_left else scale).repeat_interleave(128, 1)[:, : values.shape[1]]
         scale = by_column if is_left else by_column.repeat_interleave(128, 0)[: values.shape[0]]
     return values.float() * (scale.reshape(-1, 1) if kind % EXACT == BY_ROW else scale)
 
 
-def _formula(
-    a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor, kind: int
-) -> torch.Tensor:
+def _formula(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, kind: int) -> Tensor:
     return (_wide(a, scale_a, kind, True) @ _wide(b, scale_b, kind, False).t()).to(torch.bfloat16)
 
 
@@ -55,19 +54,19 @@ _operator = Dispatched(
 
 
 def scaled_mm(
-    mat_a: torch.Tensor,
-    mat_b: torch.Tensor,
+    mat_a: Tensor,
+    mat_b: Tensor,
     scale_a: Any,
     scale_recipe_a: Any,
     scale_b: Any,
     scale_recipe_b: Any,
     swizzle_a: Any = None,
     swizzle_b: Any = None,
-    bias: torch.Tensor | None = None,
+    bias: Tensor | None = None,
     output_dtype: torch.dtype | None = torch.bfloat16,
     contraction_dim: Sequence[int] = (),
     use_fast_accum: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     """torch.nn.functional.scaled_mm, by cubind's kernel on a GPU: products of FP8 with their scales.
 
     mat_a: [M, K], mat_b: [K, N], a transposed view of [N, K]; float8_e4m3fn.
@@ -92,7 +91,7 @@ def scaled_mm(
 def is_plain(
     swizzle_a: Any,
     swizzle_b: Any,
-    bias: torch.Tensor | None,
+    bias: Tensor | None,
     output_dtype: torch.dtype | None,
     contraction_dim: Sequence[int],
 ) -> bool:
@@ -101,21 +100,19 @@ def is_plain(
     return not has_more and output_dtype == torch.bfloat16
 
 
-def by_kernel(
-    kind: int, a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor, is_fast: bool
-) -> Any:
+def by_kernel(kind: int, a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, is_fast: bool) -> Any:
     """scaled_mm() by the kernel. NotImplemented: torch's own function takes its place."""
     exact = 0 if is_fast or kind == BY_BLOCK else EXACT
     return _calls[kind + exact](None, a, b.mT, _as_kept(scale_a, kind), _as_kept(scale_b, kind))
 
 
-def _as_kept(scale: torch.Tensor, kind: int) -> torch.Tensor:
+def _as_kept(scale: Tensor, kind: int) -> Tensor:
     return scale.reshape(1) if kind == BY_TENSOR else scale.mT if kind == BY_BLOCK else scale
 
 
 # None: a recipe that the kernel does not have.
 def _kind(scale_a: Any, recipe_a: Any, scale_b: Any, recipe_b: Any) -> int | None:
-    if not (isinstance(scale_a, torch.Tensor) and isinstance(scale_b, torch.Tensor)):
+    if not (isinstance(scale_a, Tensor) and isinstance(scale_b, Tensor)):
         return None
     kind = _RECIPES.get((getattr(recipe_a, "name", ""), getattr(recipe_b, "name", "")))
     if kind == BY_TENSOR:

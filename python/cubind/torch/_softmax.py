@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from .. import _torch_private as private
@@ -15,13 +16,13 @@ _call = Operator("softmax_forward", _DIMS).call({"x": "N* D"}, {"y": "N* D"})
 _backward_call = Operator("softmax_backward", _DIMS).call({"dy": "N* D", "y": "N* D"}, {"dx": "N* D"})
 
 
-def _formula(x: torch.Tensor) -> torch.Tensor:
+def _formula(x: Tensor) -> Tensor:
     return functional.softmax(x, -1).contiguous()
 
 
-def _backward_formula(dy: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def _backward_formula(dy: Tensor, y: Tensor) -> Tensor:
     if private.softmax_backward is not None:
-        dx: torch.Tensor = private.softmax_backward(dy, y, -1, y.dtype)
+        dx: Tensor = private.softmax_backward(dy, y, -1, y.dtype)
         return dx.contiguous()
     weighted = wide(dy) * wide(y)
     return (weighted - wide(y) * weighted.sum(-1, keepdim=True)).to(y.dtype).contiguous()
@@ -35,7 +36,7 @@ _operator = Dispatched("softmax(Tensor x) -> Tensor", (_call,), _formula, distri
 _operator.differentiate((1,), _backward_operator)
 
 
-def softmax(input: torch.Tensor, dim: int | None = -1, dtype: torch.dtype | None = None) -> torch.Tensor:
+def softmax(input: Tensor, dim: int | None = -1, dtype: torch.dtype | None = None) -> Tensor:
     """torch.nn.functional.softmax, by cubind's kernels on a GPU.
 
     input: [..., D]; bf16, f16 or f32. dim: the last one.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from ._activation import geglu, gelu, swiglu
@@ -20,13 +21,13 @@ from ._masks import mask_members
 from ._model_attention import other_attention
 from ._rms_norm import rms_norm
 
-_Forward = Callable[..., torch.Tensor]
+_Forward = Callable[..., Tensor]
 _MARK = "_is_cubinds"  # of a class that replaces another one
 _REPLACED = "it is replaced already: other options need Replacement.undo() first"
 
 
 # weight * x / sqrt(mean(x^2) + variance_epsilon), in the wider type where weight and x differ.
-def _rms_norm(self: Any, hidden_states: torch.Tensor) -> torch.Tensor:
+def _rms_norm(self: Any, hidden_states: Tensor) -> Tensor:
     if hidden_states.dtype != self.weight.dtype:
         normed = functional.rms_norm(hidden_states, self.weight.shape, None, self.variance_epsilon)
         return self.weight * normed
@@ -34,16 +35,16 @@ def _rms_norm(self: Any, hidden_states: torch.Tensor) -> torch.Tensor:
 
 
 # GELU by tanh, written as eight functions of torch.
-def _new_gelu(self: Any, input: torch.Tensor) -> torch.Tensor:
+def _new_gelu(self: Any, input: Tensor) -> Tensor:
     return gelu(input, "tanh")
 
 
 # down_proj(act_fn(gate_proj(x)) * up_proj(x)).
-def _swiglu(self: Any, x: torch.Tensor) -> torch.Tensor:
+def _swiglu(self: Any, x: Tensor) -> Tensor:
     return self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x)))
 
 
-def _geglu(self: Any, x: torch.Tensor) -> torch.Tensor:
+def _geglu(self: Any, x: Tensor) -> Tensor:
     return self.down_proj(geglu(self.gate_proj(x), self.up_proj(x), "tanh"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from ._dispatch import Dispatched
 from ._operator import Operator
@@ -15,7 +16,7 @@ _backward_call = Operator("weighted_sum_backward", _DIMS).call(
 )
 
 
-def _backward_formula(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> Two:
+def _backward_formula(dy: Tensor, x: Tensor, weight: Tensor) -> Two:
     dx = dy.unsqueeze(-1) * weight
     return dx.contiguous(), x.reshape(-1, weight.shape[0]).t().mv(dy.reshape(-1))
 
@@ -35,7 +36,7 @@ _operator = Dispatched(
 _operator.differentiate((0, 1), _backward_operator)
 
 
-def weighted_sum(input: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def weighted_sum(input: Tensor, weight: Tensor) -> Tensor:
     """torch.matmul(input, weight): the sum over the last dim of input times weight, by cubind's kernels on a
     GPU.
 

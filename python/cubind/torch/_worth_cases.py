@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from ._attention import FORWARD, scaled_dot_product_attention
@@ -75,22 +76,22 @@ class _Inputs:
         self._dtype = dtype
         self._device = device
 
-    def __call__(self, *shape: int) -> torch.Tensor:
+    def __call__(self, *shape: int) -> Tensor:
         return torch.randn(shape, dtype=self._dtype, device=self._device)
 
-    def of(self, dtype: torch.dtype | None, shape: list[int]) -> torch.Tensor:
+    def of(self, dtype: torch.dtype | None, shape: list[int]) -> Tensor:
         """The same; positive ones of another type."""
         return self(*shape) if dtype is None else torch.rand(shape, dtype=dtype, device=self._device) + 0.5
 
-    def rows(self, count: int) -> torch.Tensor:
+    def rows(self, count: int) -> Tensor:
         """A positive float32 for each row."""
         return torch.rand(count, device=self._device) + 0.5
 
-    def targets(self, rows: int, classes: int) -> torch.Tensor:
+    def targets(self, rows: int, classes: int) -> Tensor:
         """A class for each row."""
         return torch.randint(classes, (rows,), device=self._device)
 
-    def ends(self, rows: int, groups: int) -> torch.Tensor:
+    def ends(self, rows: int, groups: int) -> Tensor:
         """Where groups of as many rows as possible end, each of the same size."""
         return (torch.arange(1, groups + 1, device=self._device) * rows // groups).int()
 
@@ -149,8 +150,7 @@ def _scaled_grouped_mm(inputs: _Inputs, flags: Dims, dims: Dims) -> Case:
     given = a, b.mT, inputs.rows(M), recipe, inputs.rows(E * N).view(E, N), recipe
     named = {"offs": inputs.ends(M, E), "use_fast_accum": flags[0] == BY_ROW}
     return Case(
-        lambda: scaled_grouped_mm(*given, **named),
-        lambda: functional.scaled_grouped_mm(*given, **named),
+        lambda: scaled_grouped_mm(*given, **named), lambda: functional.scaled_grouped_mm(*given, **named)
     )
 
 
@@ -185,7 +185,7 @@ def _loss_and_gradient(inputs: _Inputs, flags: Dims, dims: Dims) -> Case:
     return Case(lambda: judge_cuda(x, target, scale, _IGNORED), theirs)
 
 
-def _heads(inputs: _Inputs, dims: Dims) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _heads(inputs: _Inputs, dims: Dims) -> tuple[Tensor, Tensor, Tensor]:
     B, HQ, HKV, SQ, SK, D = dims
     return inputs(B, HQ, SQ, D), inputs(B, HKV, SK, D), inputs(B, HKV, SK, D)
 
