@@ -3,7 +3,8 @@ daemon is lost."""
 
 from __future__ import annotations
 
-import threading
+import contextlib
+from collections.abc import Iterator
 
 from . import _fork, connect
 from .client import Client
@@ -16,13 +17,8 @@ class Connected:
     def __init__(self) -> None:
         self.client: Client | None = None
         self._found: Client | None = None  # the client that connected() has made
-        self.after_fork()
-        _fork.watch(self)
-
-    def after_fork(self) -> None:
-        """In the child, where no thread connects."""
-        self._connecting = threading.Lock()
-        self._guard = threading.Lock()  # of client
+        self._connecting = _fork.Lock()
+        self._guard = _fork.Lock()  # of client
 
     def use(self, client: Client | None) -> None:
         with self._guard:
@@ -45,9 +41,15 @@ class Connected:
                     self.client = self._found = made
                 return self.client
 
-    def lost(self, client: Client) -> None:
-        """The daemon of the client does not answer: one that connected() has found is looked for again, since
-        a private daemon that ended has to be started."""
-        with self._guard:
-            if client is self._found and client is self.client:
-                self.client = self._found = None
+    @contextlib.contextmanager
+    def asked(self) -> Iterator[Client]:
+        """connected(), for calls. A daemon that was found here and does not answer is looked for again: a
+        private one that has ended has to be started."""
+        client = self.connected()
+        try:
+            yield client
+        except UnavailableError as error:
+            with self._guard:
+                if error.field == client.address and client is self._found and client is self.client:
+                    self.client = self._found = None
+            raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Any
 
@@ -19,8 +18,7 @@ class KnownAnswers:
 
     def __init__(self) -> None:
         self._answers: dict[Any, tuple[Held, ...]] = {}
-        self._lock = threading.Lock()
-        _fork.watch(self)
+        self._lock = _fork.Lock()
 
     def of(self, key: Any) -> tuple[Held, ...]:
         """The newest first."""
@@ -46,9 +44,6 @@ class KnownAnswers:
         """What was answered before for these kernels may be worse now."""
         with self._lock:
             self._answers = {key: held for key, held in self._answers.items() if key[0] not in kernels}
-
-    def after_fork(self) -> None:
-        self._lock = threading.Lock()
 
 
 # The answer to `problem` by another answer's rule; None where it does not cover it.

@@ -6,7 +6,6 @@ from __future__ import annotations
 import fcntl
 import json
 import pathlib
-import threading
 import warnings
 
 from . import _fork
@@ -20,11 +19,7 @@ class Recorder:
     def __init__(self, path: str) -> None:
         self._path = pathlib.Path(path)
         self._seen: set[str] = set()
-        self._lock = threading.Lock()
-        _fork.watch(self)
-
-    def after_fork(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = _fork.Lock()
 
     def record(self, kernel: str, problem: Problem) -> None:
         """Adds a line unless the list has it already. A list that cannot be written is warned of and stops

@@ -3,11 +3,11 @@ cubind.inductor.install() before its first line, as in the processes that it sta
 
 from __future__ import annotations
 
+import os
 import sys
 
 from .._program import checked, run
 from ..errors import FailedPreconditionError
-from . import _autoload
 from ._install import install
 
 _USAGE = """usage: python -m cubind.inductor SCRIPT ARGS
@@ -22,7 +22,7 @@ def main() -> None:
         print(_USAGE)
         return
     program = checked(arguments, "cubind.inductor", _USAGE)
-    _autoload.begin()
+    os.environ["CUBIND_INDUCTOR"] = "1"  # in all processes that it starts
     try:
         install()
     except FailedPreconditionError as error:

@@ -63,6 +63,13 @@ def install(client: Client | None = None) -> None:
     when_imported(_COMPILER, _begin)
 
 
+def load() -> None:
+    """As torch calls it in the processes that a program starts, such as ranks of torchrun. A process that
+    compiles no graph asks no daemon."""
+    if not is_installed():
+        install()
+
+
 def is_installed() -> bool:
     with _installed.lock:
         return _installed.is_wanted

@@ -47,11 +47,7 @@ class Session:
         self._graph = threading.local()  # lost: this thread's graph has a choice that is not the stored one
         self._waits = _rank() > 0
         self._late = 0.0  # seconds
-        self.after_fork()
-        _fork.watch(self)
-
-    def after_fork(self) -> None:
-        self._lock = threading.Lock()  # of all but _graph
+        self._lock = _fork.Lock()  # of all but _graph
 
     @property
     def is_lost(self) -> bool:

@@ -112,14 +112,13 @@ def scaled_dot_product_attention(
 
     DTensors give one as rms_norm() says; batches and heads may be sharded.
     """
+    o: Any = NotImplemented
     if attn_mask is None and dropout_p == 0:
         o = attend(query, key, value, is_causal, scale, enable_gqa)
-        if o is not NotImplemented:
-            return o
     elif attn_mask is not None and not dropout_p and not is_causal:
         o = _under(attn_mask, query, key, value, scale, enable_gqa)
-        if o is not NotImplemented:
-            return o
+    if o is not NotImplemented:
+        return o
     return functional.scaled_dot_product_attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )

@@ -16,7 +16,7 @@ from .._connection import import_grpc
 from .._loading import load
 from .._switch import IS_OFF
 from .._wire import Problem
-from ..errors import CubindError, DataLossError, FailedPreconditionError, UnavailableError
+from ..errors import CubindError, DataLossError, FailedPreconditionError
 from ..question import Question
 from ._call import Call
 from ._gpu import is_capturing, on_device
@@ -202,17 +202,13 @@ class Operator:
         return Loaded(load(found.held.answer, key[1]), self.call_of(key).names, found, dims)
 
     def _ask(self, key: Key, dims: tuple[int, ...]) -> Found:
-        client = settings.connected()
-        self.asked += 1
-        try:
-            return Found(client, client.ask(self.name, self.problem(key, dims), Question(), gpu=key[1]))
-        except DataLossError as error:
-            cause = f"the daemon's answer is wrong ({error}): start one of this version, {_core.version}"
-            raise DataLossError(cause, client.address) from None
-        except UnavailableError as error:
-            if error.field == client.address:
-                settings.lost(client)
-            raise
+        with settings.asked() as client:
+            self.asked += 1
+            try:
+                return Found(client, client.ask(self.name, self.problem(key, dims), Question(), gpu=key[1]))
+            except DataLossError as error:
+                cause = f"the daemon's answer is wrong ({error}): start one of this version, {_core.version}"
+                raise DataLossError(cause, client.address) from None
 
     # On the background thread. The next call loads the variant: it has the CUDA context, and it knows whether
     # a graph is captured.

@@ -153,19 +153,17 @@ class _Asking:
         )
 
     def _compiled(self, ask: Callable[[Client], Any]) -> Compiled | Own:
-        client = self._connected.connected()
-        if client._trust:
-            return _UNSIGNED
         try:
-            reply = ask(client)
-            if reply is None:
-                return _UNKNOWN
-            return _checked(reply, self._kernel, client.cubin_of(reply.artifact, reply.artifact.zstd_cubin))
+            with self._connected.asked() as client:
+                if client._trust:
+                    return _UNSIGNED
+                if (reply := ask(client)) is None:
+                    return _UNKNOWN
+                cubin = client.cubin_of(reply.artifact, reply.artifact.zstd_cubin)
+                return _checked(reply, self._kernel, cubin)
         except UnavailableError as error:
             if not error.field:
                 return _COMPILES
-            if error.field == client.address:
-                self._connected.lost(client)
             raise
 
 

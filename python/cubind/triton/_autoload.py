@@ -4,7 +4,6 @@ CUBIND_TRITON=1 in their environment, and torch calls load() in each of them."""
 from __future__ import annotations
 
 import os
-import pathlib
 import sys
 
 from .._imports import when_imported
@@ -23,10 +22,7 @@ def begin(record: str | None) -> None:
 
 
 def load() -> None:
-    """Installs when the process has imported Triton; one that never does asks no daemon, and the workers of
-    torch.compile launch nothing."""
-    if "compile_worker" in pathlib.PurePath(*sys.argv[:1]).parts:
-        return
+    """Installs when the process has imported Triton; one that never does asks no daemon."""
     when_imported("triton", _install)
 
 

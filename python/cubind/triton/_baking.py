@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import _wire
@@ -46,8 +46,13 @@ def bake(client: Client, entries: Iterable[Entry]) -> Baked:
 
 def _define(client: Client, spec: Spec) -> str:
     """Why the daemon does not take it; "": it has it."""
+    return _refusal(client, lambda: define(client._connection, spec))
+
+
+def _refusal(client: Client, call: Callable[[], Any]) -> str:
+    """Why the daemon refuses a call; "": it does not. Raises CubindError if it does not answer."""
     try:
-        define(client._connection, spec)
+        call()
     except CubindError as error:
         if error.field == client.address:
             raise
@@ -64,12 +69,6 @@ def _compile(client: Client, spec: Spec, device: dict[str, Any]) -> str:
         _wire.set_gpu(device, request.device)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return f"its GPU is described in another way than by this version of cubind: {error}"
-    if cause := _define(client, spec):
-        return cause
-    try:
-        client._connection.unary("GetVariant", request, _COMPILE_TIMEOUT)
-    except CubindError as error:
-        if error.field == client.address:
-            raise
-        return str(error)
-    return ""
+    return _define(client, spec) or _refusal(
+        client, lambda: client._connection.unary("GetVariant", request, _COMPILE_TIMEOUT)
+    )

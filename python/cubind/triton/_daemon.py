@@ -169,12 +169,10 @@ class _Answering:
 
     def __call__(self) -> int | Own:
         """Raises UnavailableError without a field while the kernel is tuned: it is called again then."""
-        client = self._connected.connected()
         try:
-            found = self._ask(client)
-        except UnavailableError as error:
-            if error.field == client.address:
-                self._connected.lost(client)
+            with self._connected.asked() as client:
+                found = self._ask(client)
+        except UnavailableError:
             self._is_late = True
             raise
         if self._is_late and not isinstance(found, Own):

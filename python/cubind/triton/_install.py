@@ -125,12 +125,9 @@ def is_installed() -> bool:
 def uninstall() -> None:
     """Leave everything to Triton again, and forget what the daemon chose."""
     with _installed.lock:
-        if _installed.patch is not None:
-            _installed.patch.uninstall()
-        if _installed.cache is not None:
-            _installed.cache.uninstall()
-        if _installed.launching is not None:
-            _installed.launching.uninstall()
+        for each in (_installed.patch, _installed.cache, _installed.launching):
+            if each is not None:
+                each.uninstall()
         if _installed.artifacts is not None:
             _installed.artifacts.close()
         _installed.patch = _installed.artifacts = _installed.cache = None

@@ -13,7 +13,6 @@ import gzip
 import json
 import os
 import pathlib
-import threading
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -49,12 +48,8 @@ class Recorder:
         self._path = pathlib.Path(path).resolve()
         self._names: set[str] = set()
         self._devices = devices or {}
+        self._lock = _fork.Lock()
         self._append(b"")
-        self.after_fork()
-        _fork.watch(self)
-
-    def after_fork(self) -> None:
-        self._lock = threading.Lock()
 
     def add(self, spec: Spec, device: int) -> None:
         """A kernel that this process asks for, on one of its GPUs, by CUDA's number. Each counts once. If it

@@ -18,6 +18,8 @@ from .question import padding_question
 if TYPE_CHECKING:
     from .._session import Session
 
+Original = Callable[..., Any]  # what a hook stands for
+
 
 class Hooks:
     """A session's hooks in Inductor, once gate.missing() has found nothing. They hold on all threads:
@@ -68,10 +70,16 @@ class Hooks:
         if self._feedback in self._selector.feedback_saver_fns:
             self._selector.feedback_saver_fns.remove(self._feedback)
 
-    def _replace(self, target: Any, name: str, wrap: Callable[..., Any], kind: Any = None) -> None:
+    def _replace(self, target: Any, name: str, hook: Callable[..., Any], kind: Any = None) -> None:
+        """hook: called with what it stands for, and that one's arguments."""
+        original = getattr(target, name)
+
+        @functools.wraps(original)
+        def hooked(*args: Any, **kwargs: Any) -> Any:
+            return hook(original, *args, **kwargs)
+
         self._patched.append((target, name, vars(target)[name]))
-        wrapped = functools.wraps(getattr(target, name))(wrap(getattr(target, name)))
-        setattr(target, name, wrapped if kind is None else kind(wrapped))
+        setattr(target, name, hooked if kind is None else kind(hooked))
 
     def _tag(self) -> str:
         return self._session.tag if self._session in _sessions else ""
@@ -92,31 +100,30 @@ class Hooks:
                 if choice is not taken:
                     del timings[choice]
 
-    def _deferring(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _deferring(
+        self,
+        original: Original,
+        buffer: Any,
+        layout: Any,
+        inputs: Any,
+        choice_timings_fn: Any,
+        unfiltered_choices: Any,
+        allowed_prologue_inps: Any,
+    ) -> None:
         """Of a product whose choice waits for what may be fused with it: its candidates without that."""
 
-        def init(
-            buffer: Any,
-            layout: Any,
-            inputs: Any,
-            choice_timings_fn: Any,
-            unfiltered_choices: Any,
-            allowed_prologue_inps: Any,
-        ) -> None:
-            def timings_of(hint_override: Any = None) -> dict[Any, float]:
-                self._thread.is_deferred = True
-                try:
-                    timings: dict[Any, float] = choice_timings_fn(hint_override)
-                finally:
-                    self._thread.is_deferred = False
-                if hint_override is not None or not timings:
-                    return timings
-                taken = self._decided(timings, lambda fastest: neighbourly(buffer, timings, fastest))
-                return {taken: min(timings.values()), **{c: t for c, t in timings.items() if c is not taken}}
+        def timings_of(hint_override: Any = None) -> dict[Any, float]:
+            self._thread.is_deferred = True
+            try:
+                timings: dict[Any, float] = choice_timings_fn(hint_override)
+            finally:
+                self._thread.is_deferred = False
+            if hint_override is not None or not timings:
+                return timings
+            taken = self._decided(timings, lambda fastest: neighbourly(buffer, timings, fastest))
+            return {taken: min(timings.values()), **{c: t for c, t in timings.items() if c is not taken}}
 
-            original(buffer, layout, inputs, timings_of, unfiltered_choices, allowed_prologue_inps)
-
-        return init
+        original(buffer, layout, inputs, timings_of, unfiltered_choices, allowed_prologue_inps)
 
     def _decided(self, timings: dict[Any, float], values: Callable[[Any], dict[str, int]]) -> Any:
         """The candidate that Inductor takes: its fastest, or the stored one."""
@@ -136,135 +143,106 @@ class Hooks:
     def _asks(self) -> bool:
         return self._session in _sessions and not getattr(self._thread, "is_own", False)
 
-    def _fusing(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def speedup_by_fusion(scheduler: Any, node1: Any, node2: Any) -> Any:
-            try:
-                fusion = Fusion.of(self._session, node1, node2) if self._asks() else None
-            except Exception as error:
-                self._session.stays_own(f"a fusion has no question: {type(error).__name__}: {error}"[:256])
-                fusion = None
-            if fusion is None:
-                return original(scheduler, node1, node2)
-            stored = self._session.ask(fusion.question)
-            if stored is not None:
-                return fusion.served(scheduler, stored)
-            return fusion.measured(lambda: original(scheduler, node1, node2))
+    def _fusing(self, original: Original, scheduler: Any, node1: Any, node2: Any) -> Any:
+        try:
+            fusion = Fusion.of(self._session, node1, node2) if self._asks() else None
+        except Exception as error:
+            self._session.stays_own(f"a fusion has no question: {type(error).__name__}: {error}"[:256])
+            fusion = None
+        if fusion is None:
+            return original(scheduler, node1, node2)
+        stored = self._session.ask(fusion.question)
+        if stored is not None:
+            return fusion.served(scheduler, stored)
+        return fusion.measured(lambda: original(scheduler, node1, node2))
 
-        return speedup_by_fusion
+    def _padding(self, original: Original, key: str) -> bool | None:
+        """None: Inductor measures it."""
+        if not self._asks():
+            return original(key)
+        question = padding_question(key)
+        if (stored := self._session.known(question)) is not None:
+            return bool(stored.number)
+        if (cached := original(key)) is None:
+            self._session.refuse(question)
+        return cached
 
-    def _padding(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def get_cached_should_pad(key: str) -> bool | None:
-            """None: Inductor measures it."""
-            if not self._asks():
-                return original(key)
-            question = padding_question(key)
-            if (stored := self._session.known(question)) is not None:
-                return bool(stored.number)
-            if (cached := original(key)) is None:
-                self._session.refuse(question)
-            return cached
+    def _padded(self, original: Original, key: str, ori_time: float, pad_time: float) -> bool:
+        is_faster: bool = original(key, ori_time, pad_time)
+        time_ms = pad_time if is_faster else ori_time
+        if not self._asks() or not 0.0 < time_ms < FAILED:
+            return is_faster
+        return bool(self._session.decide(padding_question(key), Choice(int(is_faster), time_ms)).number)
 
-        return get_cached_should_pad
-
-    def _padded(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def is_padded_faster(key: str, ori_time: float, pad_time: float) -> bool:
-            is_faster: bool = original(key, ori_time, pad_time)
-            time_ms = pad_time if is_faster else ori_time
-            if not self._asks() or not 0.0 < time_ms < FAILED:
-                return is_faster
-            measured = Choice(int(is_faster), time_ms)
-            return bool(self._session.decide(padding_question(key), measured).number)
-
-        return is_padded_faster
-
-    def _compiling(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def triton(compiler: Any, kernel_name: str, source_code: str, device_str: str = "cuda") -> Any:
-            try:
-                if self._asks():
-                    self._kernels.compiles(kernel_name, source_code)
-            except Exception as error:
-                self._session.stays_own(f"a kernel has no question: {type(error).__name__}: {error}"[:256])
-            return original(compiler, kernel_name, source_code, device_str)
-
-        return triton
-
-    def _autotuning(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def autotune_to_one_config(tuner: Any, *args: Any, **kwargs: Any) -> None:
-            def measure() -> Any:
-                original(tuner, *args, **kwargs)
-                return tuner.launchers[0]
-
+    def _compiling(
+        self, original: Original, compiler: Any, kernel_name: str, source_code: str, device_str: str = "cuda"
+    ) -> Any:
+        try:
             if self._asks():
-                tuner.launchers = [self._kernels.tuned(tuner, measure, not descends(tuner))]
-            else:
-                measure()
+                self._kernels.compiles(kernel_name, source_code)
+        except Exception as error:
+            self._session.stays_own(f"a kernel has no question: {type(error).__name__}: {error}"[:256])
+        return original(compiler, kernel_name, source_code, device_str)
 
-        return autotune_to_one_config
+    def _autotuning(self, original: Original, tuner: Any, *args: Any, **kwargs: Any) -> None:
+        def measure() -> Any:
+            original(tuner, *args, **kwargs)
+            return tuner.launchers[0]
 
-    def _descending(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def coordinate_descent_tuning(tuner: Any, launcher: Any, *args: Any, **kwargs: Any) -> Any:
-            def measure() -> Any:
-                return original(tuner, launcher, *args, **kwargs)
+        if self._asks():
+            tuner.launchers = [self._kernels.tuned(tuner, measure, not descends(tuner))]
+        else:
+            measure()
 
-            return (
-                self._kernels.tuned(tuner, measure, True) if self._asks() and descends(tuner) else measure()
-            )
+    def _descending(self, original: Original, tuner: Any, *args: Any, **kwargs: Any) -> Any:
+        def measure() -> Any:
+            return original(tuner, *args, **kwargs)
 
-        return coordinate_descent_tuning
+        return self._kernels.tuned(tuner, measure, True) if self._asks() and descends(tuner) else measure()
 
-    def _tagged(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def init(details: Any, *args: Any, **kwargs: Any) -> None:
-            original(details, *args, **kwargs)
-            self._thread.tag = self._tag()
-            details.cache_key_tag = "+".join(filter(None, (details.cache_key_tag, self._thread.tag)))
+    def _tagged(self, original: Original, details: Any, *args: Any, **kwargs: Any) -> None:
+        original(details, *args, **kwargs)
+        self._thread.tag = self._tag()
+        details.cache_key_tag = "+".join(filter(None, (details.cache_key_tag, self._thread.tag)))
 
-        return init
+    def _save(self, original: Original, *args: Any, **kwargs: Any) -> None:
+        may_keep = self._session.may_keep()
+        if may_keep and getattr(self._thread, "tag", "") == self._tag():
+            original(*args, **kwargs)
 
-    def _save(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def save(*args: Any, **kwargs: Any) -> None:
-            may_keep = self._session.may_keep()
-            if may_keep and getattr(self._thread, "tag", "") == self._tag():
-                original(*args, **kwargs)
-
-        return save
-
-    def _narrowing(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def _finalize_template_configs(
-            choices: Any,
-            template_choices: Any,
-            kernel_inputs: Any,
-            templates: Any,
-            op_name: str,
-            kwarg_overrides: Any = None,
-        ) -> list[Any]:
-            found = original(choices, template_choices, kernel_inputs, templates, op_name, kwarg_overrides)
-            if not self._asks():
-                return found
-            node = V.graph.current_node
-            if getattr(self._thread, "node", None) is not node:
-                self._thread.node, self._thread.earlier = node, []
-            if len(found) > 1:
-                return narrowed(self._session, self._thread.earlier, found, kernel_inputs, op_name)
-            self._thread.earlier += found  # Inductor asks for torch's kernel by itself in some operations
+    def _narrowing(
+        self,
+        original: Original,
+        choices: Any,
+        template_choices: Any,
+        kernel_inputs: Any,
+        templates: Any,
+        op_name: str,
+        kwarg_overrides: Any = None,
+    ) -> list[Any]:
+        found = original(choices, template_choices, kernel_inputs, templates, op_name, kwarg_overrides)
+        if not self._asks():
             return found
+        node = V.graph.current_node
+        if getattr(self._thread, "node", None) is not node:
+            self._thread.node, self._thread.earlier = node, []
+        if len(found) > 1:
+            return narrowed(self._session, self._thread.earlier, found, kernel_inputs, op_name)
+        self._thread.earlier += found  # Inductor asks for torch's kernel by itself in some operations
+        return found
 
-        return _finalize_template_configs
-
-    def _serving(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def get_template_configs(*args: Any, **kwargs: Any) -> list[Any]:
-            choices = original(*args, **kwargs)
-            if not choices:  # the stored candidate's template has no kernel for these inputs
-                self._thread.is_own = True
-                try:
-                    choices = original(*args, **kwargs)
-                finally:
-                    self._thread.is_own = False
-            for choice in choices:
-                if is_served(choice) and (product := mark_of(choice).product).stored.values:
-                    choice.output_node = ServedNode(product, choice)
-            return choices
-
-        return get_template_configs
+    def _serving(self, original: Original, *args: Any, **kwargs: Any) -> list[Any]:
+        choices = original(*args, **kwargs)
+        if not choices:  # the stored candidate's template has no kernel for these inputs
+            self._thread.is_own = True
+            try:
+                choices = original(*args, **kwargs)
+            finally:
+                self._thread.is_own = False
+        for choice in choices:
+            if is_served(choice) and (product := mark_of(choice).product).stored.values:
+                choice.output_node = ServedNode(product, choice)
+        return choices
 
 
 _sessions: list[Session] = []  # the installed one

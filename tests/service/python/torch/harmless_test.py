@@ -374,14 +374,18 @@ class Clients(unittest.TestCase):
         self.enterContext(mock.patch.object(_connected, "connect", side_effect=self.made))
         self.settings = _variants.Settings()
 
+    def lose(self):
+        with self.assertRaises(cubind.UnavailableError), self.settings.asked() as client:
+            raise cubind.UnavailableError("no daemon answers there", client.address)
+
     def test_a_daemon_that_was_found_and_does_not_answer_is_looked_for_again(self):
-        self.settings.lost(self.settings.connected())
+        self.lose()
         self.assertIs(self.settings.connected(), self.made[1])
 
     def test_a_client_that_was_given_stays(self):
         given = cubind.Client("unix:///given")
         self.settings.use(given)
-        self.settings.lost(given)
+        self.lose()
         self.assertIs(self.settings.connected(), given)
 
     def test_a_world_size_that_is_no_number_is_that_of_one_process(self):
