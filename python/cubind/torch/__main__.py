@@ -11,9 +11,9 @@ import torch
 from .. import connect
 from .._wire import listed
 from ..errors import CubindError
+from ._comparing import QUESTION, compare
 from ._operator import operators
 from ._variants import Need, settings
-from ._worth import QUESTION, compare
 
 _POLICY = "cold/3,stream"  # what operators ask for
 

@@ -18,7 +18,7 @@ from ._attention_formula import backward_formula, formula
 from ._call import Call
 from ._dispatch import Dispatched, is_quiet
 from ._dtensor import are_distributed, run_locally
-from ._model_masks import UnsupportedError
+from ._masks import UnsupportedError
 from ._operator import Operator
 from ._tensors import HALF
 

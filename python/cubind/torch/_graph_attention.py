@@ -1,4 +1,4 @@
-"""Attention of layers of `transformers` in a compiled graph, which has no mask where _masks makes none: the
+"""Attention of layers of `transformers` in a compiled graph. Where _mask_builder makes no mask for it, the
 layer's flag for causal attention and its window say what is seen."""
 
 from __future__ import annotations

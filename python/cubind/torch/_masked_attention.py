@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import _torch_private as private
 from ._attention import masked_call
 from ._gpu import is_capturing
-from ._model_masks import Mask, Pattern, UnsupportedError, marks, version_of
+from ._masks import Mask, Pattern, UnsupportedError, marks, version_of
 from ._packed_attention import attend_packed, rows_of
 
 

@@ -1,173 +1,202 @@
-"""The mask builder of `transformers`: its masks are marked with what they were built from, and a compiled
-graph has no mask where nothing is masked: attention is causal, or not, by a flag then. transformers makes one
-for every graph, since it cannot look into tensors there."""
+"""Masks that attention has kernels for: what each was built from, found again by its tensor."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import inspect
-import sys
-import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling
+from torch import Tensor
+from torch.nn import functional
 
-from ._choices import is_torchs
-from ._copies import rewrapped
-from ._model_masks import Mask, Pattern, UnsupportedError, marks
-
-_BUILDER = "transformers.masking_utils"
-_MAKERS = ("create_causal_mask", "create_sliding_window_causal_mask", "create_bidirectional_mask")
-# Arguments of a maker that change the mask, and those that want one always.
-_OTHERS = ("attention_mask", "or_mask_function", "and_mask_function", "block_sequence_ids")
-_SKIPS = ("allow_is_causal_skip", "allow_is_bidirectional_skip")
-
-_MARK = "_marks_masks"  # of a builder
-
-_Method = Callable[..., Any]
+from ._attention_formula import Packed
+from ._gpu import is_capturing
+from ._tensors import power_of_two
 
 
-# ---- What was built ----
+class Marks:
+    """What is known of tensors. A copy of a tensor does not have it, nor a file that a tensor is saved in."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Tensor], Any]] = {}
+
+    def get(self, tensor: Tensor) -> Any:
+        """None: nothing is known."""
+        seen, mark = self._known.get(id(tensor), (None, None))
+        return mark if seen is not None and seen() is tensor else None
+
+    def put(self, tensor: Tensor, mark: Any) -> None:
+        """As long as the tensor lives."""
+        number = id(tensor)
+        self._known[number] = weakref.ref(tensor, lambda _: self._known.pop(number, None)), mark
 
 
-def watch_builder() -> None:
-    """From now on the mask builders of "sdpa" and "eager" mark what they build."""
-    interface = getattr(sys.modules.get(_BUILDER), "AttentionMaskInterface", None)
-    known = getattr(interface, "_global_mapping", {})
-    for name in ("sdpa", "eager"):
-        builder = known.get(name)
-        if getattr(builder, "__module__", None) == _BUILDER and not hasattr(builder, _MARK):
-            interface.register(name, _marking(builder))  # type: ignore[union-attr]
+marks = Marks()
 
 
-def _marking(builder: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(builder)
-    def build(*inputs: Any, **given: Any) -> Any:
-        mask = builder(*inputs, **given)
-        if not inputs and isinstance(mask, torch.Tensor) and not torch.compiler.is_compiling():
-            marks.put(mask, Mask(mask, given, functools.partial(_pattern_of, given)))
-        return mask
+@dataclasses.dataclass
+class Pattern:
+    """What a mask function says. sequences: [B, S], which packed sequence a token is of. is_by_sequence: the
+    positions are those within a sequence, whose tokens have consecutive ones."""
 
-    setattr(build, _MARK, True)
-    return build
-
-
-def _pattern_of(given: dict[str, Any]) -> Pattern:
-    """Raises UnsupportedError."""
-    if given.get("use_vmap"):
-        raise UnsupportedError("the mask has a function of its own")
-    pattern = Pattern()
-    _read(given["mask_function"], pattern)
-    if pattern.is_by_sequence and pattern.sequences is None:
-        raise UnsupportedError("the mask has positions of its own")
-    return pattern
+    causal: bool = False
+    left: int = 0  # as the kernel's flag
+    sequences: Tensor | None = None
+    is_by_sequence: bool = False
 
 
-# Functions of masking_utils by their qualified names: what they are made of lies in their closures.
-def _read(function: Callable[..., Any], into: Pattern) -> None:
-    name = getattr(function, "__qualname__", "")
-    code = getattr(function, "__code__", None)
-    if code is None or function.__module__ != _BUILDER:
-        raise UnsupportedError("the mask has a function of its own")
-    cells = function.__closure__ or ()  # type: ignore[attr-defined]
-    own = dict(zip(code.co_freevars, (cell.cell_contents for cell in cells)))
-    if name == "and_masks.<locals>.and_mask":
-        for one in own["mask_functions"]:
-            _read(one, into)
-    elif name == "causal_mask_function":
-        into.causal = True
-    elif name == "sliding_window_overlay.<locals>.inner_mask":
-        into.left = own["sliding_window"]
-    elif name == "packed_sequence_mask_function.<locals>.inner_mask":
-        into.sequences = own["packed_sequence_mask"]
-    elif name == "remap_positions_for_packed_sequence.<locals>.inner_mask":
-        into.is_by_sequence = True
-        _read(own["mask_function"], into)
-    elif name != "bidirectional_mask_function":
-        raise UnsupportedError(f"the kernels have no mask of {name.partition('.')[0]}")
+class UnsupportedError(Exception):
+    """Why a mask is none that the kernels have."""
 
 
-# ---- Graphs without masks ----
+class Mask:
+    """What a mask was built from: given is what transformers' builder was called with; find() gives the
+    pattern, or raises UnsupportedError. What the kernels need is computed once, by the first layer."""
+
+    def __init__(self, tensor: Tensor, given: dict[str, Any], find: Callable[[], Pattern]) -> None:
+        self._find = find
+        self._version = version_of(tensor)
+        start = given.get("q_offset", 0)  # a static cache counts in this very tensor
+        self._given = {**given, "q_offset": start.clone() if isinstance(start, Tensor) else start}
+        self._captured = is_capturing()
+        self._why = ""  # there are no sequences
+        self._packed: dict[int, Packed] = {}  # by how many heads of keys are sequences of their own
+
+    def of(self, tensor: Tensor, q: Tensor, k: Tensor) -> Mask:
+        """Itself. Raises UnsupportedError if the tensor was changed, or if the heads are others."""
+        if version_of(tensor) != self._version:
+            raise UnsupportedError("the mask was changed")
+        if self._captured != is_capturing():
+            raise UnsupportedError("the mask was built outside of the CUDA graph")
+        if (q.shape[0], q.shape[2], k.shape[2]) != (self.batch, self.queries, self.keys):
+            raise UnsupportedError("the mask is of other sizes")
+        return self
+
+    @property
+    def batch(self) -> int:
+        return int(self._given["batch_size"])
+
+    @property
+    def queries(self) -> int:
+        return int(self._given["q_length"])
+
+    @property
+    def keys(self) -> int:
+        return int(self._given["kv_length"])
+
+    @functools.cached_property
+    def pattern(self) -> Pattern:
+        """Raises UnsupportedError."""
+        pattern = self._find()
+        pattern.left *= pattern.left < self.keys  # else no key lies outside
+        return pattern
+
+    @property
+    def causal(self) -> bool:
+        """The kernels' flag: one query sees all keys up to its own, which are all that they are given."""
+        return self.pattern.causal and self.queries > 1
+
+    # The key at which the first query stands. None: only the GPU knows it.
+    @functools.cached_property
+    def _start(self) -> int | None:
+        start = self._given.get("q_offset", 0)
+        return None if isinstance(start, Tensor) else int(start - self._given.get("kv_offset", 0))
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether all queries and keys are real, and the last ones stand next to each other."""
+        is_whole = self._given.get("attention_mask") is None and self.pattern.sequences is None
+        return is_whole and self._start is not None and self._start + self.queries == self.keys
+
+    def packed(self, heads: int, scale: float, soft_cap: int) -> Packed:
+        """The sequences of rows_of() of the heads. heads: how many of keys are sequences of their own, for
+        one query. Raises UnsupportedError."""
+        if self._why:
+            raise UnsupportedError(self._why)
+        if heads not in self._packed:
+            sequences = self.pattern.sequences
+            try:
+                self._packed[heads] = self._padded(heads) if sequences is None else self._joined(sequences)
+            except UnsupportedError as why:
+                self._why = str(why)
+                raise
+        return self._packed[heads]._replace(scale=scale, soft_cap=soft_cap)
+
+    def _made(self, bounds: tuple[Tensor, ...], gaps: bool, cross: bool, spread: bool) -> Packed:
+        pattern = self.pattern
+        mask = (self.causal, pattern.left, 0, 0)
+        return Packed(*bounds, *mask, gaps, cross, spread, 1.0)  # type: ignore[misc]
+
+    # How many sequences there are is asked of the GPU, as the mask's builder has done already.
+    def _joined(self, numbers: Tensor) -> Packed:
+        if is_capturing():
+            raise UnsupportedError("packed sequences are counted, which a CUDA graph cannot")
+        counts = numbers[:, -1] + 1
+        before = counts.cumsum(0)
+        flat = (numbers + (before - counts)[:, None]).flatten()
+        count = power_of_two(int(before[-1]))  # there may be empty ones behind the last
+        bounds = torch.searchsorted(flat, torch.arange(count + 1, device=flat.device), out_int32=True)
+        return self._made((bounds,) * 4, False, False, True)
+
+    def _padded(self, heads: int) -> Packed:
+        first, end = self._real()
+        start = self._given.get("q_offset", 0) - self._given.get("kv_offset", 0)
+        Q, K = self.queries, self.keys
+        if not self.pattern.causal:  # padded queries see keys too
+            q_first, q_end = torch.zeros_like(first), torch.full_like(end, Q)
+        else:
+            q_first, q_end = (first - start).clamp(0, Q), (end - start).clamp(0, Q)
+            end = torch.minimum(end, q_end + start)
+        k_rows = (first, (end - first).clamp_min(0), K)
+        q_rows = (q_first, q_end - q_first, Q)
+        cross = Q != K or self._start != 0 or not self.pattern.causal
+        bounds = [_bounds(*rows, heads) for rows in ((q_rows, k_rows) if cross else (q_rows, q_rows))]
+        (q_bounds, q_lengths), (k_bounds, k_lengths) = bounds
+        return self._made((q_bounds, k_bounds, q_lengths, k_lengths), True, cross, False)
+
+    # The first key of each row that is real, and the end of these.
+    def _real(self) -> tuple[Tensor, Tensor]:
+        given, K = self._given["attention_mask"], self.keys
+        if given is None:
+            first = torch.zeros(self.batch, dtype=torch.int64, device=self._given["device"])
+            return first, first + K
+        offset = self._given.get("kv_offset", 0)
+        real = given[:, offset : offset + K]
+        positions = torch.arange(1, real.shape[1] + 1, device=real.device) * real
+        end, count = positions.amax(-1), real.sum(-1)
+        # Different places below `end` have their largest sum if none is left out.
+        is_whole = (positions.sum(-1) * 2 == count * (2 * end - count + 1)).all()
+        if is_capturing():
+            torch._assert_async(is_whole, "a row of the attention mask has a gap")  # type: ignore[call-arg]
+        elif not is_whole:
+            raise UnsupportedError("a row of the mask has a gap")
+        return end - count, end
 
 
-@functools.cache
-def mask_members(cls: type, windows: bool) -> dict[str, Any]:
-    """The methods of a class that make masks, as members of a class that makes none where it need not, with
-    `windows` also where attention is cubind's and knows the window itself. Empty: there are none."""
-    members: dict[str, Any] = {}
-    for name, method in vars(cls).items():
-        innermost = inspect.unwrap(method) if isinstance(method, types.FunctionType) else None
-        if isinstance(innermost, types.FunctionType):
-            called = set(_MAKERS).intersection(innermost.__code__.co_names)
-            makers = {one: innermost.__globals__[one] for one in called}
-            if makers:
-                plain, known = (
-                    rewrapped(method, {one: make(maker, "sliding" in one) for one, maker in makers.items()})
-                    for make in (_unless_plain, _unless_known)
-                )
-                members[name] = _unless_placed(method, plain, known if windows else plain, innermost)
-    return members
+# Sequences of `size` rows, each `heads` times, of which `count` from `first` on are real.
+def _bounds(first: Tensor, count: Tensor, size: int, heads: int) -> tuple[Tensor, Tensor]:
+    if heads > 1:
+        first, count = (each.repeat_interleave(heads) for each in (first, count))
+    rows = len(first) * size
+    begin = first + torch.arange(0, rows, size, device=first.device)
+    return tuple(  # type: ignore[return-value]
+        functional.pad(each, (0, 1), value=last).to(torch.int32) for each, last in ((begin, rows), (count, 0))
+    )
 
 
-# A maker that gives None, as it does outside of a graph: "sdpa" is causal by its flag then.
-def _unless_plain(theirs: _Method, has_window: bool) -> _Method:
-    def make(*inputs: Any, **named: Any) -> Any:
-        if (
-            inputs
-            or not is_compiling()
-            or any(named.get(one) is not None for one in _OTHERS)
-            or not all(named.get(one, True) for one in _SKIPS)
-        ):
-            return theirs(*inputs, **named)
-        config = named.get("config")
-        cache = named.get("cache", named.get("past_key_values"))
-        plain = getattr(config, "_attn_implementation", None) == "sdpa" and _is_empty(cache)
-        if plain and has_window:
-            window = getattr(config, "sliding_window", None)
-            plain = window is not None and named["inputs_embeds"].shape[1] < window
-        return None if plain else theirs(*inputs, **named)
-
-    return make
+def version_of(tensor: Tensor) -> int:
+    """What changes with the tensor's values, but for inference tensors."""
+    return -1 if tensor.is_inference() else tensor._version
 
 
-# The same where attention layers know the window and what is causal: also for the eager function.
-def _unless_known(theirs: _Method, has_window: bool) -> _Method:
-    plain = _unless_plain(theirs, has_window)
-
-    def make(*inputs: Any, **named: Any) -> Any:
-        config = named.get("config")
-        if (
-            inputs
-            or any(named.get(one) is not None for one in (*_OTHERS, "cache", "past_key_values"))
-            or not all(named.get(one, True) for one in _SKIPS)
-            or getattr(config, "_attn_implementation", None) not in ("sdpa", "eager")
-            or not getattr(config, "is_causal", True)
-            or torch.is_autocast_enabled("cuda")
-        ):
-            return plain(*inputs, **named)
-        return None
-
-    return make
-
-
-def _is_empty(cache: Any) -> bool:
-    return cache is None or (type(cache).__name__ == "DynamicCache" and cache.get_seq_length() == 0)
-
-
-# Positions that the caller gives may be those of several sequences in one row.
-def _unless_placed(theirs: _Method, plain: _Method, known: _Method, innermost: types.FunctionType) -> _Method:
-    arguments = innermost.__code__.co_varnames[1 : innermost.__code__.co_argcount]
-    index = arguments.index("position_ids") if "position_ids" in arguments else None
-
-    @functools.wraps(theirs)
-    def method(self: Any, *inputs: Any, **named: Any) -> Any:
-        given = named.get("position_ids") is not None
-        if index is not None and len(inputs) > index:
-            given = inputs[index] is not None
-        if given or not is_compiling():
-            return theirs(self, *inputs, **named)
-        return (plain if is_torchs(self, "attention") else known)(self, *inputs, **named)
-
-    return method
+def mask_of(tensor: Tensor, q: Tensor, k: Tensor) -> Mask:
+    """What the mask was built from. Raises UnsupportedError."""
+    if torch.jit.is_tracing():
+        raise UnsupportedError("a trace, which would keep what this mask is")
+    mask = marks.get(tensor)
+    if not isinstance(mask, Mask):
+        raise UnsupportedError("it is not known what the mask was built from")
+    return mask.of(tensor, q, k)

@@ -14,9 +14,9 @@ from .._switch import IS_OFF
 from .._torch_access import PLAIN
 from ._attention import attend, kept
 from ._graph_attention import attend_in_graph, missing_mask, other_argument
+from ._mask_builder import watch_builder
 from ._masked_attention import attend_masked
-from ._masks import watch_builder
-from ._model_masks import UnsupportedError, mask_of
+from ._masks import UnsupportedError, mask_of
 
 FUNCTIONS = "ALL_ATTENTION_FUNCTIONS"  # what an attention layer looks it up in
 _SDPA = "transformers.integrations.sdpa_attention"

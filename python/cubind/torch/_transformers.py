@@ -17,7 +17,7 @@ from ._choices import IN_GRAPH, is_torchs, members
 from ._decoder import attention_forward, is_decoders, loss_members, turns
 from ._embedding import EMBEDDING, is_large
 from ._experts import experts_forward, other_experts
-from ._masks import mask_members
+from ._mask_builder import mask_members
 from ._model_attention import other_attention
 from ._rms_norm import rms_norm
 

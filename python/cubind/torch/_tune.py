@@ -16,13 +16,13 @@ from .._switch import IS_OFF
 from ..comparison import Comparison
 from ..tuning import TuneResult
 from . import _compiled
+from ._comparing import compare_all
 from ._compiled_step import by_time
 from ._gpu import on_device
 from ._operator import collecting, operators
 from ._steps import wait
 from ._transformers import has_own_loss
 from ._variants import Need, settings
-from ._worth import compare_all
 
 _MOST = 8  # problems of a kernel that differ in their sizes alone
 

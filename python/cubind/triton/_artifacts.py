@@ -21,12 +21,12 @@ from ..client import Client
 from ..errors import CubindError, DataLossError, UnavailableError
 from ..question import Question
 from . import _triton_private as private
-from ._compiled import Kernel
-from ._defining import Target, defined_variant, hinted_variant
+from ._compile_question import Kernel
 from ._own import Own, StaysOwnError
 from ._recording import Record
 from ._single import PROBLEM
 from ._triton_cache import Compiled, Compiling
+from ._variant_calls import Target, defined_variant, hinted_variant
 
 _CALL_TIMEOUT = 5.0  # seconds: the daemon waits for nothing within such a call
 _MAX_SHARED_BYTES = 1 << 20

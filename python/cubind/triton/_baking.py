@@ -11,10 +11,10 @@ from typing import Any
 from .. import _wire
 from ..client import Client
 from ..errors import CubindError
-from ._defining import define
 from ._recording import Entry
 from ._single import PROBLEM, singles_of
 from ._spec import Spec
+from ._variant_calls import define
 
 _COMPILE_TIMEOUT = 600.0  # seconds for a kernel, which may wait for others
 

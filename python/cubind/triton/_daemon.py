@@ -22,11 +22,11 @@ from ..client import Client
 from ..errors import CubindError, DataLossError, DeadlineExceededError, UnavailableError
 from . import _triton_private as private
 from ._contents import may_go_to
-from ._defining import Target, defined_variant, hinted_variant, variant
 from ._own import Known, Own, StaysOwnError
 from ._question import Question
 from ._recording import Record
 from ._spec import TUNABLE, Spec, spec_of
+from ._variant_calls import Target, defined_variant, hinted_variant, variant
 
 _NO_DEVICE = "no_device"  # the state of a job that no agent can run
 _GPU_IN_USE = "waiting_for_idle_gpu"  # its state while others work there

@@ -20,11 +20,11 @@ from ..client import Client
 from ..errors import CubindError, DeadlineExceededError
 from . import _triton_private as private
 from ._contents import may_go_to
-from ._defining import Target, defined_variant
 from ._own import StaysOwnError
 from ._question import Question
 from ._row_questions import questions
 from ._spec import TUNABLE, Spec, spec_of
+from ._variant_calls import Target, defined_variant
 from .table import Table, Values
 
 TIE_MARGIN = 0.001  # of tuner/measure/measure_settings.hpp

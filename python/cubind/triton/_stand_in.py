@@ -14,7 +14,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
 from ..errors import FailedPreconditionError, InvalidArgumentError
-from ._compiled import Kernel
+from ._compile_question import Kernel
 from ._own import Own, StaysOwnError
 from ._spec import Spec
 from ._triton_cache import Cache, Compiled, Compiling

@@ -25,10 +25,10 @@ import triton
 import triton_kernels
 import triton_stub as stub
 from cubind._connected import Connected
-from cubind.triton import _artifacts, _defining
+from cubind.triton import _artifacts, _variant_calls
 from cubind.triton import _triton_private as private
 from cubind.triton._artifacts import Artifacts
-from cubind.triton._compiled import Kernel
+from cubind.triton._compile_question import Kernel
 from cubind.triton._own import Own
 from cubind.triton._triton_cache import Cache, Compiled, Compiling
 from fake_daemon import FakeDaemon, chosen, pb
@@ -144,10 +144,12 @@ class Refused(Case):
     def test_another_kernel_and_other_bytes_are_not_used(self):
         kernel = Kernel(compiling())
         reply = answer()
-        with unittest.mock.patch.object(_defining, "variant", lambda *_: reply):
+        with unittest.mock.patch.object(_variant_calls, "variant", lambda *_: reply):
             reply.kernel = "another"
             with self.assertRaisesRegex(cubind.DataLossError, "the answer is for another"):
-                _defining.defined_variant(None, kernel.spec, _defining.Target("", {}, "", 0), None, 1.0)
+                _variant_calls.defined_variant(
+                    None, kernel.spec, _variant_calls.Target("", {}, "", 0), None, 1.0
+                )
         with self.assertRaisesRegex(cubind.DataLossError, "does not have the digest"):
             _artifacts._checked(reply, kernel, b"other bytes")
         self.assertEqual(_artifacts._checked(reply, kernel, CUBIN).entry, "masks")

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 import triton_stub as stub
 from cubind.triton import _triton_private as private
-from cubind.triton._compiled import Kernel
+from cubind.triton._compile_question import Kernel
 from cubind.triton._triton_cache import Compiling
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource

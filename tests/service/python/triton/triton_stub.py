@@ -11,7 +11,7 @@ import cubind.triton
 import running
 import triton
 import triton.language as tl
-from cubind.triton import _bound, _daemon, _defining, _install, _own, _roles, _row_questions, _spec
+from cubind.triton import _bound, _daemon, _install, _own, _roles, _row_questions, _spec, _variant_calls
 from cubind.triton import _triton_private as private
 from triton.backends.compiler import GPUTarget
 from triton.compiler import make_backend
@@ -185,7 +185,7 @@ def bound_keeps(calls):
 
 
 def define(client, spec):
-    _defining.define(client._connection, spec)
+    _variant_calls.define(client._connection, spec)
 
 
 def module_of(case, target):

@@ -16,7 +16,7 @@ import torch
 import torch_launches
 from cubind import comparison
 from cubind.torch import __main__ as command
-from cubind.torch import _operator, _tune, _variants, _worth, _worth_cases
+from cubind.torch import _comparing, _comparing_cases, _operator, _tune, _variants
 from cubind.torch._variants import LIBRARY
 from torch_launches import directly, kernel, on_gpu
 
@@ -31,7 +31,7 @@ def need_of(operator, **problem):
 
 def measured(ratios):
     """Instead of a measurement."""
-    return mock.patch.object(_worth, "measure", side_effect=lambda ours, theirs: ratios)
+    return mock.patch.object(_comparing, "measure", side_effect=lambda ours, theirs: ratios)
 
 
 class Compared(torch_launches.OnFakeDriver):
@@ -44,7 +44,7 @@ class Compared(torch_launches.OnFakeDriver):
     def compare(self, rows, features, ratios):
         need = need_of(FORWARD, N=rows, D=features)
         with measured(ratios):
-            return _worth.compare(need)
+            return _comparing.compare(need)
 
     def test_torch_s_function_is_called_in_the_bucket_where_it_is_faster(self):
         found = self.compare(4096, 4096, SLOWER)
@@ -81,18 +81,18 @@ class Compared(torch_launches.OnFakeDriver):
     def test_what_is_known_is_not_measured_again_and_every_client_knows_it(self):
         need = need_of(FORWARD, N=16, D=5120)
         with measured(FASTER):
-            first = _worth.compare(need)
+            first = _comparing.compare(need)
         operators.use(self.other_client())
-        with mock.patch.object(_worth, "measure", side_effect=AssertionError("measured")):
-            self.assertEqual(_worth.compare(need), first)
+        with mock.patch.object(_comparing, "measure", side_effect=AssertionError("measured")):
+            self.assertEqual(_comparing.compare(need), first)
         answer = self.other_client().get("rmsnorm_forward", N=16, D=5120, T="bf16")
         self.assertEqual(answer.over_library, (first,))
 
     def test_a_comparison_with_another_build_of_torch_says_nothing(self):
         need = need_of(FORWARD, N=1, D=2048)
-        held = self.client.ask("rmsnorm_forward", FORWARD.problem(*need[1:]), _worth.QUESTION, gpu=-1)
+        held = self.client.ask("rmsnorm_forward", FORWARD.problem(*need[1:]), _comparing.QUESTION, gpu=-1)
         other = comparison.Comparison("torch 0.1", 0.5, 0.5, 0.5, 9)
-        self.client.report_comparison(held.answer, other, _worth.QUESTION, gpu=-1)
+        self.client.report_comparison(held.answer, other, _comparing.QUESTION, gpu=-1)
         self.assertEqual(self.rms_norm(1, 2048), 1)
 
     def test_a_comparison_of_another_cubin_is_refused(self):
@@ -113,8 +113,8 @@ class Compared(torch_launches.OnFakeDriver):
                 seen.append(len(launches))
             return FASTER
 
-        with mock.patch.object(_worth, "measure", measure):
-            _worth.compare(need_of(FORWARD, N=128, D=4096))
+        with mock.patch.object(_comparing, "measure", measure):
+            _comparing.compare(need_of(FORWARD, N=128, D=4096))
         self.assertEqual(seen, [1, 0])
         self.assertEqual(FORWARD._variants.by_key.get((torch.bfloat16, -1, (), (4096,))), before)
 
@@ -135,13 +135,13 @@ class Compared(torch_launches.OnFakeDriver):
             return FASTER
 
         with (
-            mock.patch.object(_worth, "measure", measure),
-            mock.patch.object(_worth, "forward_of", return_value=forward),
-            mock.patch.object(_worth, "case_of", return_value=_worth_cases.Case(both, both)),
+            mock.patch.object(_comparing, "measure", measure),
+            mock.patch.object(_comparing, "forward_of", return_value=forward),
+            mock.patch.object(_comparing, "case_of", return_value=_comparing_cases.Case(both, both)),
         ):
-            found = _worth.compare(need)
+            found = _comparing.compare(need)
             both_launches, alone = seen[0], seen[1]
-        self.assertEqual(found.gain, _worth.summary(FASTER).gain)
+        self.assertEqual(found.gain, _comparing.summary(FASTER).gain)
         self.assertGreaterEqual(both_launches, 2)
         self.assertEqual(alone, 0)
 
@@ -150,12 +150,12 @@ class Compared(torch_launches.OnFakeDriver):
         forward, backward = (
             kernel(f"flash_attention_{way}").need_of(sizes, -1) for way in ("forward", "backward")
         )
-        self.assertEqual(_worth_cases.forward_of(backward), forward)
-        self.assertIsNone(_worth_cases.forward_of(forward))
+        self.assertEqual(_comparing_cases.forward_of(backward), forward)
+        self.assertIsNone(_comparing_cases.forward_of(forward))
 
     def test_a_problem_without_a_record_is_not_compared(self):
-        with mock.patch.object(_worth, "measure", side_effect=AssertionError("measured")):
-            self.assertIsNone(_worth.compare(need_of(FORWARD, N=64, D=96)))
+        with mock.patch.object(_comparing, "measure", side_effect=AssertionError("measured")):
+            self.assertIsNone(_comparing.compare(need_of(FORWARD, N=64, D=96)))
 
     def test_tune_compares_and_its_results_say_so(self):
         need = need_of(FORWARD, N=1, D=8192)
@@ -187,7 +187,7 @@ class Command(torch_launches.OnFakeDriver):
             measured(FASTER),
             mock.patch.object(torch.cuda, "is_available", return_value=True),
             mock.patch.object(torch.cuda, "set_device"),
-            mock.patch.object(_worth, "on_device", lambda device: contextlib.nullcontext()),
+            mock.patch.object(_comparing, "on_device", lambda device: contextlib.nullcontext()),
             mock.patch.object(torch.random, "fork_rng", lambda devices: contextlib.nullcontext()),
             mock.patch.object(torch.cuda, "current_device", return_value=-1),
             contextlib.redirect_stdout(said),
@@ -244,11 +244,11 @@ class Cases(unittest.TestCase):
                     **dict(zip(operator.flags, values)),
                 }
                 need = operator.need_of({**problem, "T": "bf16"}, -1)
-                if not _worth_cases.has_case(need):
+                if not _comparing_cases.has_case(need):
                     continue
-                with self.subTest(operator.name, flags=values), _worth._undisturbed():
+                with self.subTest(operator.name, flags=values), _comparing._undisturbed():
                     self.assertEqual(operator.problem(*need[1:]), {**problem, "T": "bf16"})
-                    case = _worth_cases.case_of(need)
+                    case = _comparing_cases.case_of(need)
                     case.ours()
                     case.theirs()
 
@@ -260,7 +260,7 @@ class Cases(unittest.TestCase):
 
 class Summary(unittest.TestCase):
     def test_the_median_of_the_ratios_and_its_interval(self):
-        found = _worth.summary([1.2, 1.3, 1.25, 1.31, 1.29, 1.9, 1.28])
+        found = _comparing.summary([1.2, 1.3, 1.25, 1.31, 1.29, 1.9, 1.28])
         self.assertEqual(found.gain, 1.29)
         self.assertLess(found.gain_low, 1.29)
         self.assertGreater(found.gain_high, 1.29)
@@ -275,10 +275,10 @@ class Summary(unittest.TestCase):
             def rounds(self, ours, theirs, count):
                 return [1.0] * count
 
-        with mock.patch.object(_worth, "_Timer", Timer):
-            self.assertEqual(len(_worth.measure(None, None)), _worth._MAX_ROUNDS)
-            with mock.patch.object(_worth, "_SECONDS", 0.0):
-                self.assertGreaterEqual(len(_worth.measure(None, None)), _worth._MIN_ROUNDS)
+        with mock.patch.object(_comparing, "_Timer", Timer):
+            self.assertEqual(len(_comparing.measure(None, None)), _comparing._MAX_ROUNDS)
+            with mock.patch.object(_comparing, "_SECONDS", 0.0):
+                self.assertGreaterEqual(len(_comparing.measure(None, None)), _comparing._MIN_ROUNDS)
 
     def test_the_library_is_this_build_of_torch(self):
         self.assertEqual(_variants.LIBRARY, f"torch {torch.__version__}")

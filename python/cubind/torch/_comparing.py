@@ -13,10 +13,10 @@ from .._asking import warn
 from ..comparison import Comparison
 from ..errors import CubindError
 from ..question import Question
+from ._comparing_cases import case_of, forward_of, has_case
 from ._gpu import on_device
 from ._operator import collecting
 from ._variants import LIBRARY, OF_BUCKET, Found, Loaded, Need, comparison_with_torch, settings
-from ._worth_cases import case_of, forward_of, has_case
 
 # Of no training job: the job's first question pins what its ranks get, and that is to know the comparisons.
 QUESTION = Question(job="", tune=False)
