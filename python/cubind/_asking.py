@@ -88,11 +88,12 @@ class Asker:
         self._again = again
         self._most_threads = threads
         self.waited = 0.0  # seconds that callers have waited in all
-        self._start_over()
+        self.after_fork()
         _fork.watch(self)
         atexit.register(self._end)
 
-    def _start_over(self) -> None:
+    def after_fork(self) -> None:
+        """In the child, which has neither the thread nor waiting callers."""
         self._changed = threading.Condition()
         # Guarded by _changed.
         self._pending: list[Lookup] = []
@@ -111,10 +112,6 @@ class Asker:
         self._retry_at = 0.0
         self._is_silent = False  # a caller waited in vain since the last answer
         self._has_warned = False
-
-    def after_fork(self) -> None:
-        """In the child, which has neither the thread nor waiting callers."""
-        self._start_over()
 
     def pending(self) -> int:
         with self._changed:

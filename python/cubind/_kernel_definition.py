@@ -61,15 +61,9 @@ class Definition:
         return printed(self.spec).encode() + b"\n"
 
     def interface(self) -> Interface:
-        arguments: dict[str, dict[str, Any]] = self.spec["arguments"]
-        buffers = {name: each for name, each in arguments.items() if "buffer" in each}
-        return Interface(
-            dims=tuple(self.problem),
-            types=(),
-            flags=(),
-            buffer_types={name: each["buffer"] for name, each in buffers.items()},
-            shapes={},
-        )
+        arguments = self.spec["arguments"].items()
+        buffers = {name: each["buffer"] for name, each in arguments if "buffer" in each}
+        return Interface(dims=tuple(self.problem), types=(), flags=(), buffer_types=buffers, shapes={})
 
     def named(self, name: str) -> Definition:
         """The same kernel under another name. Raises InvalidArgumentError."""

@@ -327,11 +327,11 @@ class Client(Commands, Tables):
 
         Raises FailedPreconditionError if no record of the problem's bucket, or another cubin, answers now.
         """
-        request = _wire.messages().ReportComparisonRequest(artifact=bytes.fromhex(answer.digest))
-        asked = self._request(answer.kernel, answer.problem, question or Question(), gpu)
-        request.question.CopyFrom(asked)
-        for field in dataclasses.fields(comparison):
-            setattr(request.comparison, field.name, getattr(comparison, field.name))
+        request = _wire.messages().ReportComparisonRequest(
+            artifact=bytes.fromhex(answer.digest),
+            question=self._request(answer.kernel, answer.problem, question or Question(), gpu),
+            comparison=dataclasses.asdict(comparison),
+        )
         self._call("ReportComparison", request)
         self._answers.drop({answer.kernel})
 

@@ -53,14 +53,14 @@ class _Daemon(contextlib.AbstractContextManager["_Daemon"]):
     Ctrl-C and SIGTERM end the daemon, and so the call under way; then the process exits with 128 plus the
     signal's number. An exception out of a call of gRPC may find its locks held."""
 
-    def __init__(self, folder: pathlib.Path, arguments: list[str], environment: dict[str, str]) -> None:
+    def __init__(self, folder: pathlib.Path, arguments: list[str]) -> None:
         files = DaemonFiles(
             folder / "cubind.sock", folder / "store.db", folder / "users.lock", folder / "cubind.log"
         )
         self._log = files.log
         self._lock = files.users.open("a")
         fcntl.flock(self._lock, fcntl.LOCK_SH)
-        self._process = start_daemon(programs.program("cubind"), files, arguments, environment)
+        self._process = start_daemon(files, arguments)
         self.client = Client(f"unix://{files.socket}")
         self._ended_by = 0
         self._handlers = {n: signal.signal(n, self._end) for n in (signal.SIGINT, signal.SIGTERM)}
@@ -124,7 +124,7 @@ def _daemon_with_nvrtc(
     """A client of a started daemon that can compile, and its status."""
     with (
         tempfile.TemporaryDirectory(prefix="cubind-demo-") as folder,
-        _Daemon(pathlib.Path(folder), arguments, programs.environment()) as daemon,
+        _Daemon(pathlib.Path(folder), arguments) as daemon,
     ):
         status = daemon.started()
         if not status["toolchains"]:

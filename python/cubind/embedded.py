@@ -12,7 +12,7 @@ import os
 import pathlib
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from . import _address, programs
 from .errors import CubindError, NotFoundError, UnavailableError
@@ -66,24 +66,23 @@ class EmbeddedDaemon:
             self._users.close()
 
     def _start(self) -> None:
-        log_path = self._folder / "cubind.log"
+        store = _cache_folder() / "store.db"
+        files = DaemonFiles(self._socket, store, self._folder / "users.lock", self._folder / "cubind.log")
+        # A daemon whose starter was killed still holds the store for a second or two.
+        for last in (False, False, True):
+            if self._runs(files, last):
+                return
+            time.sleep(1)
+
+    def _runs(self, files: DaemonFiles, last: bool) -> bool:
         try:
-            program = programs.program("cubind")
+            process = start_daemon(files)
         except NotFoundError as error:
             raise UnavailableError(
                 f"the private daemon has no program, it {error.cause}: install cubind's wheel, or name the "
                 "folder of its programs by CUBIND_PROGRAMS",
                 error.field,
             ) from None
-        files = DaemonFiles(self._socket, _cache_folder() / "store.db", self._folder / "users.lock", log_path)
-        # A daemon whose starter was killed still holds the store for a second or two.
-        for last in (False, False, True):
-            if self._runs(program, files, last):
-                return
-            time.sleep(1)
-
-    def _runs(self, program: pathlib.Path, files: DaemonFiles, last: bool) -> bool:
-        process = start_daemon(program, files, (), programs.environment())
         try:
             return self._await(process, files.log, last)
         except BaseException:  # Ctrl-C too
@@ -117,10 +116,10 @@ class DaemonFiles:
     log: pathlib.Path
 
 
-def start_daemon(
-    program: pathlib.Path, files: DaemonFiles, arguments: Iterable[str], environment: Mapping[str, str]
-) -> subprocess.Popen[bytes]:
-    """Starts `cubind` with these files, in a session of its own: a terminal's Ctrl-C is not for it."""
+def start_daemon(files: DaemonFiles, arguments: Iterable[str] = ()) -> subprocess.Popen[bytes]:
+    """Starts `cubind` with these files, in a session of its own: a terminal's Ctrl-C is not for it. Raises
+    NotFoundError if the package has no such program."""
+    program = programs.program("cubind")
     own = ("--socket", files.socket, "--db", files.store, "--until-unlocked", files.users)
     with files.log.open("w") as log:
         return subprocess.Popen(
@@ -129,7 +128,7 @@ def start_daemon(
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=environment,
+            env=programs.environment(),
         )
 
 
