@@ -27,10 +27,6 @@
     X(module_unload, cuModuleUnload, (Module)) \
     X(module_get_function, cuModuleGetFunction, (Function*, Module, const char*)) \
     X(module_get_global, cuModuleGetGlobal_v2, (DevicePtr*, std::size_t*, Module, const char*)) \
-    X(library_load_data, cuLibraryLoadData, (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned)) \
-    X(library_unload, cuLibraryUnload, (Library)) \
-    X(library_get_kernel, cuLibraryGetKernel, (Kernel*, Library, const char*)) \
-    X(kernel_get_function, cuKernelGetFunction, (Function*, Kernel)) \
     X(func_get_attribute, cuFuncGetAttribute, (int*, FunctionAttribute, Function)) \
     X(func_set_attribute, cuFuncSetAttribute, (Function, FunctionAttribute, int)) \
     X(func_set_cache_config, cuFuncSetCacheConfig, (Function, CacheConfig)) \
@@ -62,7 +58,6 @@
     X(memset_d32_async, cuMemsetD32Async, (DevicePtr, unsigned, std::size_t, Stream)) \
     X(stream_create, cuStreamCreate, (Stream*, unsigned)) \
     X(stream_destroy, cuStreamDestroy_v2, (Stream)) \
-    X(stream_query, cuStreamQuery, (Stream)) \
     X(stream_synchronize, cuStreamSynchronize, (Stream)) \
     X(stream_wait_value32, cuStreamWaitValue32_v2, (Stream, DevicePtr, std::uint32_t, unsigned)) \
     X(stream_is_capturing, cuStreamIsCapturing, (Stream, int*)) \
@@ -75,8 +70,6 @@
     X(event_create, cuEventCreate, (Event*, unsigned)) \
     X(event_destroy, cuEventDestroy_v2, (Event)) \
     X(event_record, cuEventRecord, (Event, Stream)) \
-    X(event_query, cuEventQuery, (Event)) \
-    X(event_synchronize, cuEventSynchronize, (Event)) \
     X(event_elapsed_time, cuEventElapsedTime, (float*, Event, Event)) \
     X(profiler_start, cuProfilerStart, ()) \
     X(profiler_stop, cuProfilerStop, ())

@@ -8,13 +8,10 @@
 struct CUctx_st;
 struct CUmod_st;
 struct CUfunc_st;
-struct CUlib_st;
-struct CUkern_st;
 struct CUstream_st;
 struct CUevent_st;
 struct CUgraph_st;
 struct CUgraphExec_st;
-struct CUgraphNode_st;
 
 namespace cubind::cuda {
 
@@ -23,13 +20,10 @@ using DevicePtr = unsigned long long;
 using Context = CUctx_st*;
 using Module = CUmod_st*;
 using Function = CUfunc_st*;
-using Library = CUlib_st*;
-using Kernel = CUkern_st*;
 using Stream = CUstream_st*;
 using Event = CUevent_st*;
 using Graph = CUgraph_st*;
 using GraphExec = CUgraphExec_st*;
-using GraphNode = CUgraphNode_st*;
 
 struct Uuid {
   char bytes[16];
@@ -42,7 +36,6 @@ enum class Result : int {
   OutOfMemory = 2,
   NotInitialized = 3,
   NoDevice = 100,
-  InvalidDevice = 101,
   InvalidImage = 200,
   NoBinaryForGpu = 209,
   EccUncorrectable = 214,

@@ -21,7 +21,7 @@ enum class NvmlResult : int {
   NotFound = 6,
   InsufficientSize = 7
 };
-enum class NvmlClock : int { Graphics = 0, Sm = 1, Memory = 2 };
+enum class NvmlClock : int { Sm = 1, Memory = 2 };
 
 struct NvmlMemory {
   unsigned long long total, free, used;
@@ -84,8 +84,7 @@ inline constexpr unsigned long long kThrottleHardwarePowerBrake = 0x80;
     X(device_get_process_utilization, nvmlDeviceGetProcessUtilization, (NvmlDevice, NvmlProcessSample*, unsigned*, unsigned long long)) \
     X(device_get_memory, nvmlDeviceGetMemoryInfo, (NvmlDevice, NvmlMemory*)) \
     X(device_get_memory_v2, nvmlDeviceGetMemoryInfo_v2, (NvmlDevice, NvmlMemoryV2*)) \
-    X(device_get_utilization, nvmlDeviceGetUtilizationRates, (NvmlDevice, NvmlUtilization*)) \
-    X(device_get_memory_bus_width, nvmlDeviceGetMemoryBusWidth, (NvmlDevice, unsigned*))
+    X(device_get_utilization, nvmlDeviceGetUtilizationRates, (NvmlDevice, NvmlUtilization*))
 // clang-format on
 
 struct NvmlApi {

@@ -35,8 +35,6 @@ PlanResult PlanEvaluator::evaluate(const Problem& problem, const Configuration& 
   return {program.plan(values), {}};
 }
 
-const PlanTemplate& PlanEvaluator::plan_template() const { return compiled_->program.plan_template(); }
-
 std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape) {
   std::int64_t count = 1;
   for (const std::int64_t axis : shape) {

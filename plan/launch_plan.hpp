@@ -165,7 +165,6 @@ class PlanEvaluator {
   PlanEvaluator& operator=(PlanEvaluator&&) noexcept;
 
   PlanResult evaluate(const Problem& problem, const Configuration& configuration) const;
-  const PlanTemplate& plan_template() const;
 
  private:
   struct Compiled;

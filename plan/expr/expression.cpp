@@ -240,7 +240,6 @@ Expression Expression::parse(std::string_view text, const ExpressionLimits& limi
   return Expression(std::make_shared<const expr::Program>(expr::compile(text, limits)));
 }
 
-const std::string& Expression::text() const noexcept { return program_->text; }
 const std::vector<std::string>& Expression::variables() const noexcept { return program_->variables; }
 
 BoundExpression Expression::bind(const SymbolTable& symbols) const {

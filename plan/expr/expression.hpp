@@ -137,8 +137,6 @@ class Expression {
   /// Throws ExpressionError (Syntax or Limit).
   static Expression parse(std::string_view text, const ExpressionLimits& limits = {});
 
-  const std::string& text() const noexcept;
-
   /// The distinct names that it refers to, in the order of their first appearance; sizeof(T) of a type that
   /// is not literal is the name "sizeof(T)".
   const std::vector<std::string>& variables() const noexcept;
