@@ -149,8 +149,7 @@ class Asker:
             )
 
     def wait(self, timeout: float) -> bool:
-        """Asks at once and waits until every question is settled. False if the daemon fails or the time is
-        over."""
+        """Asks at once and waits until all questions are settled. False: the daemon fails, or time is up."""
         with self._changed:
             failures = self._failures
             self._retry_at = 0.0
@@ -161,8 +160,7 @@ class Asker:
             return not self._pending
 
     def hurry(self) -> None:
-        """Asks a daemon that failed again, but no sooner than ten times the first delay after the last time:
-        an attempt may start a private daemon."""
+        """Asks a daemon that failed again, but not too often: an attempt may start a private daemon."""
         with self._changed:
             if self.failure is not None:
                 self._retry_at = min(self._retry_at, self._attempted_at + 10 * self._first_delay)

@@ -35,8 +35,7 @@ _LARGEST = 1 << 63
 
 @dataclasses.dataclass(frozen=True)
 class HostArray:
-    """type: of the elements, in the spec's word. data: their bytes in C order. digest: SHA-256 of these,
-    hexadecimal."""
+    """type: of the elements, in the spec's word. data: their bytes in C order. digest: SHA-256 of these."""
 
     type: str
     shape: tuple[int, ...]
@@ -70,8 +69,7 @@ class HostArray:
         return self.elsewhere(f"/proc/{os.getpid()}/fd/{memory}"), memory
 
     def elsewhere(self, path: str) -> bytes:
-        """A file that names another one, which has the data (tuner/spec/npy.hpp). Raises
-        InvalidArgumentError."""
+        """A file that names another one with the data (tuner/spec/npy.hpp). Raises InvalidArgumentError."""
         if "'" in path:
             raise InvalidArgumentError("a path of arrays has no ' in it: pass another folder", path)
         return self._header(f"'memory': '{path}', 'sha256': '{self.digest}', ")
@@ -116,8 +114,7 @@ def host_array(value: Any, parameter: Parameter | None, where: str) -> HostArray
 
 
 def scalar(value: Any, parameter: Parameter | None, where: str) -> dict[str, Any]:
-    """The argument of a spec: an integer is part of the kernel, a fraction the caller's. Raises
-    InvalidArgumentError."""
+    """A spec's argument: an integer is the kernel's, a fraction the caller's. Raises InvalidArgumentError."""
     type_ = _SCALARS.get(_format_of(value), "") if hasattr(value, "dtype") else ""
     number: bool | int | float = value.item() if hasattr(value, "item") else value
     declared = parameter.type if parameter is not None else ""

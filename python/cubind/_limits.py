@@ -12,8 +12,7 @@ _LONGEST = 366 * 24 * 3600.0
 
 
 def seconds(value: Any) -> float:
-    """A timeout: above 0, at most a year. TypeError for what is no number, InvalidArgumentError (a
-    ValueError) for the others."""
+    """A timeout: above 0, at most a year. Raises TypeError for what is no number, InvalidArgumentError."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"timeout: {value!r} is not a number of seconds")
     if not 0 < value <= _LONGEST:  # NaN is neither

@@ -13,8 +13,7 @@ _SHOWN = 20  # of the choices that differ
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What one autotuned kernel runs for one key. digest: of what the kernel was compiled from; "" where the
-    daemon was not asked."""
+    """What a kernel runs for a key. digest: of what it was compiled from; "": the daemon was not asked."""
 
     kernel: str
     key: str

@@ -22,8 +22,7 @@ class Recorder:
         self._lock = _fork.Lock()
 
     def record(self, kernel: str, problem: Problem) -> None:
-        """Adds a line unless the list has it already. A list that cannot be written is warned of and stops
-        nothing."""
+        """Adds a line unless the list has it. A list that cannot be written is warned of."""
         line = json.dumps({"kernel": kernel, **problem})
         with self._lock:
             if line in self._seen:

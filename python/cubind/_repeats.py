@@ -54,8 +54,7 @@ def repeated(
     until: float,
     earlier: Repeated | None,
 ) -> Repeated | None:
-    """Calls that are launched by these variants. earlier: those with the same names, perhaps of another type
-    or GPU. None: a call has too many values."""
+    """Calls that these variants launch. earlier: of the same names. None: a call has too many values."""
     if earlier is not None and earlier.layout[:5] == layout[:5] and earlier.until > time.monotonic():
         native, until = earlier.native, min(until, earlier.until)
     else:

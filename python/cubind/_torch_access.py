@@ -16,8 +16,7 @@ DTYPES = {short: getattr(torch, long) for short, long in arrays.TORCH.items()}
 
 
 def fields(autocast: bool) -> dict[str, Any]:
-    """What _core.Torch is made of: see python/extension/torch_access.hpp. autocast: whether it counts as
-    a watcher."""
+    """See python/extension/torch_access.hpp. autocast: whether it counts as a watcher."""
     return {
         "exchange": _torch_private.exchange,
         "capsule": lambda tensor: to_dlpack(tensor.detach()),

@@ -82,8 +82,7 @@ def watchers(autocast: bool) -> tuple[Watcher, ...]:
 
 
 def is_transformed() -> bool:
-    """Whether a transform of torch.func or a level of forward-mode gradients is active. True too if torch
-    does not say."""
+    """Whether a transform of torch.func or forward-mode gradients are active. True if torch does not say."""
     active: Watcher | None = _watchers[1]
     return forward_levels._current_level >= 0 or active is None or bool(active())
 
@@ -133,8 +132,7 @@ def is_in_backward() -> bool:
 
 
 def saves_by_hooks() -> bool:
-    """Whether hooks take what autograd saves, as where torch.utils.checkpoint will compute it again. False if
-    torch does not say."""
+    """Whether hooks take what autograd saves, as in torch.utils.checkpoint. False if torch does not say."""
     return _top_hooks is not None and _top_hooks(True) is not None
 
 

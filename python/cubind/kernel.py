@@ -30,8 +30,7 @@ _MAX_REPEATED = 64  # calls of different names or parts of the problem
 
 @dataclasses.dataclass(frozen=True)
 class _Variant:
-    """An answer whose cubin is loaded into one context. until: the time.monotonic() seconds at which the
-    client asks again."""
+    """An answer whose cubin is loaded. until: the time.monotonic() seconds at which the client asks again."""
 
     answer: Answer
     until: float

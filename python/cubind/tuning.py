@@ -84,8 +84,7 @@ def watch(connection: Connection, job: str, progress: bool) -> TuneResult:
 
 @contextlib.contextmanager
 def _with_locations(problems: list[Shape]) -> Iterator[None]:
-    """The daemon identifies a problem by its number in the request; replaces that by the index in the
-    caller's list."""
+    """Replaces the number by which the daemon names a problem by its place in the caller's list."""
     try:
         yield
     except CubindError as error:

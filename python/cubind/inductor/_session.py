@@ -77,8 +77,7 @@ class Session:
         return stored
 
     def decide(self, question: Question, measured: Choice) -> Choice:
-        """What the graph gets where Inductor has measured a choice: that, which is stored now, unless another
-        one is."""
+        """What the graph gets where Inductor has measured: the stored choice, which may be that one."""
         stored = self._wait_for_first_rank(question) if self._waits else None
         taken = stored or self._offer(question, measured) or measured
         with self._lock:

@@ -149,8 +149,7 @@ def _under(
 def attend(
     query: Tensor, key: Tensor, value: Tensor, is_causal: bool, scale: float | None, enable_gqa: bool
 ) -> Any:
-    """scaled_dot_product_attention() without a mask and dropout. NotImplemented: torch's own function takes
-    its place."""
+    """scaled_dot_product_attention() without mask and dropout. NotImplemented: torch's own is called."""
     if IS_OFF or is_compiling():
         return NotImplemented
     if (

@@ -124,8 +124,7 @@ def _calls(function: types.FunctionType, seen: set[types.FunctionType]) -> bool:
 
 @functools.cache
 def products_forward(cls: type) -> Callable[..., Any] | None:
-    """The forward() of a class whose own one calls torch's products, with cubind's instead. None: it calls
-    none."""
+    """The forward() of a class whose own calls torch's products, with cubind's. None: it calls none."""
     theirs: Any = cls.forward  # type: ignore[attr-defined]
     inner = inspect.unwrap(theirs)
     if not isinstance(inner, types.FunctionType) or not _calls(inner, set()):

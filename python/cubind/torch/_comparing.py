@@ -143,8 +143,7 @@ def measure(ours: Run, theirs: Run) -> list[float]:
 
 
 class _Timer:
-    """Times calls by events on the current stream, each with an L2 cache that holds other data, as the agent
-    measures."""
+    """Times calls by events on the current stream, each with other data in the L2 cache, like the agent."""
 
     def __init__(self) -> None:
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())

@@ -56,8 +56,7 @@ def row_stride(t: Tensor) -> int | None:
 
 
 def empty_as(t: Tensor) -> Tensor:
-    """An empty tensor of the same shape, dense and in the same order: as [B, S, heads, D] if t is a view of
-    that, else in C order."""
+    """An empty tensor of the same shape: as [B, S, heads, D] if t is a view of that, else in C order."""
     if not row_stride(t):
         return contiguous_like(t)
     B, heads, S, D = t.shape

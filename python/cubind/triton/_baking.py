@@ -28,8 +28,7 @@ class Baked:
 
 
 def bake(client: Client, entries: Iterable[Entry]) -> Baked:
-    """Define the kernels, and wait until each configuration of each is compiled. Raises CubindError for a
-    daemon that does not answer."""
+    """Defines the kernels and waits for all compiles. Raises CubindError if the daemon does not answer."""
     orders: dict[str, tuple[Spec, dict[str, Any]]] = {}
     failed: dict[str, str] = {}
     for entry in entries:

@@ -131,8 +131,7 @@ class Bound:
         return list(values[:leading]), {**dict(zip(names[leading:], values[leading:])), **self._fixed}
 
     def _winner(self, values: tuple[Any, ...]) -> list[Any] | None:
-        """The values of the closed parameters; None: the autotuner has not chosen for good, as while a daemon
-        tunes."""
+        """The values of the closed parameters; None: the autotuner has not chosen for good."""
         chosen: dict[str, Any] = {}
         if len(self._configurations) > 1:
             args, kwargs = self._passed(values)

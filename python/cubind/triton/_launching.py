@@ -64,8 +64,7 @@ class Launching:
                 made.launcher_cls = self._launcher
 
     def uninstall(self) -> None:
-        """Put Triton's classes back. If another patch is over this one, both stay. Kernels that were launched
-        keep their launchers."""
+        """Puts Triton's classes back, unless another patch is over this one. Kernels keep their launchers."""
         if self._launcher is None or nvidia.CudaLauncher is not self._launcher:
             return
         nvidia.CudaLauncher, nvidia.CudaUtils = _CudaLauncher, _CudaUtils

@@ -70,8 +70,7 @@ class Question:
 
     @functools.cached_property
     def hint(self) -> str:
-        """A digest of what the TTIR is made from, in this installation of Triton: a daemon that has seen it
-        need not see the TTIR."""
+        """A digest of what the TTIR is made from in this Triton: a daemon that has seen it needs no TTIR."""
         sources = [
             [source.key(), configuration, *sorted(cleared)]
             for source, configuration, cleared in zip(self._sources, self._values(), self._cleared)
@@ -80,8 +79,7 @@ class Question:
         return d.digest(d.canonical([d.FORMAT, self._versions(), self._key, sources, told]))
 
     def hint_with(self, values: bool) -> str:
-        """The same for a definition with or without the elements of small integer tensors: another kernel,
-        whatever they are."""
+        """The same with or without the elements of small integer tensors, which make it another kernel."""
         return d.digest(f"{self.hint} values".encode()) if values and has_values(self._told) else self.hint
 
     @property

@@ -43,8 +43,7 @@ class Recorder:
     def __init__(
         self, path: str | os.PathLike[str], devices: dict[int, dict[str, Any]] | None = None
     ) -> None:
-        """devices: what is known of GPUs; None: they are asked. Raises OSError for a file that cannot be
-        written."""
+        """devices: known GPUs; None: they are asked. Raises OSError if the file cannot be written."""
         self._path = pathlib.Path(path).resolve()
         self._names: set[str] = set()
         self._devices = devices or {}
@@ -98,8 +97,7 @@ def _encoding(path: str) -> str:
 
 
 def read(path: str | os.PathLike[str]) -> Iterator[Entry]:
-    """The kernels of a file, each once. Raises InvalidArgumentError for a file of another kind, OSError for
-    one that cannot be read."""
+    """The kernels of a file, each once. Raises InvalidArgumentError for another kind of file, OSError."""
     names = set()
     try:
         with gzip.open(path) as lines:

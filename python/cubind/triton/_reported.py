@@ -34,8 +34,7 @@ class Reported:
 
 
 def read_others(path: str | os.PathLike[str]) -> list[Reported]:
-    """The configurations of another tuner's file, whose fields show its form. Raises
-    InvalidArgumentError and OSError."""
+    """The configurations of another tuner's file. Raises InvalidArgumentError and OSError."""
     document = read_json(path, infinity=str(path).endswith(_OF_TRITON))
     if isinstance(document, dict):
         for field, reader in _READERS.items():

@@ -18,7 +18,6 @@ class TritonSeal(Seal):
         super().__init__("CUBIND_TRITON_SEALED", program)
 
     def refuse_own(self, what: str, kernel: str, key: str, own: Own) -> None:
-        """Triton is about to do something ("compile", "tune") for a kernel and a key. Raises SealedError, or
-        warns once for each kernel and key."""
+        """Triton is about to "compile" or "tune". Raises SealedError, or warns once per kernel and key."""
         subject = f"{kernel} {key}"
         self.refuse(f"Triton would {what} it: it {own.reason}; {_REMEDY}", subject, f"{what} {subject}")

@@ -278,8 +278,7 @@ def compile_ahead(source: Source) -> None:
 
 
 class TtirMaker:
-    """Makes the modules of a call's configurations. Many differ only in options that TTIR does not depend
-    on, like num_warps: those share a module."""
+    """Makes a call's modules. Configurations that differ only in options that TTIR lacks share one."""
 
     def __init__(self) -> None:
         # By the specialization: the options that were looked at, and the module.

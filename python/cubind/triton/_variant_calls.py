@@ -30,8 +30,7 @@ class Target:
 
 
 def variant(client: Client, target: Target, question: Question, timeout: float) -> Any:
-    """The daemon's reply for the kernel; only a question that waits has it wait for a compile. Raises
-    CubindError."""
+    """The daemon's reply; only a question that waits has it wait for a compile. Raises CubindError."""
     request = client._request(target.name, dict(target.problem), question, target.device)
     request.hint = target.hint
     request.compile_wait_ms = 0
