@@ -13,18 +13,7 @@ from typing import Any
 
 from . import _fork
 from ._text import printable
-from .errors import (
-    AbortedError,
-    AlreadyExistsError,
-    CubindError,
-    FailedPreconditionError,
-    InternalError,
-    InvalidArgumentError,
-    NotFoundError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnavailableError,
-)
+from .errors import AbortedError, CubindError, InternalError, UnavailableError
 
 _INSTEAD = "torch's own operators are used, without cubind's kernels"
 _AGAIN = "from time to time, and at once by cubind.torch.wait()"
@@ -34,16 +23,11 @@ _FIRST_DELAY = 1.0  # seconds from a failure of the daemon to the next question;
 _LONGEST_DELAY = 60.0
 _EXIT_PATIENCE = 1.0  # seconds that the end of the process waits for the thread
 
-# Errors of one question. All others mean that nothing can be expected of the daemon.
-_OF_ONE_QUESTION = (
-    AbortedError,
-    AlreadyExistsError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-)
+# Codes of errors of one question. All others mean that nothing can be expected of the daemon.
+_OF_ONE_QUESTION = {
+    "ABORTED", "ALREADY_EXISTS", "FAILED_PRECONDITION", "INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+}  # fmt: skip
 
 
 class Lookup:
@@ -310,7 +294,7 @@ class Asker:
 
 
 def _is_of_one_question(error: CubindError) -> bool:
-    return isinstance(error, _OF_ONE_QUESTION) or _is_not_yet(error)
+    return error.code in _OF_ONE_QUESTION or _is_not_yet(error)
 
 
 # The daemon lives, and will have an answer later.

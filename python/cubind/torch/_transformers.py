@@ -62,16 +62,11 @@ _OF_GATE: dict[str, _Forward] = {
     **dict.fromkeys(("SiLU", "SiLUActivation"), _swiglu),
     **dict.fromkeys(("GELUTanh", "NewGELUActivation", "PytorchGELUTanh"), _geglu),
 }
-_OF_CLASS: dict[str, _Forward] = {
-    "LlamaRMSNorm": _rms_norm,
-    "MistralRMSNorm": _rms_norm,
-    "MixtralRMSNorm": _rms_norm,
-    "NewGELUActivation": _new_gelu,
-    "Phi3RMSNorm": _rms_norm,
-    "Qwen2RMSNorm": _rms_norm,
-    "Qwen3RMSNorm": _rms_norm,
-    "Qwen3MoeRMSNorm": _rms_norm,
-}
+_NORMS = (
+    "LlamaRMSNorm", "MistralRMSNorm", "MixtralRMSNorm", "Phi3RMSNorm", "Qwen2RMSNorm", "Qwen3RMSNorm",
+    "Qwen3MoeRMSNorm",
+)  # fmt: skip
+_OF_CLASS: dict[str, _Forward] = {**dict.fromkeys(_NORMS, _rms_norm), "NewGELUActivation": _new_gelu}
 
 
 def class_for(module: torch.nn.Module, chunked_loss: bool, detached_logits: bool) -> tuple[type | None, str]:

@@ -24,16 +24,7 @@ _CudaUtils: Any = nvidia.CudaUtils
 # By what a launcher parses before the arguments of its kernel: the areas of scratch memory that kernels get.
 _AREAS = {"iiiKKppOOOOO": ("global",), "iiiKKppOOOOOO": ("global", "profile")}
 # By the types that a launcher declares.
-_INTEGERS = {
-    "int8_t": "i8",
-    "int16_t": "i16",
-    "int32_t": "i32",
-    "int64_t": "i64",
-    "uint8_t": "u8",
-    "uint16_t": "u16",
-    "uint32_t": "u32",
-    "uint64_t": "u64",
-}
+_INTEGERS = {f"{u}int{bits}_t": f"{u or 'i'}{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)}
 _FLOATS = {"fp16": "fp16", "bf16": "bf16", "fp32": "fp32", "f32": "fp32", "fp64": "fp64"}
 # What few kernels need of the module that loads cubins.
 _COMPILED = ("cuOccupancyMaxActiveClusters", "fill_tma_descriptor", "set_printf_fifo_size")
