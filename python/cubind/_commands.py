@@ -23,6 +23,7 @@ from .errors import (
     UnavailableError,
 )
 
+_LONGEST = 1e6  # seconds, which cubindctl takes
 _FOUND = 1  # the exit code of a command that checks, and of other failures
 _ERRORS: dict[int, type[CubindError]] = {
     2: InvalidArgumentError,
@@ -126,30 +127,60 @@ class Commands:
         CubindError."""
         return tuning.watch(self._connection, job, progress)
 
+    def _judge_by_spec(self, request: Any, timeout: float | None) -> dict[str, Any]:
+        """A v1.EvaluateRequest whose kernel is the path of a spec, for which cubindctl finds the files."""
+        with tempfile.TemporaryDirectory(prefix="cubind-judge-") as folder:
+            paths = [pathlib.Path(folder, file.path) for file in request.files]
+            for path, file in zip(paths, request.files, strict=True):
+                if path.parent != pathlib.Path(folder):
+                    raise InvalidArgumentError(f"{file.path!a} is no name of a file", "headers")
+                path.write_bytes(file.content)
+            return self._json(
+                "judge",
+                str(pathlib.Path(request.kernel).absolute()),
+                str(paths[0]),
+                timeout=None,
+                limit=min(timeout or _LONGEST, _LONGEST),
+                header=list(map(str, paths[1:])),
+                problem=[_wire.listed(_wire.problem_of(problem)) for problem in request.problems],
+                grid=request.grid,
+                block=request.block,
+                shared_bytes=request.shared_bytes or None,
+                baseline=",".join(f"{one.name}={one.value}" for one in request.baseline.values) or None,
+                device=request.device.label or None,
+                namespace=request.namespace or None,
+                rounds=str(request.rounds) if request.rounds else None,
+                keep=request.keep,
+                deterministic=request.deterministic,
+            )
+
     def _json(
-        self, command: str, subject: str | None = None, *, timeout: float | None = 300.0, **options: Any
+        self, command: str, *subjects: str | None, timeout: float | None = 300.0, **options: Any
     ) -> dict[str, Any]:
         return json.loads(
-            run(self.address, command, subject, timeout=timeout, may_find=True, json=True, **options)
+            run(self.address, command, *subjects, timeout=timeout, may_find=True, json=True, **options)
         )
 
 
 def run(
     address: str,
     command: str,
-    subject: str | None = None,
-    *,
+    *subjects: str | None,
     timeout: float | None = 300.0,
     may_find: bool = False,
-    **options: str | bool | None,
+    limit: float | None = None,
+    **options: str | bool | Iterable[str] | None,
 ) -> str:
-    """What cubindctl prints. subject: its operand, which is no option even if it begins with "-". may_find:
-    the command may end with 1 for what it has found. options: by their names; True: one without a value."""
-    program = [str(programs.program("cubindctl")), "--address", address, command, *_options(options)]
-    operands = [] if subject is None else ["--", subject]
+    """What cubindctl prints. subjects: its operands, which are no options even if they begin with "-".
+    may_find: the command may end with 1 for what it has found. limit: its --timeout in seconds. options: by
+    their names; True: one without a value, several values: repeated."""
+    program = [str(programs.program("cubindctl")), "--address", address]
+    program += [] if limit is None else ["--timeout", str(limit)]
+    program += [command, *_options(options)]
+    operands = [each for each in subjects if each is not None]
     try:
         done = subprocess.run(
-            [*program, *operands],
+            [*program, *(["--"] if operands else []), *operands],
             env=programs.environment(),
             capture_output=True,
             encoding="utf-8",
@@ -165,12 +196,13 @@ def run(
     return done.stdout
 
 
-def _options(given: Mapping[str, str | bool | None]) -> list[str]:
+def _options(given: Mapping[str, str | bool | Iterable[str] | None]) -> list[str]:
     found = []
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
         if value == "":
             found += [option, ""]  # behind "=" it would be the next argument
         elif value is not None and value is not False:
-            found.append(option if value is True else f"{option}={value}")
+            values = [value] if isinstance(value, (str, bool)) else value
+            found += [option if each is True else f"{option}={each}" for each in values]
     return found

@@ -270,20 +270,26 @@ class Client(Commands, Tables):
         grid: Sequence[str] = (),
         block: Sequence[str] = (),
         shared_bytes: str = "",
+        baseline: str | Mapping[str, int] | None = None,
         device: str | None = None,
         namespace: str = "",
         rounds: int = 0,
+        keep: bool = False,
         deterministic: bool = False,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Verifies and times an untrusted CUDA source against a kernel of the daemon, whose
-        reference judges it and whose default configuration is the baseline. Nothing of it is kept.
+        """Verifies and times an untrusted CUDA source against a task: a kernel of the daemon, or the file of
+        a kernel spec. The task's reference judges it.
 
+        kernel: the kernel's name, or the spec's path, which ends with ".json".
         source: defines the kernel's entries. headers: texts that it includes, by name.
         problems: each as in get().
         grid, block, shared_bytes: how the source is launched, as expressions; empty: like the baseline.
+        baseline: the task's configuration to compare with, as {"THREADS": 256} or "THREADS=256"; None: its
+            default.
         device: label of the device class; None: the only class that agents offer. namespace: the job's.
         rounds: paired rounds for each problem; 0: 30. timeout: seconds; None: until there is a verdict.
+        keep: the daemon keeps the source and its trials under the verdict's `kernel`, else nothing of them.
         deterministic: the source claims the same bits for the same inputs.
 
         Returns the verdict (docs/judge.md): outcome ("correct", "refused", "suspect", "unreproducible",
@@ -297,6 +303,7 @@ class Client(Commands, Tables):
             shared_bytes=shared_bytes,
             namespace=namespace,
             rounds=_limits.count(rounds, "rounds"),
+            keep=keep,
             deterministic=deterministic,
         )
         if "source.cu" in (headers or {}):
@@ -310,8 +317,14 @@ class Client(Commands, Tables):
                 raise InvalidArgumentError(f"{path!a} is no text: {error}", "source and headers") from None
         for problem in problems:
             _wire.set_problem(_wire.parse_problem(problem, {}), request.problems.add())
+        for name, value in _wire.parse_problem(baseline, {}).items():
+            if isinstance(value, str):
+                raise InvalidArgumentError(f"{name}={value} is no integer", "baseline")
+            request.baseline.values.add(name=name, value=value)
         if device is not None:
             request.device.label = device
+        if kernel.endswith(".json"):
+            return self._judge_by_spec(request, timeout)
         reply = self._connection.unary("Evaluate", request, timeout)
         return json.loads(reply.verdict_json)
 

@@ -4,6 +4,7 @@ import json
 import numbers
 import pathlib
 import tempfile
+import unittest
 
 import cubind
 import running
@@ -18,6 +19,53 @@ class Integer:
 
     def __index__(self):
         return 4096
+
+
+class JudgingDaemon(running.Daemon):
+    """Its table has the trials of a source that takes half of the baseline's time."""
+
+    def _tiny_arguments(self):
+        arguments = super()._tiny_arguments()
+        path = self.folder / "table.json"
+        table = json.loads(path.read_text())
+        pattern = table["trials"][0]
+        for number, time in enumerate((10.0, 20.0)):
+            values = {"THREADS": 128, "VECTOR": 1, "CUBIND_BASELINE": number}
+            table["trials"].append(
+                {
+                    **pattern,
+                    "kernel": "judged_scale",
+                    "configuration": values,
+                    "trial": f"{number:064x}",
+                    "screening": [{"samples_us": [time] * 3, "sm_mhz": 1980}],
+                    "finals": [{"samples_us": [time] * 32, "sm_mhz": 1980}],
+                    "verifications": [],
+                }
+            )
+        path.write_text(json.dumps(table))
+        return arguments
+
+
+class Judged(unittest.TestCase):
+    def test_a_source_is_judged_by_a_kernel_and_by_a_spec_of_the_caller(self):
+        with JudgingDaemon() as daemon, daemon.connect() as client:
+            kernels = daemon.folder / "kernels"
+            source = (kernels / "scale.cu").read_text().replace("* T(K)", "* factor(K) + 0.0f")  # other code
+            for task in ("scale", str(kernels / "scale.json")):
+                with self.subTest(task):
+                    headers = {"mine.cuh": "__device__ float factor(int k) { return k; }\n"}
+                    given = {"headers": headers, "baseline": "THREADS=128,VECTOR=1", "rounds": 16}
+                    verdict = client.judge(task, '#include "mine.cuh"\n' + source, [PROBLEM], **given)
+                    self.assertEqual(verdict["outcome"], "correct")
+                    self.assertAlmostEqual(verdict["gain"], 2, places=1)
+                    paths = [file["path"] for file in verdict["source"]]
+                    self.assertEqual(paths, ["source.cu", "mine.cuh"])
+                    broken = client.judge(task, "// mine", [PROBLEM], grid=["1"], block=["32"])
+                    self.assertEqual(broken["outcome"], "refused")
+            with self.assertRaisesRegex(cubind.InvalidArgumentError, "is no name of a file"):
+                client.judge(str(kernels / "scale.json"), source, [PROBLEM], headers={"a/b.cuh": ""})
+            with self.assertRaises(cubind.NotFoundError):
+                client.judge("nosuch.json", source, [PROBLEM])
 
 
 class Commands(WithTuning):

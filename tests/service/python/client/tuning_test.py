@@ -151,13 +151,22 @@ class Tuning(WithTuning):
         reply = pb.EvaluateReply(verdict_json=b'{"outcome": "wrong"}')
         with mock.patch.object(self.client._connection, "unary", return_value=reply) as unary:
             verdict = self.client.judge(
-                "scale", "// mine", ["N=4096,T=f32"], headers={"mine.cuh": ""}, grid=["N"], rounds=12
+                "scale",
+                "// mine",
+                ["N=4096,T=f32"],
+                headers={"mine.cuh": ""},
+                grid=["N"],
+                baseline={"THREADS": 64},
+                rounds=12,
+                keep=True,
             )
         self.assertEqual(verdict, {"outcome": "wrong"})
         name, request = unary.call_args.args[:2]
         self.assertEqual((name, request.kernel, request.rounds), ("Evaluate", "scale", 12))
         self.assertEqual([file.path for file in request.files], ["source.cu", "mine.cuh"])
         self.assertEqual((list(request.grid), request.problems[0].dims[0].value), (["N"], 4096))
+        (value,) = request.baseline.values
+        self.assertEqual((value.name, value.value, request.keep), ("THREADS", 64, True))
 
     def test_what_cannot_be_judged_or_tuned_is_refused_before_anything_is_sent(self):
         def judge(source="// mine", **options):
@@ -172,6 +181,7 @@ class Tuning(WithTuning):
             ("timeout: nan is not a number of seconds", ValueError, judge(timeout=math.nan)),
             ("rounds: -1 is not between 0 and", ValueError, judge(rounds=-1)),
             ("rounds: 2.5 is not an integer", TypeError, judge(rounds=2.5)),
+            ("baseline: THREADS=few is no integer", ValueError, judge(baseline="THREADS=few")),
             ("the call or its answer is too large", cubind.ResourceExhaustedError, judge("/" * (5 << 20))),
             ("max_trials: -1 is not between 0 and", ValueError, tune(max_trials=-1)),
             ("max_trials: True is not an integer", TypeError, tune(max_trials=True)),
