@@ -8,13 +8,15 @@ from __future__ import annotations
 import datetime
 import functools
 import importlib
+import json
 import math
+import os
 import statistics
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _tables, connect
+from . import _tables, _whole_file, connect
 from ._program import checked, run
 from .client import Client
 from .errors import InvalidArgumentError
@@ -34,7 +36,6 @@ _OWN = {
 }
 _NOT_DONE = {
     "verify": "verify= is not called and the outputs are not compared: they stay with the daemon",
-    "cache": "cache= is not written: the daemon keeps the measurements",
 }
 _RTOL = 1e-5  # that of numpy.allclose(), by which Kernel Tuner compares
 _SAMPLE = 0.1  # of the configurations, by which Kernel Tuner's random_sample and others are bounded
@@ -77,7 +78,45 @@ class Replacement:
         except InvalidArgumentError as error:
             self._say(f"{kernel_name} stays Kernel Tuner's own: {error}")
             return self._own(*given, **options)
-        return _results(result, options)
+        results, environment = _results(result, options)
+        if options.get("cache"):
+            self._keep(given, options, results, environment["device_name"])
+        return results, environment
+
+    def _keep(self, given: tuple[Any, ...], options: Mapping[str, Any], results: Any, device: str) -> None:
+        """Writes Kernel Tuner's file of results. What it has of the same kernel stays."""
+        kernel_name, _, problem_size, _, tune_params = given
+        util = importlib.import_module("kernel_tuner.util")
+        path = os.fspath(options["cache"])
+        path = path if path.endswith(".json") else f"{path}.json"
+        subject = {
+            "device_name": device,
+            "kernel_name": kernel_name,
+            "problem_size": problem_size,
+            "tune_params_keys": list(tune_params),
+        }
+        subject = json.loads(json.dumps(subject, cls=util.NpEncoder))  # lists instead of tuples
+        kept = {
+            **subject,
+            "tune_params": tune_params,
+            "objective": options.get("objective") or "time",
+            "cache": {},
+        }
+        try:
+            if os.path.exists(path):
+                kept = util.read_cache(path, open_cache=False)
+                if any(kept.get(name) != value for name, value in subject.items()):
+                    self._say(
+                        f"{path} stays as it is: it is of another kernel, size, device or other tunables"
+                    )
+                    return
+            for row in results:
+                kept["cache"].setdefault(",".join(str(row[name]) for name in tune_params), row)
+            kept["cache"] = {key: _plain(row) for key, row in kept["cache"].items()}
+            # As Kernel Tuner writes it, which looks at the last characters.
+            _whole_file.write(path, json.dumps(kept, cls=util.NpEncoder, indent=""))
+        except (OSError, ValueError) as error:
+            self._say(f"{path} is not written: {error}")
 
     def _call(self, tune_params: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
         """The options of cubind.tune_kernel()."""
@@ -144,6 +183,10 @@ def _results(result: TunedKernel, options: Mapping[str, Any]) -> tuple[list[dict
     if any("__error__" not in row for row in results):
         environment["best_config"] = util.get_best_config(results, objective, is_higher)
     return results, environment
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "__error__": str(row["__error__"])} if "__error__" in row else dict(row)
 
 
 def _row(result: TunedKernel, trial: Mapping[str, Any], metrics: Any, util: Any) -> dict[str, Any]:

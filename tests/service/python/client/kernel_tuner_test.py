@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import pathlib
 import sys
 import tempfile
@@ -17,6 +18,7 @@ PACKAGE = {
     "__init__.py": "from .interface import tune_kernel",
     "interface.py": "def tune_kernel(*args, **options):\n    return 'own', options",
     "util.py": """
+import json
 class ErrorConfig(str): pass
 class InvalidConfig(ErrorConfig): pass
 class CompilationFailedConfig(ErrorConfig): pass
@@ -24,6 +26,8 @@ class RuntimeFailedConfig(ErrorConfig): pass
 def get_objective_defaults(objective, is_higher): return objective or "time", bool(is_higher)
 def get_best_config(results, objective, is_higher):
     return (max if is_higher else min)((r for r in results if "__error__" not in r), key=lambda r: r[objective])
+class NpEncoder(json.JSONEncoder): pass
+def read_cache(path, open_cache): return json.loads(open(path).read())
 def process_metrics(row, metrics): return row | {name: each(row) for name, each in (metrics or {}).items()}
 """,
     "searchspace.py": "class Searchspace:\n    def __init__(self, values, restrictions, threads): self.size = 80",
@@ -87,6 +91,27 @@ class Scripts(unittest.TestCase):
         self.assertEqual((len(results), said), (8, ""))
         _, _, said = self.tune(verify=lambda *_: True)
         self.assertIn("verify= is not called and the outputs are not compared", said)
+
+    def test_results_are_kept_in_kernel_tuners_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            name = pathlib.Path(folder, "kept")
+            results, environment, said = self.tune(cache=name)
+            path = name.with_suffix(".json")
+            kept = json.loads(path.read_text())
+            self.assertEqual((kept["device_name"], kept["objective"]), (environment["device_name"], "time"))
+            self.assertEqual((len(kept["cache"]), said), (len(results), ""))
+            self.assertEqual(kept["cache"]["256,2"], environment["best_config"])
+            kept["cache"]["256,2"]["time"] = 7
+            path.write_text(json.dumps(kept))
+            self.tune(cache=str(path))
+            self.assertEqual(json.loads(path.read_text())["cache"]["256,2"]["time"], 7)
+            others = json.dumps({**kept, "kernel_name": "other"})
+            path.write_text(others)
+            results, _, said = self.tune(cache=str(path))
+            self.assertIn("kept.json stays as it is: it is of another kernel", said)
+            self.assertEqual((len(results), path.read_text()), (8, others))
+            _, _, said = self.tune(cache=pathlib.Path(folder, "nowhere", "kept"))
+            self.assertIn("is not written", said)
 
     def test_a_strategy_is_its_budget(self):
         with mock.patch.object(kernel_tuner, "tune_here", side_effect=cubind.AbortedError("")) as tune:
