@@ -43,4 +43,4 @@ const files = (list) => html('ul', {}, list.map((file) => html('li', {}, file.pa
 
 document.getElementById('report').replaceChildren(outcome(), ...report.problems.map(judged),
   section('files', 'What was judged against what?', html('h3', {}, 'The source'), files(report.source),
-    html('h3', {}, 'The task, whose reference, tolerances and baseline these are'), files(report.task.files)));
+    html('h3', {}, `The task${report.task.from ? ` (from the ${report.task.from})` : ''}, whose reference, tolerances and baseline these are`), files(report.task.files)));

@@ -109,7 +109,7 @@ void EvaluateCall::prepare() {
   if (open_->is_foreign()) {
     refuse_memory(*task);
   }
-  files_ = {task->name, task->bundle.files, judged_files(request_.files())};
+  files_ = {task->name, !request_.spec_json().empty(), task->bundle.files, judged_files(request_.files())};
   files_.task_files.insert(files_.task_files.begin(), {task->name + ".json", task->bundle.spec_json});
   const DeviceClass device = request_.has_device() ? context_.questions.device(request_.device(), "device")
                                                    : only_offered_device(*context_.fleet.agents(), "device");

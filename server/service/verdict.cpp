@@ -336,7 +336,9 @@ OrderedJson verdict_of(StoreReader& store, const JudgedFiles& files,
     const auto mean = [&](double sum) { return std::exp(sum / static_cast<double>(timed)); };
     add(verdict, {mean(logs.ratio), mean(logs.low), mean(logs.high)});
   }
-  verdict["task"] = {{"name", files.task}, {"files", to_json(files.task_files)}};
+  verdict["task"] = {{"name", files.task},
+                     {"from", files.is_callers ? "caller" : "daemon"},
+                     {"files", to_json(files.task_files)}};
   verdict["source"] = to_json(files.source_files);
   describe(verdict, problems.front(), store);
   verdict["problems"] = std::move(judged);

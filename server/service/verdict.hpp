@@ -21,6 +21,7 @@ struct JudgedProblem {
 
 struct JudgedFiles {
   std::string task;                                  // the kernel's name
+  bool is_callers = false;                           // the task came with the question
   std::vector<SourceFile> task_files, source_files;  // the task's spec is one of its files
 };
 

@@ -288,7 +288,7 @@ TEST_CASE("a verdict is a page with its outcome, its rounds and what was judged"
       {"dims", {{"N", 4096}}}, {"types", {{"T", "f32"}}}, {"flags", OutputJson::object()}};
   OutputJson verdict = {{"outcome", "suspect"}, {"device", "nvidia-h200"}, {"policy", "cold/3,stream"}};
   verdict["judged_at"] = "2026-11-29T19:00:00.000Z";
-  verdict["task"] = {{"name", "scale"}, {"files", files}};
+  verdict["task"] = {{"name", "scale"}, {"from", "caller"}, {"files", files}};
   verdict["source"] = files;
   verdict["problems"] = {{{"problem", problem},
                           {"outcome", "suspect"},

@@ -96,9 +96,12 @@ TEST_CASE("what cannot be judged or signed is refused before it is measured") {
 
 TEST_CASE("a spec that the daemon does not have is a task") {
   JudgeFixture fixture;
-  const ProgramResult judged = fixture.judge((fixture.daemon.kernels() / "scale.json").string());
+  const std::string out = fixture.file("verdict.json");
+  const ProgramResult judged =
+      fixture.judge((fixture.daemon.kernels() / "scale.json").string(), {"--out", out});
   INFO(judged.err);
   CHECK(judged.exit_code == 0);
+  CHECK(Json::parse(read_file(out))["task"]["from"] == "caller");
 }
 
 TEST_CASE("a source that is right at its first launch and wrong at a later one is wrong") {

@@ -105,6 +105,7 @@ TEST_CASE("a verdict has the source's speed over the baseline and what it rests 
   CHECK(verdict["gain_low"].get<double>() <= verdict["gain"].get<double>());
   CHECK(verdict["source"][0]["sha256"] == Digest::of("// any").hex());
   CHECK(verdict["task"]["name"] == "vector_add");
+  CHECK(verdict["task"]["from"] == "daemon");
   CHECK(verdict["device"] == "nvidia-h200");
   const OrderedJson problem = done.problem();
   CHECK(problem["source"]["verifications"].size() == 1);
