@@ -204,6 +204,20 @@ def _row(result: TunedKernel, trial: Mapping[str, Any], metrics: Any, util: Any)
     return row
 
 
+def _named(own: Callable[..., Any]) -> Callable[..., Any]:
+    """Kernel Tuner's run_kernel(), whose kernels are named once."""
+    said: set[str] = set()
+
+    @functools.wraps(own)
+    def run_kernel(kernel_name: str, *more: Any, **options: Any) -> Any:
+        if kernel_name not in said:
+            said.add(kernel_name)
+            print(f"cubind.kernel_tuner: run_kernel of {kernel_name} is Kernel Tuner's own", file=sys.stderr)
+        return own(kernel_name, *more, **options)
+
+    return run_kernel
+
+
 def main() -> None:
     if sys.argv[1:2] in (["-h"], ["--help"]):
         print(__doc__)
@@ -215,6 +229,7 @@ def main() -> None:
     except ImportError as error:
         sys.exit(f"cubind.kernel_tuner: {error}: pip install kernel_tuner")
     package.tune_kernel = interface.tune_kernel = Replacement(interface.tune_kernel)
+    package.run_kernel = interface.run_kernel = _named(interface.run_kernel)
     run(program)
 
 

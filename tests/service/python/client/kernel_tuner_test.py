@@ -15,8 +15,9 @@ import tuned_here
 from cubind import kernel_tuner
 
 PACKAGE = {
-    "__init__.py": "from .interface import tune_kernel",
-    "interface.py": "def tune_kernel(*args, **options):\n    return 'own', options",
+    "__init__.py": "from .interface import run_kernel, tune_kernel",
+    "interface.py": "def tune_kernel(*args, **options):\n    return 'own', options\n"
+    "def run_kernel(name, *args):\n    return [name, *args]",
     "util.py": """
 import json
 class ErrorConfig(str): pass
@@ -153,11 +154,13 @@ class Scripts(unittest.TestCase):
             script.write_text(
                 "import sys, neighbour, kernel_tuner.interface\n"
                 "neighbour.found = sys.argv, kernel_tuner.tune_kernel, kernel_tuner.interface.tune_kernel, __name__\n"
+                "neighbour.ran = [kernel_tuner.run_kernel('add', n) for n in (1, 2)]\n"
             )
             pathlib.Path(folder, "neighbour.py").write_text("")
             with (
                 mock.patch.object(sys, "argv", ["kernel_tuner.py", str(script), "--size", "7"]),
                 mock.patch.object(sys, "path", ["", *sys.path]),
+                contextlib.redirect_stderr(io.StringIO()) as told,
             ):
                 kernel_tuner.main()
                 import neighbour
@@ -165,6 +168,8 @@ class Scripts(unittest.TestCase):
         self.assertEqual((arguments, name), ([str(script), "--size", "7"], "__main__"))
         self.assertIsInstance(first, kernel_tuner.Replacement)
         self.assertIs(first, second)
+        self.assertEqual(neighbour.ran, [["add", 1], ["add", 2]])
+        self.assertEqual(told.getvalue(), "cubind.kernel_tuner: run_kernel of add is Kernel Tuner's own\n")
 
     def test_a_script_that_is_not_there_is_named_without_a_traceback(self):
         with (
