@@ -38,15 +38,18 @@ void refuse_other_documents(const JsonNode& root) {
 /// Of sections that do not need each other: so that one look shows what is wrong in all of them.
 class Faults {
  public:
+  /// Whether the section could be read.
   template <typename Read>
-  void collect(const Read& read) {
+  bool collect(const Read& read) {
     try {
       read();
+      return true;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::InvalidArgument) {
         throw;
       }
       found_.push_back(error);
+      return false;
     }
   }
 
@@ -81,21 +84,23 @@ void read_cuda_document(const JsonNode& root, KernelSpec& spec) {
   check_keys(root);  // a key that is misspelled is missing, too
   Faults faults;
   faults.collect([&] { spec.source = read_path(root.at("source")); });
-  faults.collect([&] {
-    read_problem(root, spec);
-    read_tunables(root, spec);
-  });
-  faults.raise();
+  if (!faults.collect([&] {
+        read_problem(root, spec);
+        read_tunables(root, spec);
+      })) {
+    faults.raise();
+  }
   const SpecScopes scopes = make_scopes(spec);
   faults.collect([&] { read_constraints(root, scopes, spec); });
   faults.collect([&] { read_defaults(root, spec); });
-  faults.collect([&] { read_arguments(root, scopes, spec); });
+  const bool has_arguments = faults.collect([&] { read_arguments(root, scopes, spec); });
   faults.collect([&] { read_compilation(root, spec); });
   faults.collect([&] { read_work(root, scopes, spec); });
-  faults.raise();
-  faults.collect([&] { read_launches(root, scopes, spec); });
-  faults.collect([&] { read_reference(root, scopes, spec); });
-  faults.collect([&] { read_tolerance(root, scopes, spec); });
+  if (has_arguments) {
+    faults.collect([&] { read_launches(root, scopes, spec); });
+    faults.collect([&] { read_reference(root, scopes, spec); });
+    faults.collect([&] { read_tolerance(root, scopes, spec); });
+  }
   faults.raise();
   check_spec(root, spec);
 }

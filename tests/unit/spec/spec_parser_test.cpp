@@ -48,6 +48,13 @@ TEST_CASE("faults of sections that do not need each other are named together") {
   CHECK_THAT(of_expressions, Catch::StartsWith("scale.json /constraints/0: "));
   CHECK_THAT(of_expressions, Catch::Contains("\nscale.json /arguments/x/role: "));
   CHECK_THAT(of_expressions, !Catch::Contains("launches"));  // which name arguments
+  const std::string of_launches = refusal([](OrderedJson& json) {
+    json["constraints"] = {"VECTRO <= 4"};
+    json["launches"] = 1;
+    json.erase("tolerance");
+  });
+  CHECK_THAT(of_launches, Catch::StartsWith("scale.json /constraints/0: "));
+  CHECK_THAT(of_launches, Catch::Contains("\nscale.json /launches: ") && Catch::Contains("\"tolerance\""));
 }
 
 TEST_CASE("a default is put in declared order") {
