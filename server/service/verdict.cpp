@@ -305,7 +305,11 @@ void describe(OrderedJson& verdict, const JudgedProblem& one, StoreReader& store
   add_device_facts(verdict["device_facts"] = OrderedJson::object(), one.question.device.facts);
   if (const auto trial = find(store, one, true)) {
     verdict["driver"] = trial->trial.driver.version;
-    verdict["toolchain"] = trial->trial.toolchain.name;
+    const ToolchainIdentity& toolchain = trial->trial.toolchain;
+    verdict["toolchain"] = toolchain.name;
+    verdict["toolchain_sha256"] = {{"nvrtc", toolchain.nvrtc.hex()},
+                                   {"builtins", toolchain.builtins.hex()},
+                                   {"headers", toolchain.headers.hex()}};
     verdict["architecture"] = trial->trial.fact.architecture();
   }
   verdict["policy"] = to_string(asked.policy);

@@ -107,6 +107,7 @@ TEST_CASE("a verdict has the source's speed over the baseline and what it rests 
   CHECK(verdict["task"]["name"] == "vector_add");
   CHECK(verdict["task"]["from"] == "daemon");
   CHECK(verdict["device"] == "nvidia-h200");
+  CHECK(verdict["toolchain_sha256"]["nvrtc"].get<std::string>().size() == 64);
   const OrderedJson problem = done.problem();
   CHECK(problem["source"]["verifications"].size() == 1);
   CHECK(problem["baseline"]["blocks"].size() == 10);
