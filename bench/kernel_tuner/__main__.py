@@ -11,7 +11,6 @@ the first ended. Kernel Tuner takes more than five minutes for convolution, whic
 Needs a GPU, CuPy, kernel_tuner with its dependencies, and the package cubind, whose programs --bin holds.
 """
 
-import argparse
 import collections
 import json
 import os
@@ -25,6 +24,7 @@ import tempfile
 import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from daemon import Daemon
 
 # The calls of tune_kernel() that are measured: reduction.py tunes its second kernel 11 times.
@@ -116,12 +116,8 @@ def measure(name, seed, arguments, until, runs):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, required=["bin", "output"])
     parser.add_argument("--examples", type=pathlib.Path, required=True)
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind's programs")
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--seconds", type=float, default=36000, help="at most")
     parser.add_argument("--kernels", nargs="+", choices=list(SCRIPTS), default=list(SCRIPTS))

@@ -22,7 +22,6 @@ torch's than twice those of torch.compile (or than 2 %), or further from float32
 other side's.
 """
 
-import argparse
 import json
 import math
 import os
@@ -34,6 +33,7 @@ import sys
 from cubind import programs
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from daemon import Daemon
 
 CHILD = pathlib.Path(__file__).with_name("child.py")
@@ -173,15 +173,11 @@ def measured(names, sides, steps, environment):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, required=["output"], optional=["commit"])
     parser.add_argument("--models", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--together", type=int, default=1, help="models that are compiled at a time")
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit")
     arguments = parser.parse_args()
     models, results, told = arguments.models, [], []
     with Daemon(programs.program("cubind").parent) as daemon:
@@ -198,7 +194,7 @@ def main():
                 results.append(result)
                 told += [f"{name}, {fault}" for fault in faults(result)]
                 print(table(result), flush=True)
-                arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+                command_line.write(results, arguments.output)
     if told:
         sys.exit("\n".join(told))
 

@@ -7,7 +7,6 @@ with a static cache as a CUDA graph. Prints the seconds of three runs of each si
 needs. Exit status 1: a graph's tokens are not those of the same calls without it.
 """
 
-import argparse
 import collections
 import json
 import pathlib
@@ -19,6 +18,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from machine import toolchain
 
 ROWS, PROMPT, NEW, VOCABULARY = 8, 256, 256, 32_000
@@ -114,10 +114,7 @@ def measured(models, is_padded, times):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
+    parser = command_line.make_parser(__doc__, required=["output"])
     output = parser.parse_args().output
     models, times = {side: made(side) for side in SIDES}, collections.defaultdict(list)
     for is_padded in (True, False):

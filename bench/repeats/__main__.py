@@ -10,7 +10,6 @@ by the same clock. DIR holds cubind's programs. Needs torch and Triton. A proble
 suffice for is listed as left out.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -19,7 +18,9 @@ import time
 
 os.environ.setdefault("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")  # buffers as far apart as the tuner's
 
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import choices
+import command_line
 import triton_choices
 from judging import Oracle, summary
 from pairs import PAIRS, TRITON
@@ -42,10 +43,7 @@ def measure_all(judge_one, every, samples, end, results, left_out, write):
 
 
 def read_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
+    parser = command_line.make_parser(__doc__, required=["bin", "output"], optional=["commit"])
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=450, help="for everything; 60 %% of it for tuning")
     parser.add_argument("--samples", type=int, default=24000, help="of a problem, over all configurations")
@@ -57,8 +55,6 @@ def read_arguments():
         "--only", nargs="+", metavar="KERNEL", help="of the 24 problems those of these kernels"
     )
     parser.add_argument("--agent", nargs="+", default=[], help="options of the agent, without their dashes")
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     return parser.parse_args()
 
 
@@ -81,7 +77,7 @@ def main():
     def write():
         document["summary"] = summary(document["problems"])
         document["triton"]["summary"] = summary(document["triton"]["problems"])
-        arguments.output.write_text(json.dumps(document, indent=1) + "\n")
+        command_line.write(document, arguments.output)
 
     write()
     judge_all(arguments, document, every, end, write)

@@ -11,7 +11,6 @@ others compare none. DIR holds cubind's programs. Needs torch, Triton, CuPy, ker
 `cubind`.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -20,6 +19,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from machine import toolchain
 
 SIDES = {
@@ -48,14 +48,9 @@ def time_side(name, bin_dir):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
+    parser = command_line.make_parser(__doc__, required=["bin"], optional=["output", "commit"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sides", nargs="+", choices=list(SIDES), default=list(SIDES))
-    parser.add_argument("--output", type=pathlib.Path, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
     runs = {name: [] for name in arguments.sides}
     for _ in range(arguments.rounds):
@@ -63,10 +58,7 @@ def main():
             runs[name].append(time_side(name, arguments.bin.resolve()))
             print(f"{name}: {runs[name][-1]}", flush=True)
     result = {**toolchain(arguments.commit), "runs": runs}
-    if arguments.output:
-        arguments.output.write_text(json.dumps(result, indent=1) + "\n")
-    else:
-        print(json.dumps(result, indent=1))
+    command_line.print_and_write(result, arguments.output)
 
 
 if __name__ == "__main__":
