@@ -12,7 +12,6 @@ the seconds do not suffice for are listed there as left out. Needs torch and Tri
 minutes on an H200. Exit status 1: a result is wrong or a side failed.
 """
 
-import argparse
 import json
 import pathlib
 import sys
@@ -22,6 +21,7 @@ import traceback
 import torch
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from ahead import compile_ahead
 from copies import COPIES, copy_expression
 from daemon import Daemon, RunningDaemon, kernels_of
@@ -34,7 +34,7 @@ from shapes import KERNELS, SETS, problems
 from sides import Sides
 from spec import Spec
 from subjects import subject
-from summary import summary, tables
+from summary import summary
 from timing import Timer
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -124,10 +124,7 @@ def failed(result):
 
 
 def parsed():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
+    parser = command_line.make_parser(__doc__, required=["bin", "output"], optional=["commit"])
     parser.add_argument(
         "--shipped", action="store_true", help="take what the shipped table has; tune the rest"
     )
@@ -137,8 +134,6 @@ def parsed():
     parser.add_argument("--shapes", choices=SETS, default="table")
     parser.add_argument("--seconds", type=float, default=600, help="no problem is begun after so long")
     parser.add_argument("--rounds", type=int, default=40, help="samples of each side")
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     return parser.parse_args()
 
 
@@ -174,12 +169,11 @@ def main():
         except Exception:
             result = {"kernel": kernel, "problem": problem, "error": traceback.format_exc()[-4000:]}
         results["problems"].append(result)
-        arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+        command_line.write(results, arguments.output)
         report(result)
         torch.cuda.empty_cache()
     results["summary"] = summary(results)
-    arguments.output.write_text(json.dumps(results, indent=1) + "\n")
-    print(tables(results))
+    command_line.write(results, arguments.output)
     print(json.dumps(results["summary"], indent=1))
     print(f"{len(results['problems'])} problems, {len(results['left_out'])} left out, {passed():.0f} s")
     if not results["problems"] or any(failed(result) for result in results["problems"]):

@@ -9,7 +9,7 @@ flash and cuDNN backends. Needs torch and NVRTC. Exit status 1: a result is wron
 within 30 s, and the last line names it.
 """
 
-import argparse
+import functools
 import itertools
 import json
 import pathlib
@@ -18,6 +18,7 @@ import sys
 import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 import torch
 from checking import Checker, short
 from operations import TYPE_NAMES, TYPES
@@ -288,30 +289,21 @@ class Bench(Checker):
             print(f"{name}: {right} right, {wrong} wrong", flush=True)
         return summary
 
-    def order_timed(self, limit):
-        """The configurations of each timed problem, whose compiles begin at once."""
-        result = []
-        for p in TIMED:
-            valid = self.configurations(p)
-            if limit:
-                valid = random.Random(0).sample(valid, min(limit, len(valid)))
-            default = self.default(p)
-            result.append([default, *(c for c in valid if c != default)])
-            for configuration in result[-1]:
-                self.order(p, configuration)
-        return result
+    def competitors(self, operands):
+        """{name: what makes a call} of torch's backends."""
+        return {name: functools.partial(operands.torch_call, backend) for name, backend in BACKENDS.items()}
 
     def others(self, p, operands):
-        """Calls of torch's backends, those that take the problem."""
+        """Calls of torch that compute the same, those that take the problem."""
         result = {}
-        for name, backend in BACKENDS.items():
+        for name, make in self.competitors(operands).items():
             try:
-                call = operands.torch_call(backend)
+                call = make()
                 call()
                 torch.cuda.synchronize()
                 result[name] = call
-            except RuntimeError as error:
-                print(f"    {name} does not take {label(p)}: {str(error).splitlines()[0]}", flush=True)
+            except (RuntimeError, TypeError, ImportError, ValueError) as error:
+                print(f"    {name} does not take {self.label(p)}: {str(error).splitlines()[0]}", flush=True)
         return result
 
     def measure(self, p, configurations, timer, rounds):
@@ -360,9 +352,7 @@ def report(result):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__)
     parser.add_argument("--json", type=pathlib.Path, help="where to write all figures")
     parser.add_argument("--pool", type=int, default=6, help="configurations of each engine that are checked")
     parser.add_argument("--rounds", type=int, default=15, help="samples of each of the fastest")
@@ -381,12 +371,12 @@ def main():
     def write():
         result["faults"] = [fault for bench in benches for fault in bench.faults]
         if options.json:
-            options.json.write_text(json.dumps(result, indent=1) + "\n")
+            command_line.write(result, options.json)
 
     for bench in benches:
         result["checked"] |= bench.check(options.pool)
         print(f"checked after {time.monotonic() - begun:.0f} s", flush=True)
-        timed = [] if options.quick else bench.order_timed(options.limit)
+        timed = [] if options.quick else [bench.order_valid(p, options.limit) for p in TIMED]
         for p, configurations in zip(TIMED, timed):
             result["timed"].append(bench.measure(p, configurations, timer, options.rounds))
             write()

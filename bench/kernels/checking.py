@@ -3,6 +3,7 @@ daemon."""
 
 import os
 import pathlib
+import random
 import threading
 import time
 
@@ -91,6 +92,17 @@ class Checker:
     def order(self, p, configuration):
         entries = [launch["entry"] for launch in self.launches(p, configuration)]
         return self.compiler.start(self.spec, entries)
+
+    def order_valid(self, p, limit):
+        """The default and the other valid configurations, at most `limit` of them (0: all), whose compiles
+        begin at once."""
+        valid, default = self.configurations(p), self.default(p)
+        if limit:
+            valid = random.Random(0).sample(valid, min(limit, len(valid)))
+        chosen = [default, *(c for c in valid if c != default)]
+        for configuration in chosen:
+            self.order(p, configuration)
+        return chosen
 
     def call(self, p, configuration, operands):
         """A call of the configuration on the operands, or None where it does not compile."""

@@ -31,6 +31,7 @@ import time
 import traceback
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 import nvrtc
 import torch
 from device import device_constants
@@ -352,14 +353,11 @@ def run_all(kernels, variants, each, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, required=["output"])
     parser.add_argument("--kernels", nargs="+", choices=sorted(OPERATIONS), default=list(OPERATIONS))
     parser.add_argument("--variants", type=pathlib.Path, default=ROOT / "variants", help="the kernel specs")
     parser.add_argument("--each", type=int, default=3, help="configurations of a problem besides its default")
     parser.add_argument("--seconds", type=float, default=240)
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
     parser.add_argument("--one", type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -367,7 +365,7 @@ def main():
         run_kernel(arguments.one, arguments.first, arguments.each, arguments.seconds, arguments.output)
         return
     results = run_all(arguments.kernels, arguments.variants, arguments.each, arguments.seconds)
-    arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+    command_line.write(results, arguments.output)
     for kernel, result in results.items():
         print(
             f"{kernel}: {result['run']} of {result['cases']} cases, {len(result['failures'])} failed, worst "

@@ -9,15 +9,14 @@ element within the spec's tolerance, nothing written beyond an output, the same 
 NVRTC. Exit status 1: a result is wrong; 3: a kernel did not end within 30 s, and the last line names it.
 """
 
-import argparse
 import itertools
-import json
 import pathlib
 import random
 import sys
 import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 import torch
 from checking import Checker
 from layers import LAYERS
@@ -112,14 +111,10 @@ class Edge(Checker):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__, optional=["output", "commit"])
     parser.add_argument("--kernels", nargs="+", choices=sorted(PROBLEMS), default=[*PROBLEMS])
     parser.add_argument("--each", type=int, default=3, help="configurations of a problem besides its default")
     parser.add_argument("--seconds", type=float, default=240)
-    parser.add_argument("--output", type=pathlib.Path, help="file for the results")
-    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
     torch.set_grad_enabled(False)
     end = time.monotonic() + arguments.seconds
@@ -136,7 +131,7 @@ def main():
         print(f"{kernel}: {run} of {total} cases, {len(checker.faults)} wrong, not covered {uncovered}")
     if arguments.output:
         document = {**toolchain(arguments.commit), "kernels": results}
-        arguments.output.write_text(json.dumps(document, indent=1) + "\n")
+        command_line.write(document, arguments.output)
     return 1 if any(result["faults"] or not result["run"] for result in results.values()) else 0
 
 

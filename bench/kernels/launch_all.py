@@ -8,8 +8,6 @@ failure. About a minute on an H200. Needs torch and Triton. Exit status 1: a res
 none.
 """
 
-import argparse
-import json
 import pathlib
 import sys
 import time
@@ -17,6 +15,7 @@ import time
 import torch
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from daemon import Daemon, kernels_of
 from driver import bind_plan
 from served import tuned
@@ -49,13 +48,9 @@ def outcome(spec, problem, served):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
+    parser = command_line.make_parser(__doc__, required=["bin", "output"])
     parser.add_argument("--variants", type=pathlib.Path, default=ROOT / "variants", help="the kernel specs")
     parser.add_argument("--seconds", type=float, default=240, help="no kernel is tuned after so long")
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
     arguments = parser.parse_args()
     end = time.monotonic() + arguments.seconds
     results, served = {}, {}
@@ -72,7 +67,7 @@ def main():
         results[kernel] = outcome(spec, problem(kernel, ONE_OF_EACH[kernel]), one)
     for kernel, line in results.items():
         print(f"{kernel}: {'right' if line['right'] else 'WRONG'} {line.get('worst_excess', line['error'])}")
-    arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+    command_line.write(results, arguments.output)
     sys.exit(0 if results and all(line["right"] for line in results.values()) else 1)
 
 

@@ -8,14 +8,13 @@ written beyond an output, the same bits twice. Then all valid configurations of 
 torch and NVRTC. Exit status 1: a result is wrong.
 """
 
-import argparse
-import json
 import pathlib
 import random
 import sys
 import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 import torch
 from checking import Checker, short
 from products import PRODUCTS
@@ -55,13 +54,7 @@ class Bench(Checker):
         return summary
 
     def measure(self, p, timer, rounds, limit):
-        configurations = self.configurations(p)
-        if limit:
-            configurations = random.Random(0).sample(configurations, min(limit, len(configurations)))
-        default = self.default(p)
-        configurations = [default, *(c for c in configurations if c != default)]
-        for configuration in configurations:
-            self.order(p, configuration)
+        default, *_ = configurations = self.order_valid(p, limit)
         operands = self.product(p, 1)
         named = {short(c): c for c in configurations}
         calls = {name: self.call(p, c, operands) for name, c in named.items()}
@@ -111,9 +104,7 @@ class Bench(Checker):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__)
     parser.add_argument("--kernel", choices=sorted(PRODUCTS), default="matmul")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all figures")
     parser.add_argument("--samples", type=int, default=8, help="configurations of a checked problem")
@@ -132,7 +123,7 @@ def main():
     def write():
         if options.json:
             result["faults"] = bench.faults
-            options.json.write_text(json.dumps(result, indent=1) + "\n")
+            command_line.write(result, options.json)
 
     write()
     if not options.quick:

@@ -9,9 +9,7 @@ torch's varlen_attn, compiled flex_attention, and its flash and cuDNN backends o
 torch and NVRTC. Exit status 1: a result is wrong; 3: a kernel did not end within 30 s.
 """
 
-import argparse
 import itertools
-import json
 import math
 import pathlib
 import random
@@ -19,6 +17,7 @@ import sys
 import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 import torch
 from attention import Bench, engine_of
 from checking import short
@@ -146,31 +145,9 @@ class PackedBench(Bench):
             self.faults.append({"problem": p, "fault": "dropout's mask"})
         return {"draws": draws, "sigma": off, "same": same}
 
-    def order_timed(self, limit):
-        result = []
-        for p, _ in timed():
-            valid = self.configurations(p)
-            default = self.default(p)
-            valid = random.Random(0).sample(valid, min(limit or len(valid), len(valid)))
-            result.append([default, *(c for c in valid if c != default)])
-            for configuration in result[-1]:
-                self.order(p, configuration)
-        return result
-
-    def others(self, p, operands):
-        """Calls of torch that compute the same, those that take the problem."""
-        result = {}
-        for name, make in competitors(operands).items():
-            if name in self.without:
-                continue
-            try:
-                call = make()
-                call()
-                torch.cuda.synchronize()
-                result[name] = call
-            except (RuntimeError, TypeError, ImportError, ValueError) as error:
-                print(f"    {name} does not take {self.label(p)}: {str(error).splitlines()[0]}", flush=True)
-        return result
+    def competitors(self, operands):
+        found = competitors(operands)
+        return {name: make for name, make in found.items() if name not in self.without}
 
     def measure(self, p, sequences, configurations, timer, rounds):
         operands = self.direction(p, sequences, 1, rows=True)
@@ -213,9 +190,7 @@ def timed():
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__)
     parser.add_argument("--json", type=pathlib.Path, help="where to write all figures")
     parser.add_argument("--rounds", type=int, default=15, help="samples of each of the fastest")
     parser.add_argument("--limit", type=int, default=0, help="configurations timed at most (0: all)")
@@ -237,10 +212,10 @@ def main():
     def write():
         result["faults"] = [fault for bench in benches for fault in bench.faults]
         if options.json:
-            options.json.write_text(json.dumps(result, indent=1) + "\n")
+            command_line.write(result, options.json)
 
     for bench in benches:
-        ordered = [] if options.quick else bench.order_timed(options.limit)
+        ordered = [] if options.quick else [bench.order_valid(p, options.limit) for p, _ in timed()]
         if not options.timed:
             result["checked"] |= bench.check()
             result["dropout"][bench.direction.name] = bench.check_dropout()

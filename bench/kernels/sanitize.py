@@ -9,7 +9,6 @@ the other scripts of this folder do. One line a kernel says how many launches ra
 not compile or launch.
 """
 
-import argparse
 import ctypes
 import pathlib
 import random
@@ -18,6 +17,7 @@ import sys
 import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import command_line
 from compiling import Compiler
 from cuda_driver import SCALARS, Kernel, allocate, encode, free, make_context, synchronize
 from spec import H200, Spec, expression
@@ -109,9 +109,7 @@ def run_one(spec, case, compiled):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line.make_parser(__doc__)
     files = {
         file.stem: file for file in sorted(ROOT.glob("variants/*/*.json")) if "launches" in file.read_text()
     }

@@ -1,14 +1,6 @@
-"""A summary of the bench's results, compared with the targets.
+"""A summary of the bench's results, compared with the targets. Needs neither torch nor a GPU."""
 
-    python3 bench/kernels/summary.py FILE
-
-Prints the table of FILE in Markdown, and the summary as JSON. Needs neither torch nor a GPU.
-"""
-
-import json
 import math
-import pathlib
-import sys
 
 LARGE_BYTES = 256 << 20  # from here on a kernel on rows is compared with a copy
 SIDES = ["torch", "torch_compile", "triton", "torch_flash", "cudnn"]
@@ -60,54 +52,3 @@ def summary(results):
             for line in others
         ],
     }
-
-
-def shape(problem):
-    sizes = {name: value for name, value in problem.items() if isinstance(value, int)}
-    if "CAUSAL" in sizes:
-        named = f"({sizes['B']}, {sizes['HQ']}, {sizes['SQ']}, {sizes['D']})"
-        return named + (" causal" if sizes["CAUSAL"] else "")
-    text = " x ".join(str(value) for name, value in sizes.items() if name in ("N", "D", "M", "K"))
-    return text if problem["T"] == "bf16" else f"{text} {problem['T']}"
-
-
-def row_table(lines):
-    yield "| kernel | shape | cubind | torch | torch.compile | Triton | copy of as many bytes | do_bench: cubind, torch |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for line in lines:
-        times, bench = times_of(line), line["do_bench_time_us"]
-        sides = ["cubind", "torch", "torch_compile", "triton", "vector_copy"]
-        cells = [f"{times[side]:.1f}" if side in times else "" for side in sides]
-        cells.append(", ".join(f"{bench[side]:.1f}" for side in sides[:2] if side in bench))
-        yield f"| {line['kernel']} | {shape(line['problem'])} | {' | '.join(cells)} |"
-
-
-def product_table(lines):
-    yield "| problem | cubind | its `mma.sync` | torch (cuBLAS, flash backend) | torch.compile | cuDNN |"
-    yield "|---|---|---|---|---|---|"
-    for line in lines:
-        times = times_of(line)
-        columns = [("cubind",), ("mma.sync",), ("torch", "torch_flash"), ("torch_compile",), ("cudnn",)]
-        found = [next((times[side] for side in column if side in times), None) for column in columns]
-        cells = [f"{line['flops'] / time / 1e6:.1f}" if time else "" for time in found]
-        yield f"| {line['kernel']} {shape(line['problem'])} | {' | '.join(cells)} |"
-
-
-def tables(results):
-    lines = sorted(
-        (line for line in results["problems"] if times_of(line)),
-        key=lambda line: (line["kernel"], line["work_bytes"]),
-    )
-    rows = [line for line in lines if "vector_copy" in times_of(line)]
-    others = [line for line in lines if "vector_copy" not in times_of(line)]
-    return "\n".join([*row_table(rows), "", *product_table(others)])
-
-
-def main():
-    results = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    print(tables(results))
-    print(json.dumps(summary(results), indent=1))
-
-
-if __name__ == "__main__":
-    main()
