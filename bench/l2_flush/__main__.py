@@ -25,10 +25,10 @@ import command_line
 import oracle
 import torch
 from compiling import Compiler
+from daemon import spelled
 from device import device_constants
 from driver import Kernel, compile_source
 from machine import toolchain
-from pairs import spelled
 from spec import Spec
 from timing import FLUSH, FLUSH_BY_WRITING, OWN_KERNELS, groups_of
 from torch.profiler import ProfilerActivity, profile

@@ -12,9 +12,9 @@ import choices
 import oracle
 import torch
 from compiling import Compiler
+from daemon import spelled
 from device import device_constants
 from machine import toolchain
-from pairs import spelled
 from spec import Spec
 from timing import Timer
 

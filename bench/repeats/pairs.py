@@ -18,7 +18,3 @@ PAIRS += [("vector_add", {"N": N, "T": "f32"}) for N in ELEMENTS]
 TRITON = [("rmsnorm_forward", N, D) for N in (64, 1024, 16384)] + [
     ("softmax_forward", N, D) for N in (64, 1024, 8192)
 ]
-
-
-def spelled(problem):
-    return ",".join(f"{name}={value}" for name, value in problem.items())
