@@ -19,7 +19,7 @@ def compile_apart(order):
         [sys.executable, __file__], input=json.dumps(order).encode(), capture_output=True, check=False
     )
     if done.returncode != 0:
-        return None, {}, done.stderr.decode()
+        return None, {}, done.stderr.decode() or f"the compiler ended with the exit code {done.returncode}"
     reply = json.loads(done.stdout)
     return base64.b64decode(reply["cubin"]), reply["symbols"], ""
 

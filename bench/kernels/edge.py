@@ -12,14 +12,12 @@ ended its process.
 """
 
 import argparse
-import concurrent.futures
 import contextlib
 import dataclasses
 import fcntl
 import itertools
 import json
 import math
-import multiprocessing
 import os
 import pathlib
 import random
@@ -32,8 +30,8 @@ import traceback
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import command_line
-import nvrtc
 import torch
+from compiling import Compiler
 from device import device_constants
 from driver import bind_plan
 from operations import OPERATIONS, SHARED, TYPES, worst_excess
@@ -109,18 +107,6 @@ def cases(spec, each):
         chosen = spec.sample(problem, each, draw, seen)
         result += [Case(problem, values, configuration) for configuration in chosen]
     return result, spec.uncovered(seen)
-
-
-def compile_case(file, case):
-    """Runs in a process of its own: (cubin, symbols) or the error."""
-    try:
-        spec = Spec.read(file)
-        entries = [launch["entry"] for launch in spec.launches(case.problem, case.configuration)]
-        include = [*spec.include, nvrtc.cuda_headers()]
-        compiled = nvrtc.compile_source(spec.source, entries, "sm_90", include)
-        return compiled.cubin, compiled.symbols, None
-    except Exception as error:
-        return None, None, str(error)[-2000:]
 
 
 def make_special(inputs):
@@ -203,7 +189,7 @@ def launch_twice(case, spec, cubin, symbols, inputs, outputs):
 def run_case(case, spec, compiled):
     cubin, symbols, error = compiled
     if error:
-        return {"error": error}
+        return {"error": error[-2000:]}
     operation = OPERATIONS[spec.fields["name"]]
     inputs, factor = make_inputs(operation, case)
     like = operation.outputs_of(case.problem)
@@ -247,23 +233,21 @@ def run_kernel(file, first, each, seconds, output):
     spec = Spec.read(file)
     every, uncovered = cases(spec, each)
     end = time.monotonic() + seconds
-    # Forked before this process has a context. NVRTC's threads wait for each other, its processes do not.
-    context = multiprocessing.get_context("fork")
-    with (
-        concurrent.futures.ProcessPoolExecutor(max(1, (os.cpu_count() or 2) // 4), context) as pool,
-        output.open("a", buffering=1) as lines,
-    ):
+    compiler = Compiler("sm_90", max(1, (os.cpu_count() or 2) // 4))
+    with contextlib.closing(compiler), output.open("a", buffering=1) as lines:
         lines.write(json.dumps({"cases": len(every), "uncovered": uncovered}) + "\n")
-        futures = [pool.submit(compile_case, file, case) for case in every[first:]]
-        for index, (case, future) in enumerate(zip(every[first:], futures), start=first):
+        orders = []
+        for case in every[first:]:
+            launches = spec.launches(case.problem, case.configuration)
+            orders.append(compiler.start(spec, [launch["entry"] for launch in launches]))
+        for index, (case, order) in enumerate(zip(every[first:], orders), start=first):
             if time.monotonic() > end:
-                pool.shutdown(wait=False, cancel_futures=True)
                 break
             begin = {"begin": index, **dataclasses.asdict(case)}
             lines.write(json.dumps(begin) + "\n")
             try:
                 with memory_for(case, output.parent):
-                    result = run_case(case, spec, future.result())
+                    result = run_case(case, spec, order.result())
             except Exception as error:
                 result = {"error": traceback.format_exc()[-3000:]}
                 if "CUDA" in str(error) or "cuda" in str(error) or "memory" in str(error):
