@@ -270,7 +270,9 @@ class Bench(Checker):
         generator = random.Random(0)
         pairs = [(n, n) for n in LENGTHS] + [tuple(generator.choices(LENGTHS, k=2)) for _ in range(20)]
         shapes = [(HEADS[i % len(HEADS)], *pair) for i, pair in enumerate(pairs)] + CROWDED
-        summary = {}
+        return self.count_right(self.cases(pools, shapes))
+
+    def cases(self, pools, shapes):
         for i, (kind, (heads, SQ, SK)) in enumerate(itertools.product(pools, shapes)):
             D, T, flags = kind
             p = {**problem(*heads, SQ, SK, D, T), **dict(flags)}
@@ -280,14 +282,8 @@ class Bench(Checker):
             operands = self.direction(p, i, special=self.direction is Forward and i % 7 == 3)
             truth = operands.truth()
             for configuration in (one[i // len(HEADS) % len(one)] for one in pools[kind]):
-                right = self.is_right(p, configuration, operands, truth)
-                counts = summary.setdefault(
-                    f"{self.direction.name} engine {engine_of(configuration)} {T}", [0, 0]
-                )
-                counts[0 if right else 1] += 1
-        for name, (right, wrong) in sorted(summary.items()):
-            print(f"{name}: {right} right, {wrong} wrong", flush=True)
-        return summary
+                name = f"{self.direction.name} engine {engine_of(configuration)} {T}"
+                yield name, p, configuration, operands, truth
 
     def competitors(self, operands):
         """{name: what makes a call} of torch's backends."""

@@ -115,6 +115,15 @@ class Checker:
             launch["entry_symbol"] = symbols[launch["entry"]]
         return bind_plan(cubin, {"launches": launches}, operands.buffers, operands.scalars)
 
+    def count_right(self, cases):
+        """{name: [right, wrong]} of (name, problem, configuration, operands, truth), which is printed too."""
+        counts = {}
+        for name, *case in cases:
+            counts.setdefault(name, [0, 0])[0 if self.is_right(*case) else 1] += 1
+        for name, (right, wrong) in sorted(counts.items()):
+            print(f"{name}: {right} right, {wrong} wrong", flush=True)
+        return counts
+
     def note(self, p, configuration, fault):
         self.faults.append({"problem": p, "configuration": configuration, "fault": fault})
         print(f"WRONG {self.label(p)} [{short(configuration)}]: {fault}", flush=True)

@@ -41,17 +41,14 @@ class Bench(Checker):
         for p, configurations in chosen:
             for configuration in configurations:
                 self.order(p, configuration)
-        summary = {}
+        return self.count_right(self.cases(chosen))
+
+    def cases(self, chosen):
         for i, (p, configurations) in enumerate(chosen):
             operands = self.product(p, i, special=i % 5 == 2)
             truth = operands.truth()
             for configuration in configurations:
-                right = self.is_right(p, configuration, operands, truth)
-                counts = summary.setdefault(f"engine {configuration['ENGINE']} {p['T']}", [0, 0])
-                counts[0 if right else 1] += 1
-        for name, (right, wrong) in sorted(summary.items()):
-            print(f"{name}: {right} right, {wrong} wrong", flush=True)
-        return summary
+                yield f"engine {configuration['ENGINE']} {p['T']}", p, configuration, operands, truth
 
     def measure(self, p, timer, rounds, limit):
         default, *_ = configurations = self.order_valid(p, limit)

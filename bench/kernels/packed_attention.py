@@ -74,20 +74,16 @@ class PackedBench(Bench):
         for sequences, D, T, flags, pool in kinds:
             for configuration in itertools.chain(*pool):
                 self.order(problem(sequences, 4, 2, D, T, **flags), configuration)
-        summary = {}
+        return self.count_right(self.cases(kinds))
+
+    def cases(self, kinds):
         for i, (sequences, D, T, flags, pool) in enumerate(kinds):
             p = problem(sequences, *((4, 2), (3, 3), (4, 1))[i % 3], D, T, **flags)
             operands = self.direction(p, sequences, i, rows=i % 2 == 0)
             truth = operands.truth()
             for configuration in itertools.chain(*pool):
-                right = self.is_right(p, configuration, operands, truth)
-                counts = summary.setdefault(
-                    f"{self.direction.name} engine {engine_of(configuration)}", [0, 0]
-                )
-                counts[0 if right else 1] += 1
-        for name, (right, wrong) in sorted(summary.items()):
-            print(f"{name}: {right} right, {wrong} wrong", flush=True)
-        return summary
+                name = f"{self.direction.name} engine {engine_of(configuration)}"
+                yield name, p, configuration, operands, truth
 
     def check_alone(self):
         """Whether each sequence has the bits that it has by itself."""
