@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from ._dispatch import Dispatched
 from ._operator import Operator
-from ._scaled_mm import BY_BLOCK, BY_ROW, EXACT, is_plain
+from ._scaled_mm import BY_BLOCK, BY_ROW, EXACT, is_plain, only
 
 _kernel = Operator("scaled_grouped_mm", ("M", "N", "K", "E"), ("SCALES",))
 # As the scales lie in memory.
@@ -77,10 +77,10 @@ def scaled_grouped_mm(
     Torch's own function is used as rms_norm() says, and for other types and recipes, swizzle_a, swizzle_b,
     bias and contraction_dim.
     """
-    recipes = [getattr(one, "name", "") for one in (scale_recipe_a, scale_recipe_b)]
+    recipes = [getattr(only(one), "name", "") for one in (scale_recipe_a, scale_recipe_b)]
     plain = is_plain(swizzle_a, swizzle_b, bias, output_dtype, contraction_dim)
     if recipes == ["RowWise", "RowWise"] and plain:
-        c = by_kernel(mat_a, mat_b, scale_a, scale_b, offs, use_fast_accum)
+        c = by_kernel(mat_a, mat_b, only(scale_a), only(scale_b), offs, use_fast_accum)
         if c is not NotImplemented:
             return c
     scales = scale_a, scale_recipe_a, scale_b, scale_recipe_b

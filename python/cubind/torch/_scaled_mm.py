@@ -80,12 +80,18 @@ def scaled_mm(
     """
     scales = scale_a, scale_recipe_a, scale_b, scale_recipe_b
     others = swizzle_a, swizzle_b, bias, output_dtype, contraction_dim
-    kind = _kind(*scales)
+    of_a, recipe_a, of_b, recipe_b = map(only, scales)
+    kind = _kind(of_a, recipe_a, of_b, recipe_b)
     if kind is not None and is_plain(*others):
-        c = by_kernel(kind, mat_a, mat_b, scale_a, scale_b, use_fast_accum)
+        c = by_kernel(kind, mat_a, mat_b, of_a, of_b, use_fast_accum)
         if c is not NotImplemented:
             return c
     return functional.scaled_mm(mat_a, mat_b, *scales, *others, use_fast_accum)
+
+
+def only(given: Any) -> Any:
+    """What a list of one has, as torch's functions take it."""
+    return given[0] if isinstance(given, (list, tuple)) and len(given) == 1 else given
 
 
 def is_plain(

@@ -97,6 +97,8 @@ class Called(unittest.TestCase):
                 self.assertTrue(
                     all(one is expected for one in model(a, b.t(), scale_a, scale_b, recipes, True))
                 )
+                lists = [scale_a], [recipes[0]], [scale_b], [recipes[1]]
+                self.assertIs(operators.scaled_mm(a, b.t(), *lists, use_fast_accum=True), expected)
                 for _, *given in (call.args for call in launched.call_args_list):
                     self.assertTrue(all(map(torch.equal, given[2:], kept)))
                     self.assertEqual((given[0].shape, given[1].shape), (a.shape, b.shape))
