@@ -116,10 +116,8 @@ class Connection:
     def _parsed(self, name: str, data: bytes) -> Any:
         from google.protobuf.message import DecodeError
 
-        messages = _wire.messages()
-        rpc = messages.DESCRIPTOR.services_by_name["Cubind"].methods_by_name[name]
         try:
-            return getattr(messages, rpc.output_type.name).FromString(data)
+            return _wire.reply_of(name).FromString(data)
         except DecodeError:
             raise DataLossError(
                 "the reply is no message of cubind: another service answers", self.address

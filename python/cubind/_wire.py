@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import numbers
 import re
@@ -21,6 +22,13 @@ def messages() -> Any:
     from ._schemas import cubind_pb2
 
     return cubind_pb2
+
+
+@functools.cache
+def reply_of(name: str) -> Any:
+    """The class of an rpc's reply."""
+    rpc = messages().DESCRIPTOR.services_by_name["Cubind"].methods_by_name[name]
+    return getattr(messages(), rpc.output_type.name)
 
 
 def parse_problem(problem: str | Mapping[str, Any] | None, named: Mapping[str, Any]) -> Problem:
