@@ -148,6 +148,16 @@ class Replacement:
             budget["max_trials"] = math.ceil(size * given.get("fraction", _SAMPLE))
         return {name: value for name, value in budget.items() if value is not None}
 
+    def own_runs(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        """Kernel Tuner's run_kernel(), whose kernels are named once."""
+
+        @functools.wraps(own)
+        def run_kernel(kernel_name: str, *more: Any, **options: Any) -> Any:
+            self._say(f"run_kernel of {kernel_name} is Kernel Tuner's own")
+            return own(kernel_name, *more, **options)
+
+        return run_kernel
+
     def _say(self, text: str) -> None:
         if text not in self._said:
             self._said.add(text)
@@ -204,20 +214,6 @@ def _row(result: TunedKernel, trial: Mapping[str, Any], metrics: Any, util: Any)
     return row
 
 
-def _named(own: Callable[..., Any]) -> Callable[..., Any]:
-    """Kernel Tuner's run_kernel(), whose kernels are named once."""
-    said: set[str] = set()
-
-    @functools.wraps(own)
-    def run_kernel(kernel_name: str, *more: Any, **options: Any) -> Any:
-        if kernel_name not in said:
-            said.add(kernel_name)
-            print(f"cubind.kernel_tuner: run_kernel of {kernel_name} is Kernel Tuner's own", file=sys.stderr)
-        return own(kernel_name, *more, **options)
-
-    return run_kernel
-
-
 def main() -> None:
     if sys.argv[1:2] in (["-h"], ["--help"]):
         print(__doc__)
@@ -228,8 +224,9 @@ def main() -> None:
         interface = importlib.import_module("kernel_tuner.interface")
     except ImportError as error:
         sys.exit(f"cubind.kernel_tuner: {error}: pip install kernel_tuner")
-    package.tune_kernel = interface.tune_kernel = Replacement(interface.tune_kernel)
-    package.run_kernel = interface.run_kernel = _named(interface.run_kernel)
+    replacement = Replacement(interface.tune_kernel)
+    package.tune_kernel = interface.tune_kernel = replacement
+    package.run_kernel = interface.run_kernel = replacement.own_runs(interface.run_kernel)
     run(program)
 
 
