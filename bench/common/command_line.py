@@ -22,11 +22,11 @@ def make_parser(description, required=(), optional=()):
 
 
 def write(document, file):
-    file.write_text(json.dumps(document, indent=1) + "\n")
+    """`file`: None if none was named."""
+    if file is not None:
+        file.write_text(json.dumps(document, indent=1) + "\n")
 
 
 def print_and_write(document, file):
-    """`file`: None if it is only printed."""
     print(json.dumps(document, indent=1))
-    if file is not None:
-        write(document, file)
+    write(document, file)

@@ -366,8 +366,7 @@ def main():
 
     def write():
         result["faults"] = [fault for bench in benches for fault in bench.faults]
-        if options.json:
-            command_line.write(result, options.json)
+        command_line.write(result, options.json)
 
     for bench in benches:
         result["checked"] |= bench.check(options.pool)

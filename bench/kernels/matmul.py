@@ -118,9 +118,8 @@ def main():
     result["timed"] = []
 
     def write():
-        if options.json:
-            result["faults"] = bench.faults
-            command_line.write(result, options.json)
+        result["faults"] = bench.faults
+        command_line.write(result, options.json)
 
     write()
     if not options.quick:

@@ -207,8 +207,7 @@ def main():
 
     def write():
         result["faults"] = [fault for bench in benches for fault in bench.faults]
-        if options.json:
-            command_line.write(result, options.json)
+        command_line.write(result, options.json)
 
     for bench in benches:
         ordered = [] if options.quick else [bench.order_valid(p, options.limit) for p, _ in timed()]

@@ -133,8 +133,7 @@ def main():
                 )
             call.unload()
     compiler.close()
-    if arguments.output:
-        command_line.write(result, arguments.output)
+    command_line.write(result, arguments.output)
 
 
 if __name__ == "__main__":

@@ -80,8 +80,7 @@ def main():
     for row in rows:
         print(f"{row['search']}: {row['seconds']:.1f} s, {row['us']:.2f} us, {row['loss']:+.2%}", flush=True)
     result = {**toolchain(arguments.commit), "problem": PROBLEM, "budget": arguments.trials, "searches": rows}
-    if arguments.output:
-        command_line.write(result, arguments.output)
+    command_line.write(result, arguments.output)
     return 1 if any(row["loss"] > LOSS for row in rows[1:]) else 0
 
 
